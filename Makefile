@@ -1,0 +1,35 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DATA ?= $(ALLY_DATA)
+
+.PHONY: demo test test-slow lint bench clean
+
+# The environment is complete when its stamp is newer than the files that describe it.
+$(VENV)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[test,parquet]'
+	touch $@
+
+demo: $(VENV)/.ready
+	$(BIN)/ally demo --out demo
+
+lint: $(VENV)/.ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint
+	$(BIN)/python -m pytest -m 'not slow'
+
+test-slow: $(VENV)/.ready
+	$(BIN)/python -m pytest -m slow
+
+bench: $(VENV)/.ready
+	$(BIN)/python benchmarks/pdcl_overhead.py
+
+clean:
+	rm -rf $(VENV) demo build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,40 @@
+"""ally: which samples should be labelled next, so that the model gains the most per label?"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from ally import errors
+from ally.types import SKIP
+
+if TYPE_CHECKING:
+    from ally.estimators import ConstrainedClassifier, ConstrainedRegressor
+    from ally.loop import Loop, Query
+    from ally.oneshot import query
+    from ally.strategies import CATALOGUE, Strategy
+
+__version__ = "0.1.0"
+
+_LAZY = {
+    "CATALOGUE": "ally.strategies",
+    "ConstrainedClassifier": "ally.estimators",
+    "ConstrainedRegressor": "ally.estimators",
+    "Loop": "ally.loop",
+    "Query": "ally.loop",
+    "Strategy": "ally.strategies",
+    "query": "ally.oneshot",
+}
+
+__all__ = ["CATALOGUE", "SKIP", "ConstrainedClassifier", "ConstrainedRegressor", "Loop", "Query", "Strategy", "errors", "query"]
+
+
+def __getattr__(name: str) -> Any:
+    """Imports the heavy parts (torch, scikit-learn) when they are first used."""
+    if name in _LAZY:
+        return getattr(importlib.import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'ally' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

@@ -1,0 +1,78 @@
+r"""Per-sample constraints :math:`\ell'(f(x_i), y_i) \le \varepsilon_i` (CERM-b)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+
+from ally.errors import InputError
+
+Eps: TypeAlias = "float | str | Sequence[float] | Mapping[Any, float] | np.ndarray[Any, Any] | None"
+"""A number, one number per sample, a mapping from class to number, ``"auto"``, or None for the paper's value."""
+
+AUTO_FACTOR = 1.15
+"""``"auto"`` is this times p_u, the mean loss of an unconstrained fit: the middle of the paper's [1.05, 1.25]."""
+
+PAPER_EPS = {"classification": 0.2, "regression": 0.1}
+"""Nats of cross-entropy, and squared error of standardised targets (paper, section 5)."""
+
+
+def resolve_eps(
+    eps: Eps,
+    targets: torch.Tensor,
+    *,
+    task: str,
+    classes: Sequence[Any] | None,
+    reference_loss: Callable[[], float],
+) -> torch.Tensor:
+    """ε as one float32 number per sample, shape (n,), on the device of `targets`.
+
+    `reference_loss` is called only for ``"auto"``: it trains without constraints and returns p_u.
+    """
+    n = len(targets)
+    if eps is None:
+        eps = PAPER_EPS[task]
+    if isinstance(eps, str):
+        if eps != "auto":
+            raise InputError(f"eps={eps!r}; pass a number, one per sample, a mapping from class to number, or 'auto'")
+        eps = AUTO_FACTOR * reference_loss()
+    if isinstance(eps, Mapping):
+        values = torch.tensor(_per_class(eps, classes), dtype=torch.float32, device=targets.device)[targets.long()]
+    else:
+        numbers = np.asarray(eps, dtype=np.float32)
+        if numbers.ndim > 1 or (numbers.ndim == 1 and len(numbers) != n):
+            raise InputError(f"eps has shape {numbers.shape} and there are {n} labelled samples; pass one number per sample")
+        values = torch.as_tensor(numbers, device=targets.device).expand(n).clone()
+    if not bool(torch.isfinite(values).all()) or bool((values < 0).any()):
+        bad = values[~(values >= 0) | ~torch.isfinite(values)][0].item()
+        raise InputError(f"eps holds {bad}; constraint levels must be finite and >= 0")
+    return values
+
+
+def _per_class(eps: Mapping[Any, float], classes: Sequence[Any] | None) -> list[float]:
+    if classes is None:
+        raise InputError("eps maps classes to numbers, but the task is regression; pass a number or one per sample")
+    missing = [name for name in classes if name not in eps]
+    if missing:
+        raise InputError(f"eps has no value for class {missing[0]!r}; give one for each of {list(classes)!r}")
+    return [float(eps[name]) for name in classes]
+
+
+@dataclass(frozen=True)
+class Slacks:
+    """A summary of the slacks s_i = ℓ'_i − ε_i; positive where the constraint is violated."""
+
+    largest: float
+    violation: float
+    """Mean of [s_i]₊."""
+    violated: float
+    """Share of samples with s_i > 0."""
+
+    @classmethod
+    def of(cls, slacks: torch.Tensor) -> Slacks:
+        excess = slacks.clamp(min=0)
+        return cls(float(slacks.max()), float(excess.mean()), float((slacks > 0).float().mean()))

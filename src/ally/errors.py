@@ -1,0 +1,68 @@
+"""Every error the library raises on purpose. Each message says what was wrong, the value met and the next step."""
+
+
+class AllyError(Exception):
+    """Base of all errors raised on purpose."""
+
+
+class InputError(AllyError, ValueError):
+    """Something the caller passed cannot be used as it is."""
+
+
+class NonFiniteInput(InputError):
+    """A feature or a target is NaN or infinite."""
+
+
+class LabelError(InputError):
+    """The labels do not fit the pool, the task or the declared classes."""
+
+
+class OneClassError(LabelError):
+    """A classifier was asked for, but the labels hold a single class."""
+
+
+class IdError(InputError):
+    """An id is unknown, repeated or of the wrong kind."""
+
+
+class AnswerError(InputError):
+    """An answer does not fit the query it was given for."""
+
+
+class PoolExhausted(InputError):
+    """Fewer samples are free than were asked for."""
+
+    def __init__(self, available: int, requested: int) -> None:
+        self.available = available
+        self.requested = requested
+        super().__init__(
+            f"{available} samples are free and {requested} were requested; ask for n <= {available} or add samples to the pool"
+        )
+
+
+class UnsupportedTask(InputError):
+    """A strategy or one of its parts is not defined for the task."""
+
+
+class UnknownName(InputError):
+    """No entry of that name is registered."""
+
+
+class ModelError(InputError):
+    """A model does not have the shape the library needs (backbone + head)."""
+
+
+class MissingPart(AllyError, ImportError):
+    """An optional dependency is not installed."""
+
+
+class TrainingDiverged(AllyError):
+    """The training loss became NaN or infinite."""
+
+
+class NonFiniteScore(AllyError):
+    """A score is NaN or infinite. It stops the round; it is never patched."""
+
+
+class MemoryBudgetExceeded(AllyError):
+    """A selection would need more memory than the budget allows."""

@@ -1,0 +1,18 @@
+"""Which device trains."""
+
+from __future__ import annotations
+
+import torch
+
+from ally.errors import InputError
+
+
+def resolve_device(device: str) -> str:
+    """``"auto"`` is CUDA where there is one, else the CPU; other names are checked."""
+    if device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise InputError(f"device={device!r} cannot be used here ({error}); pass 'auto' or 'cpu'") from error
+    return device

@@ -1,0 +1,5 @@
+"""Simulated campaigns: a strategy asks, an oracle answers, a held-out set measures."""
+
+from ally.experiment.simulate import COLUMNS, Cell, Record, Trial, simulate
+
+__all__ = ["COLUMNS", "Cell", "Record", "Trial", "simulate"]

@@ -1,0 +1,70 @@
+"""Why each sample was picked, as a table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import torch
+
+from ally.learning.snapshot import Snapshot, View
+from ally.pool import Ids, LabelCode
+from ally.selection import Selection
+from ally.types import AnyArray, FloatArray
+
+
+def why(snapshot: Snapshot, scores: torch.Tensor, selection: Selection, ids: Ids, code: LabelCode) -> pd.DataFrame:
+    """One row per picked id.
+
+    Columns: ``score`` (what it was picked for), ``percentile`` of its score among the candidates, ``cluster`` and
+    ``cluster_size``, ``predicted`` label and its ``probability``, ``nearest_labelled`` id and the ``distance`` to it in the
+    embedding space. What a strategy does not know is missing (NaN or None).
+    """
+    n = len(selection.rows)
+    places = np.searchsorted(snapshot.candidates.rows, selection.rows)
+    picked = _at(snapshot.candidates, places)
+    missing = np.full(n, np.nan)
+    predicted: AnyArray = np.full(n, None, dtype=object)
+    probability = missing
+    nearest: AnyArray = np.full(n, None, dtype=object)
+    distance = missing
+    if len(picked.predictions):
+        predicted = code.decode(picked.predictions.numpy())
+        if picked.probabilities is not None:
+            probability = picked.probabilities.amax(1).double().numpy()
+    if len(picked.embeddings) and len(snapshot.labelled.embeddings):
+        gaps = torch.cdist(picked.embeddings.double(), snapshot.labelled.embeddings.double(), compute_mode="donot_use_mm_for_euclid_dist")
+        found = gaps.min(1)
+        nearest = ids.of(snapshot.labelled.rows[found.indices.numpy()])
+        distance = found.values.numpy()
+    return pd.DataFrame(
+        {
+            "score": selection.values,
+            "percentile": _percentiles(scores, places),
+            "cluster": missing if selection.clusters is None else selection.clusters,
+            "cluster_size": missing if selection.cluster_sizes is None else selection.cluster_sizes,
+            "predicted": predicted,
+            "probability": probability,
+            "nearest_labelled": nearest,
+            "distance": distance,
+        },
+        index=pd.Index(ids.of(selection.rows), name="id"),
+    )
+
+
+def _at(view: View, places: AnyArray) -> View:
+    index = torch.from_numpy(places)
+    empty = not len(view.embeddings)
+    return View(
+        rows=view.rows[places],
+        embeddings=view.embeddings if empty else view.embeddings[index],
+        probabilities=None if view.probabilities is None else view.probabilities[index],
+        predictions=view.predictions if not len(view.predictions) else view.predictions[index],
+    )
+
+
+def _percentiles(scores: torch.Tensor, places: AnyArray) -> FloatArray:
+    """Share of candidates that score no higher, in percent; NaN where all scores are equal."""
+    ordered = np.sort(scores.numpy())
+    if not len(ordered) or ordered[0] == ordered[-1]:
+        return np.full(len(places), np.nan)
+    return 100.0 * np.searchsorted(ordered, scores.numpy()[places], side="right") / len(ordered)

@@ -1,0 +1,8 @@
+"""Representations of samples that selections measure distances or information in."""
+
+from ally.features.embedding import Embedding
+from ally.features.fisher import FisherFactors, fisher_factors
+from ally.features.gradient import Gradient
+from ally.features.product import ProductRows, Representation
+
+__all__ = ["Embedding", "FisherFactors", "Gradient", "ProductRows", "Representation", "fisher_factors"]

@@ -1,0 +1,20 @@
+"""The backbone's output."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ally.features.product import ProductRows
+from ally.learning.snapshot import View
+from ally.types import BOTH_TASKS, Task
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """h = f_φ(x), (n, d)."""
+
+    tasks: ClassVar[frozenset[Task]] = BOTH_TASKS
+
+    def __call__(self, view: View) -> ProductRows:
+        return ProductRows((view.embeddings,))

@@ -1,0 +1,1 @@
+"""Training under any objective, and what a trained network says about the pool."""

@@ -1,0 +1,192 @@
+r"""Predicting λ for samples without a label: f_ω on top of the frozen network (paper, section 4.2).
+
+`RidgeHead` is the default, `PaperHead` the paper's. Both rank by an unclamped output; `FittedHead.duals` clamps at 0 for reporting.
+The rank quality of a head is the Spearman correlation of λ with predictions for held-out folds of the labelled set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from scipy.stats import spearmanr
+from torch import nn
+
+from ally.learning.snapshot import View
+from ally.rng import Streams, seeded_torch
+from ally.sources import blocks
+
+Predict = Callable[[torch.Tensor], torch.Tensor]
+"""(n, F) float64 features → (n,) standardised log1p duals."""
+
+
+@dataclass(frozen=True)
+class FittedHead:
+    """A head fitted on the labelled samples of one snapshot."""
+
+    features: Callable[[View, slice], torch.Tensor]
+    predict: Predict
+    mean: float
+    std: float
+    rank_quality: float | None
+    """Cross-validated Spearman correlation with λ; None when it is not defined (few labels, or equal λ)."""
+
+    def __call__(self, view: View) -> torch.Tensor:
+        """Predicted log(1 + λ) of every sample, unclamped: the ranking, (n,) float64."""
+        values = torch.empty(len(view), dtype=torch.float64)
+        for block in blocks(len(view)):
+            values[block] = self.predict(self.features(view, block)) * self.std + self.mean
+        return values
+
+    def duals(self, view: View) -> torch.Tensor:
+        """Predicted λ ≥ 0 of every sample, (n,) float64."""
+        return torch.expm1(self(view).clamp(min=0.0, max=700.0))
+
+
+class DualHead(Protocol):
+    """A frozen description of a head."""
+
+    def fit(self, view: View, duals: torch.Tensor, streams: Streams) -> FittedHead: ...
+
+
+@dataclass(frozen=True)
+class RidgeHead:
+    """Ridge regression of log(1 + λ) on what the prediction head says about a sample.
+
+    For classification these are functions of the class probabilities (still functions of the embedding); for regression the
+    embedding and the prediction. The strength of the ridge is chosen by leave-one-out error, in closed form.
+    """
+
+    folds: int = 5
+    strengths: tuple[float, ...] = (1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0)
+
+    def fit(self, view: View, duals: torch.Tensor, streams: Streams) -> FittedHead:
+        return _fit(view, duals, streams, self.folds, prediction_features, self._solve)
+
+    def _solve(self, x: torch.Tensor, target: torch.Tensor, streams: Streams) -> Predict:
+        mean, std = x.mean(0), _safe_std(x)
+        u, s, vt = torch.linalg.svd((x - mean) / std, full_matrices=False)
+        projected = u.T @ target
+        best: tuple[float, torch.Tensor] | None = None
+        for strength in self.strengths:
+            shrink = s.square() / (s.square() + strength)
+            leverage = u.square() @ shrink + 1 / len(target)
+            residual = (target - u @ (shrink * projected)) / (1 - leverage).clamp(min=1e-6)
+            error = float(residual.square().mean())
+            if best is None or error < best[0]:
+                best = error, vt.T @ (s / (s.square() + strength) * projected)
+        assert best is not None
+        weights = best[1]
+        return lambda features: ((features - mean) / std) @ weights
+
+
+@dataclass(frozen=True)
+class PaperHead:
+    """d–128–64–64–32–16–1 with ReLU, batch norm and dropout .3/.25 on the embedding, trained by squared error.
+
+    Unlike the authors' code it shuffles, drops no batch, standardises inputs and log1p targets, and ranks unclamped.
+    """
+
+    folds: int = 3
+    epochs: int = 60
+    lr: float = 3e-3
+
+    def fit(self, view: View, duals: torch.Tensor, streams: Streams) -> FittedHead:
+        return _fit(view, duals, streams, self.folds, embedding_features, self._solve)
+
+    def _solve(self, x: torch.Tensor, target: torch.Tensor, streams: Streams) -> Predict:
+        mean, std = x.mean(0), _safe_std(x)
+        inputs, targets = ((x - mean) / std).float(), target.float()
+        shuffle = streams.torch("head shuffle")
+        with seeded_torch(streams.seed("head weights")):
+            net = _paper_net(x.shape[1])
+            optimizer = torch.optim.AdamW(net.parameters(), lr=self.lr, weight_decay=1e-2)
+            schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, self.epochs)
+            for _ in range(self.epochs):
+                for index in torch.tensor_split(torch.randperm(len(x), generator=shuffle), max(1, len(x) // 64)):
+                    if len(index) < 2:
+                        continue
+                    optimizer.zero_grad(set_to_none=True)
+                    torch.autograd.backward((net(inputs[index]).squeeze(1) - targets[index]).square().mean())
+                    optimizer.step()
+                schedule.step()
+        net.eval()
+
+        def predict(features: torch.Tensor) -> torch.Tensor:
+            with torch.no_grad():
+                output: torch.Tensor = net(((features - mean) / std).float()).squeeze(1).double()
+            return output
+
+        return predict
+
+
+def prediction_features(view: View, block: slice) -> torch.Tensor:
+    """What the prediction says, (n, F) float64: doubt on a log scale, −log p_max, entropy, margin and the leading probabilities."""
+    if view.probabilities is None:
+        return torch.cat([view.embeddings[block].double(), view.predictions[block, None].double()], dim=1)
+    p = view.probabilities[block].double()
+    others = p.scatter(1, p.argmax(1, keepdim=True), 0.0)
+    doubt = others.sum(1)
+    leading = others.topk(min(4, p.shape[1] - 1), dim=1).values
+    entropy = -torch.xlogy(others, others).sum(1) - (1 - doubt) * torch.log1p(-doubt)
+    scalars = [doubt.clamp(min=1e-12).log(), -torch.log1p(-doubt), entropy, doubt + leading[:, 0]]
+    return torch.cat([torch.stack(scalars, dim=1), leading], dim=1)
+
+
+def embedding_features(view: View, block: slice) -> torch.Tensor:
+    """The embedding, (n, d) float64."""
+    return view.embeddings[block].double()
+
+
+def _fit(
+    view: View,
+    duals: torch.Tensor,
+    streams: Streams,
+    folds: int,
+    features: Callable[[View, slice], torch.Tensor],
+    solve: Callable[[torch.Tensor, torch.Tensor, Streams], Predict],
+) -> FittedHead:
+    x = torch.cat([features(view, block) for block in blocks(len(view))])
+    raw = torch.log1p(duals.double().cpu())
+    mean, std = float(raw.mean()), float(raw.std(correction=0))
+    if std <= 1e-12:
+        return FittedHead(features, lambda f: torch.zeros(len(f), dtype=torch.float64), mean, 0.0, None)
+    target = (raw - mean) / std
+    quality = _rank_quality(x, target, streams, folds, solve)
+    return FittedHead(features, solve(x, target, streams), mean, std, quality)
+
+
+def _rank_quality(
+    x: torch.Tensor,
+    target: torch.Tensor,
+    streams: Streams,
+    folds: int,
+    solve: Callable[[torch.Tensor, torch.Tensor, Streams], Predict],
+) -> float | None:
+    n = len(x)
+    if n < 4 * folds:
+        return None
+    fold = torch.from_numpy(streams.numpy("head folds").permutation(n) % folds)
+    held_out = torch.empty(n, dtype=torch.float64)
+    for k in range(folds):
+        held_out[fold == k] = solve(x[fold != k], target[fold != k], streams)(x[fold == k])
+    if float(held_out.std()) == 0.0:
+        return None
+    return float(spearmanr(held_out.numpy(), target.numpy()).statistic)
+
+
+def _safe_std(x: torch.Tensor) -> torch.Tensor:
+    std = x.std(0, correction=0)
+    return torch.where(std > 1e-12, std, torch.ones_like(std))
+
+
+def _paper_net(inputs: int) -> nn.Sequential:
+    layers: list[nn.Module] = []
+    for number, width in enumerate((128, 64, 64, 32, 16), start=1):
+        layers += [nn.Linear(inputs, width), nn.BatchNorm1d(width), nn.ReLU()]
+        if number in (2, 4):
+            layers.append(nn.Dropout(0.3 if number == 2 else 0.25))
+        inputs = width
+    return nn.Sequential(*layers, nn.Linear(inputs, 1))

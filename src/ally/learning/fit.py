@@ -1,0 +1,84 @@
+"""A trained network and the report of its training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+import torch
+from torch import nn
+
+from ally.constrained import Slacks
+from ally.sources import blocks
+from ally.types import AnyArray, FloatArray, Task
+
+
+@dataclass(frozen=True)
+class TargetScale:
+    """Regression targets are trained standardised; ε is in those units."""
+
+    mean: float = 0.0
+    std: float = 1.0
+
+    @classmethod
+    def of(cls, y: FloatArray) -> TargetScale:
+        std = float(np.std(y))
+        return cls(float(np.mean(y)), std if std > 1e-12 * max(1e-300, float(np.abs(y).max())) else 1.0)
+
+    def apply(self, y: FloatArray) -> FloatArray:
+        return (np.asarray(y) - self.mean) / self.std
+
+    def invert(self, values: torch.Tensor) -> torch.Tensor:
+        return values * self.std + self.mean
+
+
+@dataclass(frozen=True)
+class FitReport:
+    """What happened during a fit. The dual fields are None for an objective without constraints."""
+
+    samples: int
+    epochs: int
+    kept_epoch: int
+    train_loss: float
+    validation_loss: float | None
+    positive_duals: float | None
+    """Share of labelled samples with λ > 0."""
+    slacks: Slacks | None
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A network in evaluation mode, with the duals of the epoch it was kept from."""
+
+    model: nn.Module = field(repr=False)
+    task: Task
+    classes: tuple[Any, ...] | None
+    scale: TargetScale
+    report: FitReport
+    duals: dict[str, torch.Tensor] = field(repr=False)
+
+    def embed(self, x: AnyArray) -> tuple[torch.Tensor, torch.Tensor]:
+        """Embeddings (B, d) and outputs (B, C or 1) of one block of samples, on the CPU."""
+        parameter = next(self.model.parameters())
+        with torch.inference_mode():
+            embedding = cast(nn.Module, self.model.backbone)(to_tensor(x, parameter.device, parameter.dtype))
+            outputs = cast(nn.Module, self.model.head)(embedding)
+        return embedding.float().cpu(), outputs.float().cpu()
+
+
+def to_tensor(x: AnyArray, device: torch.device | str, dtype: torch.dtype) -> torch.Tensor:
+    """Samples for the network: floats in its dtype, integers (tokens) as they are."""
+    tensor = torch.from_numpy(np.ascontiguousarray(x))
+    return tensor.to(device, dtype if tensor.is_floating_point() else None)
+
+
+def evaluate(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    """Outputs of all rows of `x` in evaluation mode, block by block."""
+    training = model.training
+    model.eval()
+    with torch.no_grad():
+        outputs = torch.cat([cast(nn.Module, model.head)(cast(nn.Module, model.backbone)(x[block])) for block in blocks(len(x))])
+    model.train(training)
+    return outputs

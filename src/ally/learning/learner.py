@@ -1,0 +1,190 @@
+"""One trainer for every objective: Adam, diminishing steps, early stopping, θ and λ of the same epoch kept."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from ally.constrained import Geometric
+from ally.errors import InputError, ModelError, OneClassError, TrainingDiverged
+from ally.execution.devices import resolve_device
+from ally.learning.fit import Fit, FitReport, TargetScale, evaluate, to_tensor
+from ally.learning.losses import PRIMARY
+from ally.learning.objectives import ERM, Batch, Objective, Problem, Session, UnlabelledBatch
+from ally.learning.training import Examples, Training, Unlabelled
+from ally.models import ModelBuilder, check_split
+from ally.rng import Streams, seeded_torch
+from ally.types import FloatArray, Progress, Task
+
+Duals = dict[str, torch.Tensor]
+
+
+@dataclass(frozen=True)
+class Learner:
+    """Builds a fresh network and trains it."""
+
+    build: ModelBuilder
+    task: Task
+    classes: tuple[Any, ...] | None = None
+    training: Training = Training()
+
+    def fit(
+        self,
+        examples: Examples,
+        objective: Objective,
+        streams: Streams,
+        *,
+        validation: Examples | None = None,
+        unlabelled: Unlabelled | None = None,
+        progress: Progress | None = None,
+    ) -> Fit:
+        """Trains on `examples`. `validation` is used for early stopping only, `unlabelled` by objectives that draw from it."""
+        started = time.perf_counter()
+        device = resolve_device(self.training.device)
+        outputs = self._outputs(len(examples))
+        scale = TargetScale.of(examples.y) if self.task == "regression" else TargetScale()
+        with seeded_torch(streams.seed("weights"), device):
+            model = self.build(tuple(examples.x.shape[1:]), outputs).to(device)
+            dtype = _dtype(model)
+            x = to_tensor(examples.x, device, dtype)
+            check_split(model, x[:2], outputs)
+            problem = Problem(
+                targets=self._targets(examples.y, scale, device, dtype),
+                task=self.task,
+                classes=self.classes,
+                loss=PRIMARY[self.task],
+                reference_loss=lambda: self.fit(examples, ERM(), streams, validation=validation).report.train_loss,
+                n_unlabelled=0 if unlabelled is None else len(unlabelled.rows),
+            )
+            session = objective.start(problem)
+            held_out = None
+            if validation is not None:
+                if not len(validation):
+                    raise InputError("validation holds 0 samples; give at least one, or None")
+                held_out = to_tensor(validation.x, device, dtype), self._targets(validation.y, scale, device, dtype)
+            draw = _unlabelled_batches(session, unlabelled, streams, device, dtype)
+            report, duals = self._train(model, session, x, held_out, draw, streams, progress)
+        report = replace(report, seconds=time.perf_counter() - started)
+        return Fit(model.eval(), self.task, self.classes, scale, report, duals)
+
+    def _train(
+        self,
+        model: nn.Module,
+        session: Session,
+        x: torch.Tensor,
+        held_out: tuple[torch.Tensor, torch.Tensor] | None,
+        draw: Iterator[UnlabelledBatch | None],
+        streams: Streams,
+        progress: Progress | None,
+    ) -> tuple[FitReport, Duals]:
+        training, problem = self.training, session.problem
+        optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=training.lr, fused=True)
+        primal_step = Geometric(training.lr, training.lr_decay)
+        shuffle = streams.torch("shuffle")
+        size = training.batch_size_for(len(x))
+        best = _Best()
+        step = 0
+        for epoch in range(1, training.epochs + 1):
+            optimizer.param_groups[0]["lr"] = primal_step(epoch)
+            session.start_epoch(epoch)
+            model.train()
+            total = torch.zeros((), device=x.device)
+            for index in _near_equal(torch.randperm(len(x), generator=shuffle).to(x.device), size):
+                value = session.loss(model, Batch(index, x[index], problem.targets[index]), next(draw))
+                optimizer.zero_grad(set_to_none=True)
+                torch.autograd.backward(value)
+                optimizer.step()
+                total += value.detach()
+                step += 1
+                session.after_step(step, lambda: evaluate(model, x))
+            if not bool(torch.isfinite(total)):
+                raise TrainingDiverged(f"the training loss is {float(total)} in epoch {epoch} (lr={training.lr}); lower lr or dual_lr")
+            if progress is not None:
+                progress("train", epoch, training.epochs)
+            if held_out is not None:
+                best.offer(float(problem.loss(evaluate(model, held_out[0]), held_out[1]).mean()), epoch, model, session)
+                if epoch - best.epoch >= training.patience:
+                    break
+        if held_out is None:
+            best.offer(float("nan"), epoch, model, session)
+        model.load_state_dict(best.weights)
+        outputs = evaluate(model, x)
+        labelled = best.duals.get("labelled")
+        report = FitReport(
+            samples=len(x),
+            epochs=epoch,
+            kept_epoch=best.epoch,
+            train_loss=float(problem.loss(outputs, problem.targets).mean()),
+            validation_loss=best.loss if held_out is not None else None,
+            positive_duals=None if labelled is None else float((labelled > 0).float().mean()),
+            slacks=session.slacks(outputs),
+        )
+        return report, best.duals
+
+    def _outputs(self, n: int) -> int:
+        if n < 1:
+            raise InputError("there are 0 labelled samples to train on; label some first")
+        if self.classes is None:
+            return 1
+        if len(self.classes) < 2:
+            raise OneClassError(
+                f"all {n} labels are {self.classes[0]!r}, and a classifier needs at least two classes; "
+                f"declare them with classes=[{self.classes[0]!r}, ...] or label another class first"
+            )
+        return len(self.classes)
+
+    def _targets(self, y: FloatArray, scale: TargetScale, device: str, dtype: torch.dtype) -> torch.Tensor:
+        if self.task == "classification":
+            return torch.as_tensor(np.asarray(y, dtype=np.int64), device=device)
+        return torch.as_tensor(scale.apply(y), device=device).to(dtype)
+
+
+class _Best:
+    """The epoch with the lowest validation loss, its parameters and its duals."""
+
+    def __init__(self) -> None:
+        self.loss = float("inf")
+        self.epoch = 0
+        self.weights: dict[str, torch.Tensor] = {}
+        self.duals: Duals = {}
+
+    def offer(self, loss: float, epoch: int, model: nn.Module, session: Session) -> None:
+        if loss < self.loss or not self.weights:
+            self.loss, self.epoch = loss, epoch
+            self.weights = {name: value.detach().clone() for name, value in model.state_dict().items()}
+            self.duals = session.duals()
+
+
+def _dtype(model: nn.Module) -> torch.dtype:
+    parameter = next((p for p in model.parameters() if p.requires_grad), None)
+    if parameter is None:
+        raise ModelError(f"{type(model).__name__} has no trainable parameters; leave at least the head trainable")
+    return parameter.dtype
+
+
+def _near_equal(order: torch.Tensor, size: int) -> tuple[torch.Tensor, ...]:
+    """Batches of at most `size` whose sizes differ by one at most, so that none is left with a single sample."""
+    return torch.tensor_split(order, max(1, -(-len(order) // size)))
+
+
+def _unlabelled_batches(
+    session: Session, unlabelled: Unlabelled | None, streams: Streams, device: str, dtype: torch.dtype
+) -> Iterator[UnlabelledBatch | None]:
+    """Endless unlabelled batches of the size the session wants, each pass in a new order; None where it wants none."""
+    size = session.unlabelled_batch
+    if not size:
+        while True:
+            yield None
+    if unlabelled is None or not len(unlabelled.rows):
+        raise InputError(f"{type(session).__name__} draws unlabelled samples and none are available; use another objective")
+    generator = streams.torch("unlabelled")
+    while True:
+        for index in _near_equal(torch.randperm(len(unlabelled.rows), generator=generator), size):
+            x = unlabelled.source.read(unlabelled.rows[index.numpy()])
+            yield UnlabelledBatch(index.to(device), to_tensor(x, device, dtype))

@@ -1,0 +1,38 @@
+"""What a learner minimises. An objective is a frozen description; its session holds the state of one fit."""
+
+from __future__ import annotations
+
+from ally.errors import InputError
+from ally.learning.objectives.base import Batch, Objective, Problem, Session, UnlabelledBatch
+from ally.learning.objectives.constrained import PDCL, Feasibility
+from ally.learning.objectives.erm import ERM
+from ally.learning.objectives.regularizers import HalfSquaredNorm
+from ally.registry import Registry
+
+OBJECTIVES: Registry[Objective] = Registry("objective", {"erm": ERM(), "pdcl": PDCL(), "feasibility": Feasibility()})
+
+
+def resolve_objective(objective: str | Objective) -> Objective:
+    """An objective by name, or the one given."""
+    if isinstance(objective, str):
+        return OBJECTIVES[objective]
+    if isinstance(objective, Objective):
+        return objective
+    raise InputError(
+        f"objective is a {type(objective).__name__}; pass a name ({', '.join(OBJECTIVES)}) or an objective such as PDCL(eps=0.2)"
+    )
+
+
+__all__ = [
+    "ERM",
+    "OBJECTIVES",
+    "PDCL",
+    "Batch",
+    "Feasibility",
+    "HalfSquaredNorm",
+    "Objective",
+    "Problem",
+    "Session",
+    "UnlabelledBatch",
+    "resolve_objective",
+]

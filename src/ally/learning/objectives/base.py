@@ -1,0 +1,93 @@
+"""The contract between the trainer and an objective.
+
+The trainer draws batches and steps the optimiser; the session turns a batch into the scalar to descend and moves its duals.
+An objective that sets ``unlabelled_batch > 0`` is also handed that many unlabelled samples with every batch and may hold a
+dual for each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, cast, runtime_checkable
+
+import torch
+from torch import nn
+
+from ally.constrained import Slacks
+from ally.learning.losses import Loss
+from ally.types import Task
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What one fit is about."""
+
+    targets: torch.Tensor
+    """(n,) class numbers (int64) or standardised targets, on the training device."""
+    task: Task
+    classes: tuple[Any, ...] | None
+    loss: Loss
+    reference_loss: Callable[[], float]
+    """Mean training loss of an unconstrained fit by the same trainer (p_u); trains when called."""
+    n_unlabelled: int = 0
+
+    @property
+    def device(self) -> torch.device:
+        return self.targets.device
+
+
+@dataclass(frozen=True)
+class Batch:
+    """`index` (B,) counts within the labelled set, `x` (B, *shape), `targets` (B,)."""
+
+    index: torch.Tensor
+    x: torch.Tensor
+    targets: torch.Tensor
+
+
+@dataclass(frozen=True)
+class UnlabelledBatch:
+    """`index` (B,) counts within the unlabelled rows given to the fit, `x` (B, *shape)."""
+
+    index: torch.Tensor
+    x: torch.Tensor
+
+
+class Session:
+    """The state of an objective during one fit. This base has no constraints and no duals."""
+
+    unlabelled_batch: int = 0
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+
+    def start_epoch(self, epoch: int) -> None:
+        """Called before epoch 1, 2, …"""
+
+    def loss(self, model: nn.Module, batch: Batch, unlabelled: UnlabelledBatch | None) -> torch.Tensor:
+        """The scalar to descend on this batch."""
+        raise NotImplementedError
+
+    def after_step(self, step: int, outputs: Callable[[], torch.Tensor]) -> None:
+        """Called after optimiser step 1, 2, …; `outputs()` evaluates all labelled samples in evaluation mode."""
+
+    def duals(self) -> dict[str, torch.Tensor]:
+        """Current duals by what they belong to: ``"labelled"`` (n,), ``"unlabelled"`` (n_unlabelled,); may be empty."""
+        return {}
+
+    def slacks(self, outputs: torch.Tensor) -> Slacks | None:
+        """Summary of the constraint slacks for the outputs of all labelled samples; None without constraints."""
+        return None
+
+
+@runtime_checkable
+class Objective(Protocol):
+    """A frozen description of a training problem."""
+
+    def start(self, problem: Problem) -> Session: ...
+
+
+def forward(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    """Outputs of head ∘ backbone."""
+    return cast(torch.Tensor, cast(nn.Module, model.head)(cast(nn.Module, model.backbone)(x)))

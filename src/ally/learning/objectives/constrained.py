@@ -1,0 +1,128 @@
+r"""Primal-dual constrained learning (Algorithm 1) and its feasibility form (Appendix C).
+
+Both descend :math:`r + \frac1n\sum_i \lambda_i(\ell'_i - \varepsilon_i)` in θ and ascend it in λ. They differ in r: the mean
+loss plus R(f) for `PDCL`, R(f) alone for `Feasibility`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import nn
+
+from ally.constrained import Eps, Multipliers, Power, Slacks, lagrangian, resolve_eps
+from ally.errors import InputError
+from ally.learning.losses import Loss, resolve_loss
+from ally.learning.objectives.base import Batch, Problem, Session, UnlabelledBatch, forward
+from ally.learning.objectives.regularizers import Regularizer
+
+Reading = Literal["minibatch", "all"]
+
+
+@dataclass(frozen=True)
+class PDCL:
+    """Minimise mean ℓ subject to ℓ'_i ≤ ε_i.
+
+    Attributes:
+        eps: ε: a number, one per sample, a mapping from class, ``"auto"`` (1.15 p_u), or None for the paper's
+            value (0.2 nats; 0.1 for squared error of standardised targets).
+        dual_lr: η_d; the step at the t-th dual move is ``dual_lr * t**-dual_decay``.
+        dual_init: λ₀.
+        dual_cap: upper bound of λ, or None.
+        primal_steps: T_p. With ``slacks="minibatch"`` a dual moves once per T_p epochs; with ``"all"`` all duals move
+            after every T_p optimiser steps.
+        slacks: ``"minibatch"`` reads ℓ' from the forward pass of the primal step (no extra cost); ``"all"`` is
+            Algorithm 1 word for word: every slack, after the primal steps, in evaluation mode.
+        secondary_loss: ℓ' by name or as a function; None means ℓ' = ℓ.
+        regularizer: R(f) added to the risk.
+    """
+
+    eps: Eps = None
+    dual_lr: float = 0.05
+    dual_init: float = 0.0
+    dual_decay: float = 1 / 16
+    dual_cap: float | None = None
+    primal_steps: int = 1
+    slacks: Reading = "minibatch"
+    secondary_loss: Loss | str | None = None
+    regularizer: Regularizer | None = None
+
+    def start(self, problem: Problem) -> Session:
+        return _ConstrainedSession(problem, self, risk=True)
+
+
+@dataclass(frozen=True)
+class Feasibility(PDCL):
+    """Minimise R(f) subject to ℓ'_i ≤ ε_i. With R = 0 only the path of the duals informs: at a strictly feasible point λ* = 0."""
+
+    def start(self, problem: Problem) -> Session:
+        return _ConstrainedSession(problem, self, risk=False)
+
+
+class _ConstrainedSession(Session):
+    def __init__(self, problem: Problem, objective: PDCL, *, risk: bool) -> None:
+        super().__init__(problem)
+        if objective.primal_steps < 1 or objective.slacks not in ("minibatch", "all"):
+            raise InputError(f"{objective}: primal_steps must be >= 1 and slacks 'minibatch' or 'all'")
+        self._risk = risk
+        self._regularizer = objective.regularizer
+        self._same_loss = objective.secondary_loss is None
+        self._secondary = resolve_loss(objective.secondary_loss, problem.task)
+        self._period = objective.primal_steps
+        self._per_batch = objective.slacks == "minibatch"
+        self._schedule = Power(objective.dual_lr, objective.dual_decay)
+        self._moves = 0
+        self._moving = False
+        self._eps = resolve_eps(
+            objective.eps,
+            problem.targets,
+            task=problem.task,
+            classes=problem.classes,
+            reference_loss=problem.reference_loss,
+        )
+        self._multipliers = Multipliers(len(problem.targets), start=objective.dual_init, device=problem.device, cap=objective.dual_cap)
+        self._everyone = torch.arange(len(problem.targets), device=problem.device)
+
+    def start_epoch(self, epoch: int) -> None:
+        if self._per_batch:
+            self._moving = epoch % self._period == 0
+            self._moves += self._moving
+
+    def loss(self, model: nn.Module, batch: Batch, unlabelled: UnlabelledBatch | None) -> torch.Tensor:
+        outputs = forward(model, batch.x)
+        losses = self.problem.loss(outputs, batch.targets)
+        secondary = losses if self._same_loss else _per_sample(self._secondary(outputs, batch.targets), losses)
+        slacks = secondary - self._eps[batch.index]
+        risk = losses.mean() if self._risk else losses.new_zeros(())
+        if self._regularizer is not None:
+            risk = risk + self._regularizer(model)
+        value = lagrangian(risk, slacks, self._multipliers.values[batch.index])
+        if self._moving:
+            self._multipliers.ascend(batch.index, slacks, self._schedule(self._moves))
+        return value
+
+    def after_step(self, step: int, outputs: Callable[[], torch.Tensor]) -> None:
+        if not self._per_batch and step % self._period == 0:
+            self._moves += 1
+            self._multipliers.ascend(self._everyone, self._all_slacks(outputs()), self._schedule(self._moves))
+
+    def duals(self) -> dict[str, torch.Tensor]:
+        return {"labelled": self._multipliers.values.clone()}
+
+    def slacks(self, outputs: torch.Tensor) -> Slacks | None:
+        return Slacks.of(self._all_slacks(outputs))
+
+    def _all_slacks(self, outputs: torch.Tensor) -> torch.Tensor:
+        return self._secondary(outputs, self.problem.targets) - self._eps
+
+
+def _per_sample(values: Any, like: torch.Tensor) -> torch.Tensor:
+    if not isinstance(values, torch.Tensor) or values.shape != like.shape:
+        shape = tuple(values.shape) if isinstance(values, torch.Tensor) else type(values).__name__
+        raise InputError(
+            f"secondary_loss gave {shape} for a batch of {len(like)}; it must give one number per sample, shape ({len(like)},)"
+        )
+    return values

@@ -1,0 +1,101 @@
+"""A learner and the pool it serves: trains on the labelled rows, then says what it sees in the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from ally.errors import InputError
+from ally.execution.memory import Scratch
+from ally.learning.fit import Fit
+from ally.learning.learner import Learner
+from ally.learning.objectives import Objective
+from ally.learning.snapshot import Snapshot, View, view
+from ally.learning.training import Examples, Training, Unlabelled
+from ally.models import ModelBuilder
+from ally.pool import LabelCode, Pool, State
+from ally.rng import Streams
+from ally.sources import Source, Standardized, as_source, chunks, standardize
+from ally.types import AnyArray, Progress
+
+
+@dataclass
+class PoolLearner:
+    """Features are standardised once, over the rows that are not ignored, unless the model takes them raw."""
+
+    raw: Source
+    build: ModelBuilder
+    objective: Objective
+    training: Training
+    streams: Streams
+    standardized: bool = True
+    validation: tuple[Any, Any] | None = None
+    chunk_size: int | None = None
+    progress: Progress | None = None
+    _standard: Standardized | None = field(default=None, init=False)
+
+    def fit(self, pool: Pool, code: LabelCode) -> Fit:
+        """A fresh network trained on every labelled row."""
+        source, rows = self.source(pool), pool.rows(State.LABELLED)
+        learner = Learner(self.build, code.task, None if code.classes is None else tuple(code.classes.tolist()), self.training)
+        return learner.fit(
+            Examples(source.read(rows), pool.values(rows)),
+            self.objective,
+            self.streams,
+            validation=self._held_out(pool, code),
+            unlabelled=Unlabelled(source, pool.rows(State.FREE)),
+            progress=self.progress,
+        )
+
+    def snapshot(self, fit: Fit, pool: Pool, scratch: Scratch) -> Snapshot:
+        """What the fit says about free and labelled rows."""
+        source = self.source(pool)
+        candidates = view(fit, source, pool.rows(State.FREE), scratch, chunk_size=self.chunk_size, progress=self.progress)
+        labelled = view(fit, source, pool.rows(State.LABELLED), scratch, chunk_size=self.chunk_size)
+        return Snapshot(fit.task, candidates, labelled, fit.duals.get("labelled"), fit.duals.get("unlabelled"))
+
+    def untrained(self, pool: Pool, code: LabelCode, scratch: Scratch) -> Snapshot:
+        """The inputs themselves as embeddings, before there are labels to train on."""
+        source, rows = self.source(pool), pool.rows(State.FREE)
+        embeddings = scratch.empty(len(rows), int(np.prod(source.shape)))
+        for chunk in chunks(len(rows), self.chunk_size):
+            embeddings[chunk] = torch.from_numpy(source.read(rows[chunk]).reshape(chunk.stop - chunk.start, -1).astype(np.float32))
+        return Snapshot(code.task, View(rows, embeddings, None, torch.empty(0)), blind(pool, code).labelled)
+
+    def predict(self, fit: Fit, pool: Pool, X: Any) -> View:
+        """Other samples, seen the way the pool is."""
+        source = self._like(as_source(X), pool)
+        with Scratch() as scratch:
+            return view(fit, source, np.arange(len(source)), scratch, chunk_size=self.chunk_size)
+
+    def source(self, pool: Pool) -> Source:
+        return self._scaler(pool) if self.standardized else self.raw
+
+    def _like(self, raw: Source, pool: Pool) -> Source:
+        if raw.shape != self.raw.shape:
+            raise InputError(f"the samples have shape {raw.shape} and the pool's {self.raw.shape}; pass the same features")
+        return self._scaler(pool).of(raw) if self.standardized else raw
+
+    def _scaler(self, pool: Pool) -> Standardized:
+        if self._standard is None:
+            rows = np.sort(np.concatenate([pool.rows(state) for state in State if state is not State.IGNORED]))
+            self._standard = standardize(self.raw, rows, self.chunk_size)
+        return self._standard
+
+    def _held_out(self, pool: Pool, code: LabelCode) -> Examples | None:
+        if self.validation is None:
+            return None
+        source = self._like(as_source(self.validation[0]), pool)
+        labels: AnyArray = np.asarray([code.encode(label) for label in self.validation[1]], dtype=np.float64)
+        if len(labels) != len(source):
+            raise InputError(f"validation has {len(source)} samples and {len(labels)} labels; pass as many of each")
+        return Examples(source.read(np.arange(len(source))), labels)
+
+
+def blind(pool: Pool, code: LabelCode) -> Snapshot:
+    """Rows only, for strategies that look at nothing."""
+    free, labelled = (View(pool.rows(state), torch.empty(0, 0), None, torch.empty(0)) for state in (State.FREE, State.LABELLED))
+    return Snapshot(code.task, free, labelled)

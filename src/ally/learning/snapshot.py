@@ -1,0 +1,86 @@
+"""What a fitted learner says about samples: embeddings, probabilities or predictions, and duals, by absolute row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from ally.errors import NonFiniteInput
+from ally.execution.memory import Scratch
+from ally.learning.fit import Fit
+from ally.sources import Source, blocks, chunks
+from ally.types import IntArray, Progress, Task
+
+
+@dataclass(frozen=True)
+class View:
+    """n samples as the learner sees them."""
+
+    rows: IntArray
+    """(n,) absolute rows, ascending."""
+    embeddings: torch.Tensor
+    """(n, d) float32."""
+    probabilities: torch.Tensor | None
+    """(n, C) float32 for classification."""
+    predictions: torch.Tensor
+    """(n,) class numbers (int64), or targets in their own units (float64)."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Candidates and labelled samples of one round, with λ of the labelled (and of candidates, if the objective held them)."""
+
+    task: Task
+    candidates: View
+    labelled: View
+    duals: torch.Tensor | None = None
+    """(L,) λ of the labelled samples."""
+    candidate_duals: torch.Tensor | None = None
+    """(n,) λ of the candidates, for an objective with constraints over them."""
+
+
+def view(
+    fit: Fit,
+    source: Source,
+    rows: IntArray,
+    scratch: Scratch,
+    *,
+    chunk_size: int | None = None,
+    progress: Progress | None = None,
+) -> View:
+    """Embeds `rows` chunk by chunk. Each block of rows is computed alone, so the chunk size does not change a bit."""
+    embeddings: torch.Tensor | None = None
+    probabilities: torch.Tensor | None = None
+    predictions = torch.empty(len(rows), dtype=torch.int64 if fit.task == "classification" else torch.float64)
+    for chunk in chunks(len(rows), chunk_size):
+        values = source.read(rows[chunk])
+        for block in blocks(len(values)):
+            here = slice(chunk.start + block.start, chunk.start + block.stop)
+            embedding, outputs = fit.embed(values[block])
+            _check_finite(embedding, outputs, rows[here])
+            if embeddings is None:
+                embeddings = scratch.empty(len(rows), embedding.shape[1])
+                if fit.task == "classification":
+                    probabilities = scratch.empty(len(rows), outputs.shape[1])
+            embeddings[here] = embedding
+            if probabilities is not None:
+                probabilities[here] = outputs.double().softmax(1).float()
+                predictions[here] = outputs.argmax(1)
+            else:
+                predictions[here] = fit.scale.invert(outputs.double().squeeze(1))
+        if progress is not None:
+            progress("embed", chunk.stop, len(rows))
+    if embeddings is None:
+        embeddings = torch.empty(0, 0)
+    return View(rows, embeddings, probabilities, predictions)
+
+
+def _check_finite(embedding: torch.Tensor, outputs: torch.Tensor, rows: IntArray) -> None:
+    finite = torch.isfinite(embedding).all(1) & torch.isfinite(outputs).all(1)
+    if not bool(finite.all()):
+        row = int(rows[int((~finite).nonzero()[0])])
+        raise NonFiniteInput(f"the network gives NaN or infinity for sample {row}; check its features, or lower the learning rate")

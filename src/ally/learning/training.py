@@ -1,0 +1,64 @@
+"""How a network is trained, and on what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ally.errors import InputError
+from ally.sources import Source
+from ally.types import AnyArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class Training:
+    """Settings of the trainer; the same for every strategy of a comparison.
+
+    Attributes:
+        lr: η_p of Adam in the first epoch; multiplied by `lr_decay` after each.
+        epochs: the largest number of epochs. Without validation samples all of them are run and the last is kept.
+        batch_size: None takes a sixteenth of the labelled set, between 8 and 64, so that few labels still get many steps.
+        patience: epochs without a better validation loss before stopping; the best epoch is kept.
+        device: ``"auto"``, ``"cpu"``, ``"cuda"``, …
+    """
+
+    lr: float = 1e-3
+    lr_decay: float = 0.97
+    epochs: int = 40
+    batch_size: int | None = None
+    patience: int = 10
+    device: str = "auto"
+
+    def __post_init__(self) -> None:
+        for name in ("lr", "lr_decay"):
+            value = getattr(self, name)
+            if not np.isfinite(value) or value <= 0:
+                raise InputError(f"{name}={value} must be a finite number > 0")
+        for name in ("epochs", "patience"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name}={getattr(self, name)} must be at least 1")
+        if self.batch_size is not None and self.batch_size < 1:
+            raise InputError(f"batch_size={self.batch_size} must be at least 1, or None to fit it to the labelled set")
+
+    def batch_size_for(self, n: int) -> int:
+        return self.batch_size if self.batch_size is not None else min(64, max(8, n // 16))
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Labelled samples: `x` (n, *shape) and encoded labels `y` (n,)."""
+
+    x: AnyArray
+    y: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+
+@dataclass(frozen=True)
+class Unlabelled:
+    """Rows of a source that an objective may draw from; read batch by batch, never whole."""
+
+    source: Source
+    rows: IntArray

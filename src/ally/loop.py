@@ -1,0 +1,247 @@
+"""Ask and tell in memory: the primitive that `query`, the benchmark and the campaign share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from ally.errors import AnswerError, InputError
+from ally.estimators import network_of
+from ally.execution.memory import Scratch
+from ally.explain import why
+from ally.learning.fit import Fit
+from ally.learning.objectives import Objective, resolve_objective
+from ally.learning.pool_learner import PoolLearner, blind
+from ally.learning.snapshot import Snapshot
+from ally.learning.training import Training
+from ally.models import model_builder
+from ally.pool import Ids, LabelCode, Pool, State, parse_labels
+from ally.rng import streams
+from ally.scoring import Constant, check_scores
+from ally.selection import KMeansPP
+from ally.selection.base import Limits
+from ally.sources import as_source, chunks
+from ally.strategies import Strategy, resolve_strategy
+from ally.types import NULL, SKIP, AnyArray, FloatArray, IntArray, Progress, Task
+
+COLD_START = Strategy(Constant(), KMeansPP(), "erm", "covers the input space before there are labels")
+FEW_POSITIVE_DUALS = 0.1
+
+
+@dataclass(frozen=True)
+class Query:
+    """The answer to "what should be labelled next?"."""
+
+    id: str
+    ids: AnyArray
+    """(n,) your ids, or row numbers of X, in the order of picking."""
+    scores: FloatArray
+    """(n,) what each was picked for."""
+    why: pd.DataFrame = field(repr=False)
+    """One row per id; the columns are described in `ally.explain.why`."""
+    notes: tuple[str, ...] = ()
+    """What was decided or is worth knowing, in sentences."""
+    report: dict[str, Any] = field(default_factory=dict, repr=False)
+    """Counts, the fit's report, the rank quality of the dual head, seconds spent."""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a `tell` did, and the ids of the query still without an answer."""
+
+    labelled: int
+    skipped: int
+    waiting: tuple[Any, ...]
+
+
+class Loop:
+    """A pool, a learner and a strategy. `ask` lends samples out, `tell` takes the answers; nothing else changes the pool.
+
+    The arguments are those of `ally.query`, and:
+
+    Args:
+        validation: ``(X, y)`` for early stopping; never trained on.
+        training: settings of the trainer, instead of those of `model`.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        strategy: str | Strategy = "ally",
+        objective: str | Objective | None = None,
+        model: Any = None,
+        task: Task | Literal["auto"] = "auto",
+        classes: Any = None,
+        ids: Any = None,
+        candidates: Any = None,
+        missing_label: Any = NULL,
+        random_state: Any = None,
+        device: str = "auto",
+        chunk_size: int | None = None,
+        memory_budget: int | None = None,
+        validation: tuple[Any, Any] | None = None,
+        training: Training | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self._strategy = resolve_strategy(strategy)
+        source = as_source(X)
+        labels = parse_labels(y, len(source), task=task, classes=classes, missing_label=missing_label)
+        if labels.known.any():
+            self._strategy.ensure_task(labels.code.task, f"strategy {strategy!r}" if isinstance(strategy, str) else "this strategy")
+        self._ids = Ids(len(source), ids)
+        self._pool = Pool(labels.values)
+        self._code = labels.code
+        self._notes = labels.notes
+        self._declared = classes is not None or task == "regression"
+        self._decided = classes is not None or task != "auto"
+        if candidates is not None:
+            self._pool.restrict(_candidate_rows(candidates, self._ids))
+        network, own_training = network_of(model)
+        next(chunks(1, chunk_size))
+        self._streams = streams(random_state)
+        self._learner = PoolLearner(
+            raw=source,
+            build=model_builder(network, source.shape),
+            objective=resolve_objective(self._strategy.objective if objective is None else objective),
+            training=training or own_training or Training(device=device),
+            streams=self._streams.child("training"),
+            standardized=model is None or isinstance(model, str) or own_training is not None,
+            validation=validation,
+            chunk_size=chunk_size,
+            progress=progress,
+        )
+        self._budget = memory_budget
+        self._open: dict[str, IntArray] = {}
+        self._fit: Fit | None = None
+
+    @property
+    def labelled(self) -> AnyArray:
+        """Ids with a label."""
+        return self._ids.of(self._pool.rows(State.LABELLED))
+
+    @property
+    def free(self) -> int:
+        """How many samples can still be asked about."""
+        return len(self._pool.rows(State.FREE))
+
+    def fit(self) -> Fit:
+        """The learner trained on everything labelled so far; trained once per labelled set."""
+        if self._fit is None:
+            self._fit = self._learner.fit(self._pool, self._code)
+        return self._fit
+
+    def predict(self, X: Any) -> AnyArray:
+        """Labels or targets predicted for other samples."""
+        return self._code.decode(self._learner.predict(self.fit(), self._pool, X).predictions.numpy())
+
+    def ask(self, n: int) -> Query:
+        """Picks exactly n free samples and marks them pending."""
+        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
+            raise InputError(f"n={n!r} is not a positive whole number; ask for at least one sample")
+        self._pool.ensure_free(int(n))
+        started = time.perf_counter()
+        notes = list(self._notes)
+        report: dict[str, Any] = {"candidates": self.free, "labelled": len(self.labelled)}
+        round_streams = self._streams.child(f"round {len(self._open)}")
+        with Scratch(self._budget) as scratch:
+            strategy, snapshot = self._look(scratch, report, notes)
+            scored = strategy.score(snapshot, round_streams)
+            check_scores(scored, snapshot, strategy.score)
+            selection = strategy.select(snapshot, scored.values, int(n), round_streams, Limits(scratch.budget))
+            frame = why(snapshot, scored.values, selection, self._ids, self._code)
+        report.update(scored.report, seconds=time.perf_counter() - started)
+        self._pool.lend(selection.rows)
+        query_id = f"q{len(self._open) + 1}"
+        self._open[query_id] = selection.rows
+        return Query(query_id, self._ids.of(selection.rows), selection.values, frame, tuple(notes), report)
+
+    def tell(self, query_id: str, answers: Mapping[Any, Any]) -> Told:
+        """Takes labels or `ally.SKIP` by id, for all or some of a query. Either every answer is taken or none is.
+
+        Telling the same again changes nothing; what is left unanswered stays pending until told or released.
+        """
+        asked = self._rows_of(query_id)
+        rows = self._ids.rows(answers)
+        stray = np.setdiff1d(rows, asked)
+        if len(stray):
+            raise AnswerError(f"id {self._ids.of(stray).tolist()[0]!r} is not part of query {query_id!r}; answer its ids only")
+        code = self._code_for([label for label in answers.values() if label is not SKIP])
+        values = [None if label is SKIP else code.encode(label) for label in answers.values()]
+        for row, value in zip(rows.tolist(), values, strict=True):
+            self._ensure_same_answer(row, value)
+        for row, value in zip(rows.tolist(), values, strict=True):
+            if value is None:
+                self._pool.ignore(row)
+            else:
+                self._pool.label(row, value)
+        self._code = code
+        self._fit = None
+        skipped = values.count(None)
+        return Told(len(values) - skipped, skipped, tuple(self._ids.of(self._waiting(asked)).tolist()))
+
+    def release(self, query_id: str) -> int:
+        """Gives up on a query: its unanswered samples become free again. Returns how many they were."""
+        waiting = self._waiting(self._rows_of(query_id))
+        self._pool.release(waiting)
+        return len(waiting)
+
+    def _look(self, scratch: Scratch, report: dict[str, Any], notes: list[str]) -> tuple[Strategy, Snapshot]:
+        """The strategy that can be used now, and what it looks at."""
+        if not self._strategy.trains:
+            return self._strategy, blind(self._pool, self._code)
+        if not len(self.labelled):
+            notes.append("there are no labels yet: the first batch covers the input space (k-means++)")
+            return COLD_START, self._learner.untrained(self._pool, self._code, scratch)
+        fit = self.fit()
+        report["fit"] = fit.report
+        share = fit.report.positive_duals
+        if share is not None and share < FEW_POSITIVE_DUALS:
+            notes.append(f"only {share:.0%} of the duals are positive: the constraints are loose; lower eps or use eps='auto'")
+        return self._strategy, self._learner.snapshot(fit, self._pool, scratch)
+
+    def _rows_of(self, query_id: str) -> IntArray:
+        if query_id not in self._open:
+            raise AnswerError(f"query {query_id!r} was never asked; queries so far: {', '.join(self._open) or 'none'}")
+        return self._open[query_id]
+
+    def _waiting(self, asked: IntArray) -> IntArray:
+        return np.intersect1d(asked, self._pool.rows(State.PENDING))
+
+    def _ensure_same_answer(self, row: int, value: float | None) -> None:
+        """An answer never replaces a different one."""
+        state = self._pool.state(row)
+        if state is State.LABELLED:
+            before = self._pool.values(np.asarray([row]))
+            if value != before[0]:
+                name, label = self._ids.of(np.asarray([row])).tolist()[0], self._code.decode(before).tolist()[0]
+                raise AnswerError(f"id {name!r} is labelled {label!r} already, and the new answer differs; answers are not replaced")
+
+    def _code_for(self, labels: list[Any]) -> LabelCode:
+        """The label code, decided by the first labels and extended by new classes where none were declared."""
+        if not labels or self._declared:
+            return self._code
+        if not self._decided and not len(self.labelled):
+            code = parse_labels(labels, len(labels)).code
+            self._strategy.ensure_task(code.task)
+            return code
+        return self._code if self._code.classes is None else self._code.extended(labels)
+
+
+def _candidate_rows(candidates: Any, ids: Ids) -> IntArray:
+    """Rows from a mask over all samples, or from ids."""
+    array = np.asarray(candidates)
+    if array.dtype == bool:
+        if array.shape != (len(ids),):
+            raise InputError(f"the candidates mask has shape {array.shape} and the pool {len(ids)} samples; pass one value per sample")
+        return np.flatnonzero(array).astype(np.int64)
+    return ids.rows(array.tolist())

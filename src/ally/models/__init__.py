@@ -1,0 +1,8 @@
+"""Networks, each a backbone that embeds and a head that predicts."""
+
+from ally.models.build import MODELS, ModelBuilder, model_builder
+from ally.models.mlp import MLP
+from ally.models.resnet import ResNet18
+from ally.models.split import Split, check_split
+
+__all__ = ["MLP", "MODELS", "ModelBuilder", "ResNet18", "Split", "check_split", "model_builder"]

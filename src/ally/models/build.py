@@ -1,0 +1,47 @@
+"""From what a user calls a model to a function that builds a fresh network."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeAlias
+
+from torch import nn
+
+from ally.errors import ModelError
+from ally.models.mlp import MLP
+from ally.models.resnet import FULL, SLIM, ResNet18
+from ally.registry import Registry
+
+ModelBuilder: TypeAlias = Callable[[tuple[int, ...], int], nn.Module]
+"""``build(sample_shape, outputs)`` gives a new network; called once per fit, so nothing leaks between rounds."""
+
+MODELS: Registry[ModelBuilder] = Registry(
+    "model",
+    {
+        "mlp": MLP,
+        "linear": partial(MLP, hidden=()),
+        "resnet18-slim": partial(ResNet18, planes=SLIM),
+        "resnet18": partial(ResNet18, planes=FULL),
+    },
+)
+
+
+def model_builder(model: Any, shape: tuple[int, ...]) -> ModelBuilder:
+    """A builder from None (MLP for vectors, slim ResNet-18 for images), a name, a module or a builder.
+
+    A module is copied for every fit, so each round starts from the weights it was given with.
+    """
+    if model is None:
+        return MODELS["resnet18-slim" if len(shape) == 3 and min(shape[1:]) >= 8 else "mlp"]
+    if isinstance(model, str):
+        return MODELS[model]
+    if isinstance(model, nn.Module):
+        return lambda shape, outputs: copy.deepcopy(model)
+    if callable(model):
+        builder: ModelBuilder = model
+        return builder
+    raise ModelError(
+        f"model is a {type(model).__name__}; pass a name ({', '.join(MODELS)}), a torch module or a function (shape, outputs) -> module"
+    )

@@ -1,0 +1,76 @@
+"""One question, one answer: `ally.query`."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from ally.errors import InputError
+from ally.learning.objectives import Objective
+from ally.loop import Loop, Query
+from ally.strategies import Strategy
+from ally.types import NULL, Progress, Task
+
+
+def query(
+    X: Any,
+    y: Any = None,
+    *,
+    n: int,
+    strategy: str | Strategy = "ally",
+    objective: str | Objective | None = None,
+    model: Any = None,
+    task: Task | Literal["auto"] = "auto",
+    classes: Any = None,
+    ids: Any = None,
+    candidates: Any = None,
+    missing_label: Any = NULL,
+    random_state: Any = None,
+    device: str = "auto",
+    chunk_size: int | None = None,
+    memory_budget: int | None = None,
+    engine: str = "local",
+    progress: Progress | None = None,
+) -> Query:
+    """Which n samples to label next.
+
+    Args:
+        X: all samples, labelled and not: array, memory map, sparse matrix, table, tensor or torch Dataset.
+        y: one label per row; None or NaN (or `missing_label`) where unlabelled. None for no labels at all.
+        n: how many; exactly this many distinct unlabelled ids come back, or an error says how many there are.
+        strategy: a name of the catalogue (``ally strategies`` lists it) or an `ally.Strategy`.
+        objective: how the learner is trained, if not as the strategy says: a name or an objective.
+        model: None (an MLP, or a slim ResNet-18 for images), a name, a torch module or function ``(shape, outputs) -> module``
+            with `backbone` and `head`, or a `ConstrainedClassifier` / `ConstrainedRegressor` for its network and training
+            settings. Features are standardised, except for your own modules.
+        task: ``"auto"`` decides as scikit-learn would; the decision is in the query's notes.
+        classes: all classes, if the labels may not show every one yet.
+        ids: one id per row; row numbers otherwise.
+        candidates: ids, or a mask over all rows, that may be asked about.
+        missing_label: a value that marks unlabelled rows besides None and NaN, such as -1.
+        random_state: seed; equal seeds give equal ids.
+        device: where to train.
+        chunk_size: rows read at a time; does not change the ids.
+        memory_budget: bytes for embeddings and probabilities before they move to a memory map; a quarter of memory if None.
+        engine: ``"local"``.
+        progress: called as ``progress(stage, done, total)``.
+    """
+    if engine != "local":
+        raise InputError(f"engine={engine!r} is not available; use engine='local'")
+    loop = Loop(
+        X,
+        y,
+        strategy=strategy,
+        objective=objective,
+        model=model,
+        task=task,
+        classes=classes,
+        ids=ids,
+        candidates=candidates,
+        missing_label=missing_label,
+        random_state=random_state,
+        device=device,
+        chunk_size=chunk_size,
+        memory_budget=memory_budget,
+        progress=progress,
+    )
+    return loop.ask(n)

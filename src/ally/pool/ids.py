@@ -1,0 +1,72 @@
+"""The border between the caller's ids and absolute row numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+import numpy as np
+
+from ally.errors import IdError
+from ally.types import AnyArray, IntArray
+
+
+class Ids:
+    """Ids of `n` rows. Without `values` the row numbers are the ids."""
+
+    def __init__(self, n: int, values: Any = None) -> None:
+        self._n = n
+        self._values: AnyArray | None = None
+        self._row_of: dict[Hashable, int] = {}
+        if values is not None:
+            self._values = _one_dimensional(values)
+            if len(self._values) != n:
+                raise IdError(f"ids has {len(self._values)} entries and X {n} rows; pass one id per row")
+            self._row_of = {value: row for row, value in enumerate(self._values.tolist())}
+            if len(self._row_of) != n:
+                first = _first_repeat(self._values.tolist())
+                raise IdError(f"id {first!r} appears more than once in ids; ids must be distinct")
+
+    def __len__(self) -> int:
+        return self._n
+
+    def of(self, rows: IntArray) -> AnyArray:
+        """Ids of absolute rows."""
+        return rows.copy() if self._values is None else self._values[rows]
+
+    def row(self, id: Any) -> int:
+        """Absolute row of one id."""
+        if self._values is not None:
+            key = id.item() if isinstance(id, np.generic) else id
+            if isinstance(key, Hashable) and key in self._row_of:
+                return self._row_of[key]
+            raise IdError(f"id {key!r} is not in the pool of {self._n} samples; ids look like {self._values.tolist()[0]!r}")
+        if isinstance(id, (int, np.integer)) and not isinstance(id, (bool, np.bool_)) and 0 <= id < self._n:
+            return int(id)
+        raise IdError(f"id {id!r} is not a row number of the pool; rows go from 0 to {self._n - 1}")
+
+    def rows(self, ids: Iterable[Any]) -> IntArray:
+        """Absolute rows of several distinct ids."""
+        rows = np.asarray([self.row(id) for id in ids], dtype=np.int64)
+        if len(np.unique(rows)) != len(rows):
+            first = _first_repeat(rows.tolist())
+            raise IdError(f"id {self.of(np.asarray([first]))[0]!r} is listed more than once; list each id once")
+        return rows
+
+
+def _one_dimensional(values: Any) -> AnyArray:
+    array = np.asarray(values)
+    if array.ndim == 1 and array.dtype.kind in "iufUSO":
+        if array.dtype.kind != "f" or np.isfinite(array).all():
+            return array
+        raise IdError("ids holds NaN or infinity; give every row an id")
+    raise IdError(f"ids has shape {array.shape} and dtype {array.dtype}; pass one integer or string per row")
+
+
+def _first_repeat(values: list[Any]) -> Any:
+    seen: set[Any] = set()
+    for value in values:
+        if value in seen:
+            return value
+        seen.add(value)
+    return None

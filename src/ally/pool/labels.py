@@ -1,0 +1,195 @@
+"""Labels as the caller writes them, turned into class numbers or float targets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from sklearn.utils.multiclass import type_of_target
+
+from ally.errors import LabelError
+from ally.types import NULL, AnyArray, BoolArray, FloatArray, Task
+
+
+@dataclass(frozen=True)
+class LabelCode:
+    """How a label is written as a number: its place in `classes`, or itself for regression."""
+
+    task: Task
+    classes: AnyArray | None
+
+    def encode(self, label: Any) -> float:
+        """The number of one label. Raises on a class that was not declared, and on non-finite targets."""
+        label = _plain(label)
+        if self.classes is None:
+            try:
+                value = float(label)
+            except (TypeError, ValueError):
+                raise LabelError(f"label {label!r} is not a number; regression targets must be numbers") from None
+            if not np.isfinite(value):
+                raise LabelError(f"label {value} is not finite; give a finite target, or ally.SKIP to leave the sample out")
+            return value
+        try:
+            return float(self._numbers[label])
+        except (KeyError, TypeError):
+            known = ", ".join(map(repr, self.classes.tolist()[:10]))
+            raise LabelError(f"label {label!r} is not one of the {len(self.classes)} classes ({known}); declare it in `classes`") from None
+
+    def decode(self, values: FloatArray) -> AnyArray:
+        """Labels from class numbers (or targets as they are)."""
+        return np.asarray(values) if self.classes is None else self.classes[np.asarray(values, dtype=np.int64)]
+
+    def extended(self, labels: Iterable[Any]) -> LabelCode:
+        """The code with classes that appear in `labels` for the first time, appended so that numbers given stay valid."""
+        assert self.classes is not None
+        known = self.classes.tolist()
+        new = [label for label in dict.fromkeys(_plain(label) for label in labels) if label not in self._numbers]
+        if not new:
+            return self
+        _found_classes([*known, *new])
+        return LabelCode(self.task, _class_array([*known, *new]))
+
+    @property
+    def n_classes(self) -> int:
+        return 0 if self.classes is None else len(self.classes)
+
+    @cached_property
+    def _numbers(self) -> dict[Any, int]:
+        assert self.classes is not None
+        return {value: number for number, value in enumerate(self.classes.tolist())}
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The labels of a pool of n rows: `values` (n,) holds class numbers or targets, NaN where nothing is `known`."""
+
+    code: LabelCode
+    known: BoolArray
+    values: FloatArray
+    notes: tuple[str, ...] = ()
+
+
+def parse_labels(
+    y: Any,
+    n: int,
+    *,
+    task: Task | Literal["auto"] = "auto",
+    classes: Any = None,
+    missing_label: Any = NULL,
+) -> Labels:
+    """Reads `y`: None, NaN and pandas.NA are missing labels, and so is `missing_label` where one is given.
+
+    ``task="auto"`` decides as scikit-learn's ``type_of_target`` would: strings, booleans and whole numbers are classes,
+    numbers with fractions are regression targets. The decision is noted.
+    """
+    if task not in ("auto", "classification", "regression"):
+        raise LabelError(f"task={task!r}; pass 'auto', 'classification' or 'regression'")
+    series = _as_series(y, n)
+    known: BoolArray = ~series.isna().to_numpy(dtype=bool)
+    if missing_label is not NULL and not _is_null(missing_label):
+        known &= (series != missing_label).fillna(False).to_numpy(dtype=bool)
+    given = series[known].tolist()
+    _check_no_infinity(given)
+
+    declared = _declared_classes(classes)
+    if declared is not None and task == "regression":
+        raise LabelError("classes are declared and task='regression'; leave out one of the two")
+    notes: list[str] = []
+    decided: Task = task if task != "auto" else _decide(given, declared, notes)
+    if decided == "classification":
+        code = LabelCode(decided, declared if declared is not None else _found_classes(given))
+    else:
+        code = LabelCode(decided, None)
+    values = np.full(n, np.nan)
+    values[known] = [code.encode(label) for label in given]
+    return Labels(code, known, values, tuple(notes))
+
+
+def _as_series(y: Any, n: int) -> pd.Series[Any]:
+    if y is None:
+        return pd.Series([None] * n, dtype=object)
+    if type(y).__module__.split(".")[0] == "torch":
+        y = y.detach().cpu().numpy()
+    values = y if isinstance(y, (pd.Series, np.ndarray)) else _as_array(y)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values.reshape(-1)
+    if values.ndim != 1:
+        raise LabelError(f"y has shape {values.shape}; pass one label per row (several targets at once are not supported)")
+    if len(values) != n:
+        raise LabelError(f"y has {len(values)} entries and X {n} rows; pass one label per row, NaN or None where unlabelled")
+    if isinstance(values, np.ndarray) and values.dtype.kind == "c":
+        raise LabelError("y is complex. Complex data not supported: pass real targets or classes")
+    return values.reset_index(drop=True) if isinstance(values, pd.Series) else pd.Series(values)
+
+
+def _as_array(y: Any) -> AnyArray:
+    if hasattr(y, "to_pandas"):
+        return np.asarray(y.to_pandas(), dtype=object)
+    if not hasattr(y, "__len__"):
+        raise LabelError(f"y is a {type(y).__name__}; pass one label per row")
+    array = np.empty(len(y), dtype=object)
+    array[:] = list(y)
+    return array
+
+
+def _plain(label: Any) -> Any:
+    """A numpy scalar as the Python value it equals."""
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def _is_null(value: Any) -> bool:
+    return value is None or value is pd.NA or (isinstance(value, float) and np.isnan(value))
+
+
+def _check_no_infinity(given: list[Any]) -> None:
+    bad = next((value for value in given if isinstance(value, float) and np.isinf(value)), None)
+    if bad is not None:
+        raise LabelError(f"y holds {bad}: Input y contains infinity; give a finite target, or NaN where the label is unknown")
+
+
+def _declared_classes(classes: Any) -> AnyArray | None:
+    if classes is None:
+        return None
+    values = list(classes)
+    if len(values) < 2:
+        raise LabelError(f"classes={values!r} declares {len(values)}; a classifier needs at least two")
+    if len(set(values)) != len(values):
+        raise LabelError(f"classes={values!r} repeats a class; list each once")
+    return _class_array(values)
+
+
+def _found_classes(given: list[Any]) -> AnyArray:
+    try:
+        return _class_array(sorted(set(given)))
+    except TypeError:
+        kinds = sorted({type(value).__name__ for value in given})
+        raise LabelError(f"y mixes {' and '.join(kinds)}; use one type for all labels") from None
+
+
+def _class_array(values: list[Any]) -> AnyArray:
+    array = np.asarray(values)
+    return array if array.dtype.kind in "iufUb" else np.asarray(values, dtype=object)
+
+
+def _decide(given: list[Any], declared: AnyArray | None, notes: list[str]) -> Task:
+    if declared is not None:
+        notes.append(f"task: classification, {len(declared)} classes were declared")
+        return "classification"
+    if not given:
+        notes.append("task: classification assumed, as there are no labels yet")
+        return "classification"
+    kind = "multiclass" if isinstance(given[0], str) else type_of_target(np.asarray(given))
+    if kind.startswith("continuous"):
+        notes.append("task: regression, as the labels are numbers with fractions")
+        return "regression"
+    if kind not in ("binary", "multiclass"):
+        raise LabelError(f"Unknown label type: {kind} (such as {given[0]!r}); pass one class or one number per row")
+    found = len(set(given))
+    notes.append(f"task: classification, as the labels are {found} distinct classes")
+    if found > 20 and found > len(given) // 3 and not isinstance(given[0], str):
+        notes.append(f"{found} classes in {len(given)} labels: pass task='regression' if these numbers are measurements")
+    return "classification"

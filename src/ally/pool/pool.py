@@ -1,0 +1,81 @@
+"""The states of a pool: every row is free, pending, labelled or ignored, and never two of these."""
+
+from __future__ import annotations
+
+import enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ally.errors import AnswerError, PoolExhausted
+from ally.types import FloatArray, IntArray
+
+
+class State(enum.IntEnum):
+    FREE = 0
+    PENDING = 1
+    LABELLED = 2
+    IGNORED = 3
+
+
+class Pool:
+    """L and U of the paper by absolute row, plus what is being asked (pending) and what is left out (ignored)."""
+
+    def __init__(self, values: FloatArray) -> None:
+        """`values` (n,): encoded labels, NaN where unlabelled."""
+        self._values = np.array(values, dtype=np.float64)
+        self._states: NDArray[np.int8] = np.where(np.isnan(self._values), State.FREE, State.LABELLED).astype(np.int8)
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def rows(self, state: State) -> IntArray:
+        """Rows in `state`, ascending."""
+        return np.flatnonzero(self._states == state).astype(np.int64)
+
+    def state(self, row: int) -> State:
+        return State(int(self._states[row]))
+
+    def values(self, rows: IntArray) -> FloatArray:
+        """Encoded labels of labelled rows."""
+        self._ensure(rows, State.LABELLED)
+        return self._values[rows]
+
+    def ensure_free(self, n: int) -> None:
+        available = len(self.rows(State.FREE))
+        if n > available:
+            raise PoolExhausted(available, n)
+
+    def restrict(self, rows: IntArray) -> None:
+        """Only `rows` may be asked about: all other free rows become ignored."""
+        free = self._states == State.FREE
+        free[rows] = False
+        self._states[free] = State.IGNORED
+
+    def lend(self, rows: IntArray) -> None:
+        """FREE to PENDING: the rows are being asked about."""
+        self._ensure(rows, State.FREE)
+        self._states[rows] = State.PENDING
+
+    def release(self, rows: IntArray) -> None:
+        """PENDING to FREE: the rows may be asked about again."""
+        self._ensure(rows, State.PENDING)
+        self._states[rows] = State.FREE
+
+    def label(self, row: int, value: float) -> None:
+        """Any state to LABELLED, but a different label never replaces one that is there."""
+        if self._states[row] == State.LABELLED and self._values[row] != value:
+            raise AnswerError(f"row {row} is labelled {self._values[row]:g} already and the new answer is {value:g}")
+        self._values[row] = value
+        self._states[row] = State.LABELLED
+
+    def ignore(self, row: int) -> None:
+        """FREE or PENDING to IGNORED."""
+        if self._states[row] == State.LABELLED:
+            raise AnswerError(f"row {row} is labelled already and cannot be skipped")
+        self._states[row] = State.IGNORED
+
+    def _ensure(self, rows: IntArray, state: State) -> None:
+        wrong = rows[self._states[rows] != state]
+        if len(wrong):
+            raise AnswerError(f"row {wrong[0]} is {self.state(int(wrong[0])).name.lower()}, not {state.name.lower()}")

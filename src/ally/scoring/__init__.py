@@ -1,0 +1,8 @@
+"""How informative each candidate is: one number per candidate, higher is more worth labelling."""
+
+from ally.scoring.base import Score, Scored, check_scores
+from ally.scoring.predicted_dual import PredictedDual
+from ally.scoring.simple import Constant, Random
+from ally.scoring.uncertainty import Entropy, Margin
+
+__all__ = ["Constant", "Entropy", "Margin", "PredictedDual", "Random", "Score", "Scored", "check_scores"]

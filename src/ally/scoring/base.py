@@ -1,0 +1,41 @@
+"""The contract of a score."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+import torch
+
+from ally.errors import NonFiniteScore
+from ally.learning.snapshot import Snapshot
+from ally.rng import Streams
+from ally.types import Task
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Scores of all candidates, (n,) float64 in the order of ``snapshot.candidates``, and what to report about them."""
+
+    values: torch.Tensor
+    report: dict[str, Any] = field(default_factory=dict)
+
+
+class Score(Protocol):
+    """A frozen dataclass that scores a snapshot."""
+
+    tasks: ClassVar[frozenset[Task]]
+    reads: ClassVar[bool]
+    """Whether the score looks at the snapshot; if nothing does, nothing is trained."""
+
+    def __call__(self, snapshot: Snapshot, streams: Streams) -> Scored: ...
+
+
+def check_scores(scored: Scored, snapshot: Snapshot, score: Score) -> None:
+    """Raises if a score is missing, NaN or infinite."""
+    if tuple(scored.values.shape) != (len(snapshot.candidates),):
+        raise NonFiniteScore(f"{score} gave shape {tuple(scored.values.shape)} for {len(snapshot.candidates)} candidates")
+    bad = ~torch.isfinite(scored.values)
+    if bool(bad.any()):
+        row = int(snapshot.candidates.rows[int(bad.nonzero()[0])])
+        raise NonFiniteScore(f"{score} gave {int(bad.sum())} scores that are NaN or infinite, the first for row {row}; the round stops")

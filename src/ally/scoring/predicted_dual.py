@@ -1,0 +1,47 @@
+"""ALLY's score: the dual variable a sample would have if it were labelled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+
+from ally.errors import InputError
+from ally.learning.dual_head import DualHead, RidgeHead
+from ally.learning.snapshot import Snapshot
+from ally.rng import Streams
+from ally.scoring.base import Scored
+from ally.types import BOTH_TASKS, Task
+
+
+@dataclass(frozen=True)
+class PredictedDual:
+    """log(1 + λ) predicted by a head fitted on the labelled samples' λ; read directly where the objective held duals for the pool.
+
+    Attributes:
+        head: how λ is predicted.
+        cap: quantile of the candidates' scores above which all count alike, against collective outliers; None for no cap.
+    """
+
+    head: DualHead = RidgeHead()
+    cap: float | None = None
+    tasks: ClassVar[frozenset[Task]] = BOTH_TASKS
+    reads: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.cap is not None and not 0 < self.cap <= 1:
+            raise InputError(f"cap={self.cap} is not a quantile; pass a number in (0, 1], or None")
+
+    def __call__(self, snapshot: Snapshot, streams: Streams) -> Scored:
+        if snapshot.candidate_duals is not None:
+            values, report = torch.log1p(snapshot.candidate_duals.double()), {}
+        elif snapshot.duals is not None:
+            head = self.head.fit(snapshot.labelled, snapshot.duals, streams.child("dual head"))
+            values, report = head(snapshot.candidates), {"rank_quality": head.rank_quality}
+        else:
+            raise InputError("the predicted dual needs an objective with constraints; use objective='pdcl' or 'feasibility'")
+        if self.cap is not None and len(values):
+            place = max(1, round(self.cap * len(values)))
+            values = values.clamp(max=float(values.kthvalue(place).values))
+        return Scored(values, report)

@@ -1,0 +1,67 @@
+"""Uncertainty of the predicted class distribution.
+
+Probabilities are float32, so 1 − p_max would round to 0 for confident samples; the sum of the other entries does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+
+from ally.learning.snapshot import Snapshot
+from ally.rng import Streams
+from ally.scoring.base import Scored
+from ally.sources import blocks
+from ally.types import CLASSIFICATION, Task
+
+
+@dataclass(frozen=True)
+class Entropy:
+    """−Σ p log p, in nats."""
+
+    tasks: ClassVar[frozenset[Task]] = CLASSIFICATION
+    reads: ClassVar[bool] = True
+
+    def __call__(self, snapshot: Snapshot, streams: Streams) -> Scored:
+        return Scored(_blockwise(snapshot, entropy))
+
+
+@dataclass(frozen=True)
+class Margin:
+    """1 − (p₁ − p₂), with p₁ ≥ p₂ the two largest probabilities."""
+
+    tasks: ClassVar[frozenset[Task]] = CLASSIFICATION
+    reads: ClassVar[bool] = True
+
+    def __call__(self, snapshot: Snapshot, streams: Streams) -> Scored:
+        return Scored(_blockwise(snapshot, margin))
+
+
+def entropy(p: torch.Tensor) -> torch.Tensor:
+    """(n, C) float64 probabilities → (n,)."""
+    others, doubt = _split_top(p)
+    return -torch.xlogy(others, others).sum(1) - (1 - doubt) * torch.log1p(-doubt)
+
+
+def margin(p: torch.Tensor) -> torch.Tensor:
+    """(n, C) float64 probabilities → (n,)."""
+    others, doubt = _split_top(p)
+    return doubt + others.amax(1)
+
+
+def _split_top(p: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The entries other than the largest, (n, C) with 0 in its place, and their sum 1 − p_max, (n,)."""
+    others = p.scatter(1, p.argmax(1, keepdim=True), 0.0)
+    return others, others.sum(1)
+
+
+def _blockwise(snapshot: Snapshot, function: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+    probabilities = snapshot.candidates.probabilities
+    assert probabilities is not None
+    values = torch.empty(len(probabilities), dtype=torch.float64)
+    for block in blocks(len(probabilities)):
+        values[block] = function(probabilities[block].double())
+    return values

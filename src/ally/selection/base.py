@@ -1,0 +1,63 @@
+"""The contract of a selection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol
+
+import numpy as np
+import torch
+
+from ally.execution.memory import default_budget
+from ally.learning.snapshot import Snapshot
+from ally.rng import Streams
+from ally.types import FloatArray, IntArray, Task
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What was picked, in the order of picking."""
+
+    rows: IntArray
+    """(b,) absolute rows, distinct."""
+    values: FloatArray
+    """(b,) what each row was picked for: its score, or the gain of picking it."""
+    clusters: IntArray | None = None
+    """(b,) cluster of each row."""
+    cluster_sizes: IntArray | None = None
+    """(b,) number of candidates in that cluster."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a selection may use beyond the snapshot."""
+
+    memory_budget: int = field(default_factory=default_budget)
+
+
+class Select(Protocol):
+    """A frozen dataclass that picks exactly n of the candidates of a snapshot (it holds at least n)."""
+
+    tasks: ClassVar[frozenset[Task]]
+    reads: ClassVar[bool]
+    """Whether the selection looks at the snapshot beyond the scores."""
+
+    def __call__(self, snapshot: Snapshot, scores: torch.Tensor, n: int, streams: Streams, limits: Limits) -> Selection: ...
+
+
+def largest(values: torch.Tensor, n: int) -> torch.Tensor:
+    """Positions of the n largest values, largest first, equal ones by position. (m,) → (n,) int64."""
+    if n >= len(values):
+        keep = torch.arange(len(values))
+    else:
+        threshold = torch.topk(values, n).values[-1]
+        above = torch.nonzero(values > threshold).squeeze(1)
+        equal = torch.nonzero(values == threshold).squeeze(1)[: n - len(above)]
+        keep = torch.cat([above, equal]).sort().values
+    return keep[torch.sort(values[keep], descending=True, stable=True).indices]
+
+
+def picked(snapshot: Snapshot, positions: torch.Tensor, values: torch.Tensor) -> Selection:
+    """A selection from positions among the candidates."""
+    rows = snapshot.candidates.rows[positions.numpy()]
+    return Selection(rows, np.asarray(values.double().numpy()))

@@ -1,0 +1,163 @@
+"""What users hold in memory or in a memory map, as a source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ally.errors import InputError
+from ally.sources.base import Source
+from ally.types import AnyArray, IntArray
+
+
+class ArraySource:
+    """A numeric array or memory map of shape ``(n, *shape)``. Integers are read as float32."""
+
+    def __init__(self, array: AnyArray, columns: Sequence[str] | None = None) -> None:
+        if array.ndim < 2:
+            raise InputError(f"X has shape {array.shape}; one row per sample is needed: reshape to (n, features)")
+        if 0 in array.shape[1:]:
+            raise InputError(f"X has shape {array.shape}: the samples have 0 feature(s), while a minimum of 1 is required")
+        if np.iscomplexobj(array):
+            raise InputError(f"X has dtype {array.dtype}. Complex data not supported: pass real features")
+        if array.dtype.kind not in "fiub":
+            raise InputError(f"X has dtype {array.dtype}; features must be numbers: encode text and categories first")
+        self._array = array
+        self._columns = columns
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self._array.shape[1:])
+
+    def __len__(self) -> int:
+        return int(self._array.shape[0])
+
+    def read(self, rows: IntArray) -> AnyArray:
+        values = np.asarray(self._array[rows])
+        return values if values.dtype.kind == "f" else values.astype(np.float32)
+
+    def column(self, number: int) -> str:
+        return repr(self._columns[number]) if self._columns is not None else str(number)
+
+
+class SparseSource:
+    """A scipy sparse matrix or array; rows become dense as they are read."""
+
+    def __init__(self, matrix: Any) -> None:
+        if matrix.ndim != 2:
+            raise InputError(f"X is sparse with shape {matrix.shape}; pass a 2-d sparse matrix")
+        self._matrix = matrix.tocsr()
+        if self._matrix.dtype.kind not in "fiub":
+            raise InputError(f"X has dtype {self._matrix.dtype}. Complex data not supported: pass real features")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (int(self._matrix.shape[1]),)
+
+    def __len__(self) -> int:
+        return int(self._matrix.shape[0])
+
+    def read(self, rows: IntArray) -> AnyArray:
+        values: AnyArray = self._matrix[rows].toarray()
+        return values if values.dtype.kind == "f" else values.astype(np.float32)
+
+    def column(self, number: int) -> str:
+        return str(number)
+
+
+class DatasetSource:
+    """A map-style torch ``Dataset`` whose items are ``x`` or ``(x, ...)``. Integer tensors (tokens) stay integers."""
+
+    def __init__(self, dataset: Any) -> None:
+        self._dataset = dataset
+        self._length = len(dataset)
+        self._shape = self._item(0).shape if self._length else (1,)
+
+    def _item(self, row: int) -> AnyArray:
+        item = self._dataset[row]
+        value = np.asarray(item[0] if isinstance(item, (tuple, list)) else item)
+        return value if value.ndim else value[None]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._shape
+
+    def __len__(self) -> int:
+        return self._length
+
+    def read(self, rows: IntArray) -> AnyArray:
+        if not len(rows):
+            return np.empty((0, *self._shape), dtype=np.float32)
+        items = [self._item(int(row)) for row in rows]
+        odd = next((k for k, item in enumerate(items) if item.shape != self._shape), None)
+        if odd is not None:
+            raise InputError(f"sample {rows[odd]} has shape {items[odd].shape}, the first one {self._shape}; make all samples one shape")
+        return np.stack(items)
+
+    def column(self, number: int) -> str:
+        return str(number)
+
+
+def as_source(X: Any) -> Source:
+    """The source behind `X`: numpy array, memory map, sparse matrix, pandas / Polars / Arrow table, torch tensor or Dataset."""
+    import scipy.sparse
+
+    if isinstance(X, (ArraySource, SparseSource, DatasetSource)):
+        source: Source = X
+    elif scipy.sparse.issparse(X):
+        source = SparseSource(X)
+    elif isinstance(X, np.ndarray):
+        source = _from_numpy(X)
+    elif (kind := _table_kind(X)) is not None:
+        source = _from_table(X, kind)
+    elif _is_tensor(X):
+        source = _from_numpy((X if X.dtype.itemsize > 2 or not X.is_floating_point() else X.float()).detach().cpu().numpy())
+    elif hasattr(X, "__getitem__") and hasattr(X, "__len__") and not isinstance(X, (list, tuple, str, bytes, dict)):
+        source = DatasetSource(X)
+    elif isinstance(X, (list, tuple)):
+        source = _from_numpy(_array_of(X))
+    else:
+        raise InputError(f"X is a {type(X).__name__}; pass an array, a sparse matrix, a table, a tensor or a torch Dataset")
+    if len(source) == 0:
+        raise InputError("X has 0 sample(s), while a minimum of 1 is required: the pool is empty")
+    return source
+
+
+def _array_of(X: Sequence[Any]) -> AnyArray:
+    try:
+        return np.asarray(X)
+    except ValueError as error:
+        raise InputError(f"X is a list whose rows differ in length ({error}); make all rows one length") from error
+
+
+def _from_numpy(X: AnyArray, columns: Sequence[str] | None = None) -> ArraySource:
+    if X.dtype == object:
+        try:
+            X = X.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"X has dtype object and is not numeric ({error}); encode text and categories first") from error
+    return ArraySource(X, columns)
+
+
+def _is_tensor(X: Any) -> bool:
+    return type(X).__module__.split(".")[0] == "torch" and hasattr(X, "detach")
+
+
+def _table_kind(X: Any) -> str | None:
+    root = type(X).__module__.split(".")[0]
+    return root if root in {"pandas", "polars", "pyarrow"} else None
+
+
+def _from_table(X: Any, kind: str) -> ArraySource:
+    if not hasattr(X, "columns"):
+        raise InputError(f"X is a {kind} {type(X).__name__}; pass a table with one column per feature")
+    frame = X if kind == "pandas" else X.to_pandas()
+    for name in frame.columns:
+        dtype = frame[name].dtype
+        if getattr(dtype, "kind", "O") not in "fiub":
+            first = frame[name].iloc[0] if len(frame) else None
+            raise InputError(f"column {name!r} holds {first!r} ({dtype}); features must be numbers: encode it or leave it out")
+    values = frame.to_numpy(dtype=np.float64, na_value=np.nan)
+    return ArraySource(values, [str(name) for name in frame.columns])

@@ -1,0 +1,83 @@
+"""Standardised features, from one pass over the pool in bounded memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ally.errors import InputError, NonFiniteInput
+from ally.sources.base import Source
+from ally.sources.blocks import blocks, chunks
+from ally.types import AnyArray, IntArray
+
+LARGEST = 1e150
+"""Above this the square of a float64 overflows."""
+
+
+@dataclass(frozen=True)
+class Standardized:
+    """A source seen through ``(x - mean) / scale``, computed in float64 and returned as float32."""
+
+    source: Source
+    mean: AnyArray
+    scale: AnyArray
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.source.shape
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def read(self, rows: IntArray) -> AnyArray:
+        values = self.source.read(rows)
+        check_finite(values, rows, self.source)
+        standard: AnyArray = ((values.astype(np.float64) - self.mean) / self.scale).astype(np.float32)
+        return standard
+
+    def column(self, number: int) -> str:
+        return self.source.column(number)
+
+    def of(self, source: Source) -> Standardized:
+        """Another source through the same mean and scale."""
+        return replace(self, source=source)
+
+
+def standardize(source: Source, rows: IntArray, chunk_size: int | None = None) -> Standardized:
+    """Mean and scale of `rows`: per feature for tables, per channel for images ``(channels, height, width)``.
+
+    A constant feature keeps scale 1. Deviations are summed around the first row, so a large offset costs no precision.
+    """
+    axes = tuple(range(2, len(source.shape) + 1)) if len(source.shape) == 3 else ()
+    origin = source.read(rows[:1]).astype(np.float64).mean(axis=(0, *axes), keepdims=True)[0]
+    total = np.zeros_like(origin)
+    squares = np.zeros_like(origin)
+    for chunk in chunks(len(rows), chunk_size):
+        values = source.read(rows[chunk])
+        check_finite(values, rows[chunk], source)
+        for block in blocks(len(values)):
+            deviation = values[block].astype(np.float64) - origin
+            total += deviation.mean(axis=axes, keepdims=True).sum(axis=0)
+            squares += np.square(deviation).mean(axis=axes, keepdims=True).sum(axis=0)
+    shift = total / len(rows)
+    scale = np.sqrt(np.maximum(squares / len(rows) - np.square(shift), 0.0))
+    noise = 1e-12 * np.maximum(np.abs(origin), np.sqrt(squares / len(rows)))
+    return Standardized(source, origin + shift, np.where(scale > noise, scale, 1.0))
+
+
+def check_finite(values: AnyArray, rows: IntArray, source: Source) -> None:
+    """Raises with the row, the feature and the value met if anything is NaN, infinite or too large to square."""
+    if values.dtype.kind != "f" or (np.isfinite(values).all() and np.abs(values).max(initial=0.0) <= LARGEST):
+        return
+    bad = np.argwhere(~(np.abs(values.astype(np.float64)) <= LARGEST))[0]
+    value = float(values[tuple(bad)])
+    where = (
+        f"X holds {value} at row {rows[bad[0]]}, feature {source.column(int(bad[1]))}"
+        if values.ndim == 2
+        else (f"X holds {value} in sample {rows[bad[0]]}")
+    )
+    if np.isfinite(value):
+        raise InputError(f"{where}: too large to square in float64; rescale the feature to below {LARGEST:g}")
+    kind = "NaN" if np.isnan(value) else "infinity"
+    raise NonFiniteInput(f"{where}: {kind} cannot be used; impute it, drop the row, or leave the row out through `candidates`")
