@@ -202,7 +202,8 @@ class ConstrainedClassifier(ClassifierMixin, _ConstrainedEstimator):  # type: ig
         return np.asarray(p / p.sum(axis=1, keepdims=True))
 
     def predict(self, X: Any) -> AnyArray:
-        return np.asarray(self.classes_[self._view(X).predictions.numpy()])
+        numbers = self._view(X).predictions.numpy()
+        return np.asarray(self.classes_[numbers])
 
 
 class ConstrainedRegressor(RegressorMixin, _ConstrainedEstimator):  # type: ignore[misc]

@@ -78,8 +78,7 @@ class RidgeHead:
             if best is None or error < best[0]:
                 best = error, vt.T @ (s / (s.square() + strength) * projected)
         assert best is not None
-        weights = best[1]
-        return lambda features: ((features - mean) / std) @ weights
+        return _Linear(mean, std, best[1])
 
 
 @dataclass(frozen=True)
@@ -112,27 +111,41 @@ class PaperHead:
                     torch.autograd.backward((net(inputs[index]).squeeze(1) - targets[index]).square().mean())
                     optimizer.step()
                 schedule.step()
-        net.eval()
+        return _Network(mean, std, net.eval())
 
-        def predict(features: torch.Tensor) -> torch.Tensor:
-            with torch.no_grad():
-                output: torch.Tensor = net(((features - mean) / std).float()).squeeze(1).double()
-            return output
 
-        return predict
+@dataclass(frozen=True)
+class _Linear:
+    mean: torch.Tensor
+    std: torch.Tensor
+    weights: torch.Tensor
+
+    def __call__(self, features: torch.Tensor) -> torch.Tensor:
+        return ((features - self.mean) / self.std) @ self.weights
+
+
+@dataclass(frozen=True)
+class _Network:
+    mean: torch.Tensor
+    std: torch.Tensor
+    net: nn.Sequential
+
+    def __call__(self, features: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            output: torch.Tensor = self.net(((features - self.mean) / self.std).float())
+        return output.squeeze(1).double()
 
 
 def prediction_features(view: View, block: slice) -> torch.Tensor:
-    """What the prediction says, (n, F) float64: doubt on a log scale, −log p_max, entropy, margin and the leading probabilities."""
+    """Classification: log(1 − p_max) and log p₂, (n, 2). Regression: the embedding and the prediction, (n, d + 1). Float64.
+
+    Labelled samples are fitted far more confidently than others; on a log scale a linear function extends to those others.
+    """
     if view.probabilities is None:
         return torch.cat([view.embeddings[block].double(), view.predictions[block, None].double()], dim=1)
     p = view.probabilities[block].double()
     others = p.scatter(1, p.argmax(1, keepdim=True), 0.0)
-    doubt = others.sum(1)
-    leading = others.topk(min(4, p.shape[1] - 1), dim=1).values
-    entropy = -torch.xlogy(others, others).sum(1) - (1 - doubt) * torch.log1p(-doubt)
-    scalars = [doubt.clamp(min=1e-12).log(), -torch.log1p(-doubt), entropy, doubt + leading[:, 0]]
-    return torch.cat([torch.stack(scalars, dim=1), leading], dim=1)
+    return torch.stack([others.sum(1), others.amax(1)], dim=1).clamp(min=1e-12).log()
 
 
 def embedding_features(view: View, block: slice) -> torch.Tensor:
@@ -152,7 +165,8 @@ def _fit(
     raw = torch.log1p(duals.double().cpu())
     mean, std = float(raw.mean()), float(raw.std(correction=0))
     if std <= 1e-12:
-        return FittedHead(features, lambda f: torch.zeros(len(f), dtype=torch.float64), mean, 0.0, None)
+        nothing = torch.zeros(x.shape[1], dtype=torch.float64)
+        return FittedHead(features, _Linear(nothing, torch.ones_like(nothing), nothing), mean, 0.0, None)
     target = (raw - mean) / std
     quality = _rank_quality(x, target, streams, folds, solve)
     return FittedHead(features, solve(x, target, streams), mean, std, quality)

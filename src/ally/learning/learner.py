@@ -134,7 +134,7 @@ class Learner:
             return 1
         if len(self.classes) < 2:
             raise OneClassError(
-                f"all {n} labels are {self.classes[0]!r}, and a classifier needs at least two classes; "
+                f"the labels hold one class only: all {n} are {self.classes[0]!r}, and a classifier needs at least two classes; "
                 f"declare them with classes=[{self.classes[0]!r}, ...] or label another class first"
             )
         return len(self.classes)

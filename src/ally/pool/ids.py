@@ -50,7 +50,7 @@ class Ids:
         rows = np.asarray([self.row(id) for id in ids], dtype=np.int64)
         if len(np.unique(rows)) != len(rows):
             first = _first_repeat(rows.tolist())
-            raise IdError(f"id {self.of(np.asarray([first]))[0]!r} is listed more than once; list each id once")
+            raise IdError(f"id {self.of(np.asarray([first])).tolist()[0]!r} is listed more than once; list each id once")
         return rows
 
 

@@ -68,7 +68,7 @@ def standardize(source: Source, rows: IntArray, chunk_size: int | None = None) -
 
 def check_finite(values: AnyArray, rows: IntArray, source: Source) -> None:
     """Raises with the row, the feature and the value met if anything is NaN, infinite or too large to square."""
-    if values.dtype.kind != "f" or (np.isfinite(values).all() and np.abs(values).max(initial=0.0) <= LARGEST):
+    if values.dtype.kind != "f" or (np.isfinite(values).all() and float(np.abs(values).max(initial=0.0)) <= LARGEST):
         return
     bad = np.argwhere(~(np.abs(values.astype(np.float64)) <= LARGEST))[0]
     value = float(values[tuple(bad)])

@@ -1,0 +1,5 @@
+"""``python -m ally``."""
+
+from ally.cli import main
+
+main()

@@ -1,0 +1,47 @@
+"""Commands and how they end: 0 good, 2 the user's input, 130 interrupted."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+import ally
+from ally.cli.demo import demo
+from ally.cli.query import query
+from ally.cli.strategies import strategies
+from ally.errors import AllyError
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help="Which samples should be labelled next?")
+app.command()(demo)
+app.command()(query)
+app.command()(strategies)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"ally {ally.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")] = False,
+) -> None:
+    """Which samples should be labelled next, so that the model gains the most per label?"""
+
+
+def main() -> None:
+    """Runs a command; the library's own errors are one line on standard error."""
+    try:
+        app()
+    except AllyError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)

@@ -1,0 +1,93 @@
+"""``ally query``: one-shot selection from files."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from ally.cli.console import live_progress, stderr
+
+TaskName = Literal["auto", "classification", "regression"]
+
+
+def query(
+    pool: Annotated[Path, typer.Argument(help="Features: .npy, .npz (X, ids), .csv or .parquet.")],
+    n: Annotated[int, typer.Option("--n", help="How many samples to ask for.")],
+    labels: Annotated[Path | None, typer.Option(help="Labels so far: a table with columns id and label.")] = None,
+    strategy: Annotated[str, typer.Option(help="A name that `ally strategies` lists.")] = "ally",
+    objective: Annotated[str | None, typer.Option(help="How to train, if not as the strategy says.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the query here as CSV instead of standard output.")] = None,
+    id_column: Annotated[str | None, typer.Option(help="Column of a table that holds the ids (default: id, if there is one).")] = None,
+    task: Annotated[TaskName, typer.Option(help="What the labels are.")] = "auto",
+    classes: Annotated[str | None, typer.Option(help="All classes, separated by commas.")] = None,
+    seed: Annotated[int, typer.Option(help="Equal seeds give equal ids.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Choose which samples to label next."""
+    import ally
+    from ally.sources.files import read_labels, read_pool
+
+    X, ids = read_pool(pool, id_column)
+    y, declared = _labels(read_labels(labels) if labels else {}, len(X), ids, classes)
+    with live_progress() as progress:
+        q = ally.query(X, y, n=n, strategy=strategy, objective=objective, task=task, classes=declared, ids=ids, random_state=seed,
+                       progress=progress)  # fmt: skip
+    for note in q.notes:
+        stderr.print(f"note: {note}", highlight=False, soft_wrap=True)
+    quality = q.report.get("rank_quality")
+    if quality is not None:
+        stderr.print(f"note: the dual head ranks held-out labelled samples with correlation {quality:.2f}", highlight=False, soft_wrap=True)
+    text = _json(q) if as_json else _csv(q)
+    if out is None:
+        sys.stdout.write(text)
+    else:
+        _write(out, text)
+        stderr.print(f"{len(q)} ids written to {out}", highlight=False)
+
+
+def _labels(given: dict[Any, Any], n: int, ids: Any, classes: str | None) -> tuple[list[Any], list[Any] | None]:
+    """Labels in the order of the rows, and the declared classes in the labels' own type."""
+    from ally.pool import Ids
+
+    known = Ids(n, ids)
+    y: list[Any] = [None] * n
+    for id, label in given.items():
+        y[known.row(id)] = label
+    if classes is None:
+        return y, None
+    names = [name.strip() for name in classes.split(",")]
+    kind = type(next(iter(given.values()), ""))
+    try:
+        return y, [kind(name) for name in names] if kind in (int, float) else names
+    except ValueError:
+        return y, names
+
+
+def _csv(q: Any) -> str:
+    buffer = io.StringIO()
+    q.why.to_csv(buffer)
+    return buffer.getvalue()
+
+
+def _json(q: Any) -> str:
+    rows = json.loads(q.why.reset_index().to_json(orient="records"))
+    return (
+        json.dumps({"ids": q.ids.tolist(), "why": rows, "notes": list(q.notes), "rank_quality": q.report.get("rank_quality")}, indent=2)
+        + "\n"
+    )
+
+
+def _write(path: Path, text: str) -> None:
+    """All or nothing: a reader never sees half a file."""
+    from ally.errors import InputError
+
+    if not path.parent.is_dir():
+        raise InputError(f"the folder {path.parent} of --out is not there; make it first")
+    partial = path.with_name(path.name + ".part")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(path)

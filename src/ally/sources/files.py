@@ -1,0 +1,78 @@
+"""Pools and labels from files: .npy, .npz, .csv and .parquet."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ally.errors import IdError, InputError, LabelError, MissingPart
+from ally.types import AnyArray
+
+KINDS = (".npy", ".npz", ".csv", ".parquet")
+
+
+def read_pool(path: Path, id_column: str | None = None) -> tuple[Any, AnyArray | None]:
+    """Features and ids (None: row numbers). Arrays stay on disk as memory maps; nothing is unpickled.
+
+    A table's ids are its column `id_column`, or ``id`` if there is one. An .npz file holds ``X`` and, optionally, ``ids``.
+    """
+    _ensure_file(path)
+    kind = path.suffix.lower()
+    try:
+        if kind == ".npy":
+            return np.load(path, mmap_mode="r", allow_pickle=False), None
+        if kind == ".npz":
+            with np.load(path, allow_pickle=False) as arrays:
+                if "X" not in arrays:
+                    raise InputError(f"{path} holds {', '.join(arrays) or 'nothing'}; save the features as X (and ids as ids)")
+                return arrays["X"], arrays.get("ids")
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path} cannot be read as {kind} ({error}); save it again with numpy, without object arrays") from error
+    table = _read_table(path, kind)
+    if id_column is None:
+        id_column = "id" if "id" in table.columns else None
+    elif id_column not in table.columns:
+        raise IdError(f"{path} has no column {id_column!r}; its columns are {', '.join(map(str, table.columns[:20]))}")
+    if id_column is None:
+        return table, None
+    return table.drop(columns=id_column), table[id_column].to_numpy()
+
+
+def read_labels(path: Path) -> dict[Any, Any]:
+    """Labels by id from a table with columns ``id`` and ``label``; rows with an empty label are left out."""
+    _ensure_file(path)
+    table = _read_table(path, path.suffix.lower())
+    missing = [name for name in ("id", "label") if name not in table.columns]
+    if missing:
+        raise LabelError(
+            f"{path} has no column {missing[0]!r}; it needs the columns id and label, and has {', '.join(map(str, table.columns))}"
+        )
+    table = table[table["label"].notna()]
+    repeated = table["id"][table["id"].duplicated()]
+    if len(repeated):
+        raise IdError(f"{path} labels id {repeated.iloc[0]!r} more than once; keep one line per id")
+    return dict(zip(table["id"].tolist(), table["label"].tolist(), strict=True))
+
+
+def _ensure_file(path: Path) -> None:
+    if not path.is_file():
+        raise InputError(f"{path} is {'a folder' if path.is_dir() else 'not there'}; give the path of a {', '.join(KINDS)} file")
+
+
+def _read_table(path: Path, kind: str) -> pd.DataFrame:
+    try:
+        if kind == ".csv":
+            return pd.read_csv(path)
+        if kind == ".parquet":
+            return pd.read_parquet(path)
+    except ImportError as error:
+        raise MissingPart("reading .parquet needs pyarrow: pip install 'ally-learn[parquet]'") from error
+    except (ValueError, OSError) as error:
+        raise InputError(f"{path} cannot be read as {kind} ({error}); check the file") from error
+    raise InputError(f"{path} has the ending {kind or '(none)'!r}; readable are {', '.join(KINDS)}")

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from ally.learning.snapshot import Snapshot, View
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_thread():
+    """Tests run small problems; more threads only make them slower on a busy machine."""
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    folder = os.environ.get("ALLY_DATA")
+    if not folder or not Path(folder).is_dir():
+        pytest.skip("real data is absent: set ALLY_DATA to a folder with mnist/ and parkinsons/")
+    return Path(folder)
+
+
+@pytest.fixture
+def make_snapshot():
+    """A random snapshot of n candidates and m labelled samples; float32 embeddings, softmax probabilities."""
+
+    def make(n=200, m=20, d=6, classes=4, seed=0, task="classification"):
+        generator = torch.Generator().manual_seed(seed)
+
+        def side(rows):
+            embeddings = torch.randn(len(rows), d, generator=generator)
+            probabilities = None
+            predictions = torch.randn(len(rows), generator=generator).double()
+            if task == "classification":
+                probabilities = (2 * torch.randn(len(rows), classes, generator=generator)).softmax(1)
+                predictions = probabilities.argmax(1)
+            return View(rows, embeddings, probabilities, predictions)
+
+        duals = torch.rand(m, generator=generator)
+        return Snapshot(task, side(np.arange(m, m + n)), side(np.arange(m)), duals)
+
+    return make

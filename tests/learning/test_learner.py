@@ -1,0 +1,437 @@
+"""How the trainer behaves: reproducible, isolated, and faithful to the epoch it keeps."""
+
+import copy
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from ally.constrained import Multipliers, lagrangian
+from ally.errors import InputError, ModelError, OneClassError, TrainingDiverged
+from ally.learning.fit import evaluate
+from ally.learning.learner import Learner
+from ally.learning.losses import absolute_error, cross_entropy, squared_error
+from ally.learning.objectives import ERM, PDCL, Feasibility, Session
+from ally.learning.objectives.base import forward
+from ally.learning.training import Examples, Training, Unlabelled
+from ally.models import MLP, Split, model_builder
+from ally.rng import streams
+from ally.sources import as_source
+
+CLASSES = ("a", "b", "c")
+
+
+def examples(n=60, task="classification", seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((n, 6)).astype(np.float32)
+    scores = np.tanh(x @ np.random.default_rng(99).standard_normal((6, 3))) + 0.4 * rng.standard_normal((n, 3))
+    return Examples(x, scores.argmax(1) if task == "classification" else 5 * scores[:, 0] + 2)
+
+
+def mlp(shape, outputs):
+    return MLP(shape, outputs, hidden=(16,), dropout=0.2)
+
+
+def normed(shape, outputs):
+    return Split(nn.Sequential(nn.Linear(shape[0], 12), nn.BatchNorm1d(12), nn.ReLU()), nn.Linear(12, outputs))
+
+
+def learner(build=mlp, task="classification", **settings):
+    training = Training(**{"lr": 0.01, "epochs": 6, "batch_size": 16, "device": "cpu"} | settings)
+    return Learner(build, task, CLASSES if task == "classification" else None, training)
+
+
+def state(fit):
+    return {name: value.clone() for name, value in fit.model.state_dict().items()} | {f"λ {k}": v for k, v in fit.duals.items()}
+
+
+def same(one, other):
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+def report_of(fit):
+    return dataclasses.replace(fit.report, seconds=0.0)
+
+
+OBJECTIVES = {
+    "erm": ERM(),
+    "pdcl": PDCL(eps=0.3, dual_lr=0.2),
+    "pdcl-all": PDCL(eps=0.3, dual_lr=0.2, slacks="all"),
+    "feasibility": Feasibility(eps=0.3, dual_lr=0.2),
+}
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES.values(), ids=OBJECTIVES)
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_equal_seeds_give_equal_bits(task, objective):
+    data = examples(task=task)
+    torch.manual_seed(1)
+    first = learner(task=task).fit(data, objective, streams(5))
+    torch.manual_seed(2)
+    second = learner(task=task).fit(data, objective, streams(5))
+    other = learner(task=task).fit(data, objective, streams(6))
+    assert same(state(first), state(second))
+    assert report_of(first) == report_of(second)
+    assert not torch.equal(first.model.head.weight, other.model.head.weight)
+    assert ("labelled" in first.duals) == (not isinstance(objective, ERM))
+
+
+@pytest.mark.parametrize("objective", [ERM(), PDCL(eps="auto")], ids=["erm", "auto"])
+def test_global_generators_are_left_alone(objective):
+    torch.manual_seed(3)
+    np.random.seed(3)  # noqa: NPY002
+    before, legacy = torch.random.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
+    learner().fit(examples(), objective, streams(0))
+    assert torch.equal(torch.random.get_rng_state(), before)
+    assert (np.random.get_state()[1] == legacy).all()  # noqa: NPY002
+
+
+def test_global_generators_are_left_alone_by_a_failed_fit():
+    before = torch.random.get_rng_state()
+    with pytest.raises(TrainingDiverged):
+        learner(lr=1e30).fit(examples(), ERM(), streams(0))
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("build", [mlp, normed])
+@pytest.mark.parametrize("objective", [PDCL(eps=0.1, dual_lr=0.5), PDCL(eps=0.1, dual_lr=0.5, slacks="all")], ids=["minibatch", "all"])
+def test_kept_parameters_and_duals_are_of_the_best_epoch(build, objective):
+    data, held_out = examples(), examples(40, seed=1)
+    fit = learner(build, lr=0.02, epochs=40, patience=5).fit(data, objective, streams(0), validation=held_out)
+    kept = fit.report.kept_epoch
+    assert kept < fit.report.epochs < 40
+    assert same(state(fit), state(learner(build, lr=0.02, epochs=kept).fit(data, objective, streams(0))))
+    last = learner(build, lr=0.02, epochs=fit.report.epochs).fit(data, objective, streams(0))
+    assert not torch.equal(fit.duals["labelled"], last.duals["labelled"])
+    assert not torch.equal(fit.model.head.weight, last.model.head.weight)
+
+
+def test_the_kept_epoch_has_the_lowest_validation_loss():
+    data, held_out = examples(), examples(40, seed=1)
+    settings = {"lr": 0.05, "patience": 5}
+    fit = learner(epochs=40, **settings).fit(data, ERM(), streams(0), validation=held_out)
+    losses = []
+    for epoch in range(1, fit.report.epochs + 1):
+        model = learner(epochs=epoch, **settings).fit(data, ERM(), streams(0)).model
+        losses.append(cross_entropy(evaluate(model, torch.from_numpy(held_out.x)), torch.from_numpy(held_out.y)).mean().item())
+    assert fit.report.kept_epoch == 1 + int(np.argmin(losses))
+    assert fit.report.validation_loss == pytest.approx(min(losses), rel=1e-6)
+
+
+@pytest.mark.parametrize("patience", [1, 4])
+def test_patience_stops_early(patience):
+    seen = []
+    fit = learner(lr=0.05, epochs=60, patience=patience).fit(
+        examples(), ERM(), streams(0), validation=examples(40, seed=1), progress=lambda *call: seen.append(call)
+    )
+    assert fit.report.epochs == fit.report.kept_epoch + patience < 60
+    assert seen == [("train", epoch, 60) for epoch in range(1, fit.report.epochs + 1)]
+
+
+def test_without_validation_the_last_epoch_is_kept():
+    fit = learner(lr=0.05, epochs=25, patience=1).fit(examples(), PDCL(), streams(0))
+    assert (fit.report.epochs, fit.report.kept_epoch, fit.report.validation_loss) == (25, 25, None)
+
+
+def test_empty_validation_is_refused():
+    with pytest.raises(InputError, match="validation holds 0 samples"):
+        learner().fit(examples(), ERM(), streams(0), validation=Examples(np.empty((0, 6), np.float32), np.empty(0)))
+
+
+def test_a_module_is_copied_and_never_modified():
+    torch.manual_seed(0)
+    module = normed((6,), 3)
+    before = copy.deepcopy(module.state_dict())
+    fit = learner(model_builder(module, (6,))).fit(examples(), PDCL(), streams(0))
+    assert fit.model is not module
+    assert same(dict(module.state_dict()), before)
+    assert module.training
+    assert all(parameter.grad is None for parameter in module.parameters())
+    assert not torch.equal(fit.model.head.weight, module.head.weight)
+    assert fit.model.backbone[1].num_batches_tracked > 0
+
+
+@pytest.mark.parametrize("build", [normed, model_builder(normed((6,), 3), (6,))], ids=["builder", "module"])
+def test_no_state_leaks_between_fits(build):
+    alone = state(learner(build).fit(examples(), PDCL(), streams(0)))
+    learner(build, epochs=20).fit(Examples(100 + examples().x, examples().y), PDCL(), streams(1))
+    assert same(state(learner(build).fit(examples(), PDCL(), streams(0))), alone)
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+@pytest.mark.parametrize("objective", [ERM(), PDCL()], ids=["erm", "pdcl"])
+def test_divergence_is_an_error(task, objective):
+    with pytest.raises(TrainingDiverged, match=r"the training loss is (nan|inf) in epoch \d+ \(lr=1e\+30\); lower lr or dual_lr"):
+        learner(task=task, lr=1e30).fit(examples(task=task), objective, streams(0))
+
+
+def test_one_class_is_an_error():
+    with pytest.raises(OneClassError, match=r"all 60 labels are 'a', and a classifier needs at least two classes"):
+        Learner(mlp, "classification", ("a",)).fit(Examples(examples().x, np.zeros(60)), ERM(), streams(0))
+
+
+def test_no_samples_is_an_error():
+    with pytest.raises(InputError, match="0 labelled samples"):
+        learner().fit(Examples(np.empty((0, 6), np.float32), np.empty(0)), ERM(), streams(0))
+
+
+def test_duals_move_once_per_three_epochs():
+    objective = PDCL(eps=0.0, dual_lr=0.5, primal_steps=3, dual_decay=0.5)
+    data = examples()
+    duals = {epoch: learner(epochs=epoch).fit(data, objective, streams(0)).duals["labelled"] for epoch in range(1, 8)}
+    assert (duals[1] == 0).all()
+    assert (duals[2] == 0).all()
+    assert (duals[3] > 0).all()
+    assert torch.equal(duals[4], duals[3])
+    assert torch.equal(duals[5], duals[3])
+    assert (duals[6] > duals[3]).all()
+    assert torch.equal(duals[7], duals[6])
+
+
+def test_with_all_slacks_duals_move_after_every_three_steps():
+    objective = PDCL(eps=0.0, dual_lr=0.5, primal_steps=3, slacks="all")
+    data = examples(32)
+    duals = {epoch: learner(epochs=epoch).fit(data, objective, streams(0)).duals["labelled"] for epoch in range(1, 5)}
+    assert (duals[1] == 0).all()
+    assert (duals[2] > 0).all()
+    assert (duals[3] > duals[2]).all()
+    assert torch.equal(duals[4], duals[3])
+
+
+def test_dual_steps_diminish_with_the_moves():
+    """With a frozen network the t-th move adds dual_lr · t^-power · slack."""
+    objective = PDCL(eps=0.0, dual_lr=0.5, dual_decay=0.5)
+    one, two, three = (learner(still, epochs=epochs).fit(examples(), objective, streams(0)).duals["labelled"] for epochs in (1, 2, 3))
+    torch.testing.assert_close(two - one, one * 2**-0.5, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(three - two, one * 3**-0.5, rtol=1e-4, atol=1e-5)
+
+
+class Slope:
+    """Descends the bias of the head with gradient 1, so that Adam moves it by the step size exactly."""
+
+    def start(self, problem):
+        session = Session(problem)
+        session.loss = lambda model, batch, unlabelled: model.head.bias.sum()
+        return session
+
+
+def test_primal_steps_shrink_by_the_epoch():
+    module = MLP((6,), 3, hidden=())
+    fit = learner(model_builder(module, (6,)), lr=0.1, lr_decay=0.5, epochs=5, batch_size=20).fit(examples(), Slope(), streams(0))
+    moved = (module.head.bias - fit.model.head.bias).detach()
+    torch.testing.assert_close(moved, torch.full((3,), 3 * 0.1 * (1 - 0.5**5) / 0.5), rtol=1e-5, atol=1e-6)
+
+
+class Scale(nn.Module):
+    """Trainable in name: its parameter has no effect."""
+
+    def __init__(self):
+        super().__init__()
+        self.unused = nn.Parameter(torch.zeros(1))
+
+    def forward(self, x):
+        return x + 0 * self.unused
+
+
+def still(shape, outputs):
+    head = nn.Linear(shape[0], outputs).requires_grad_(False)
+    return Split(Scale(), head)
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+@pytest.mark.parametrize("held_out", [False, True], ids=["all-epochs", "early-stopped"])
+def test_auto_eps_is_a_multiple_of_the_unconstrained_loss(task, held_out):
+    data, validation = examples(task=task), examples(40, task=task, seed=1) if held_out else None
+    settings = {"task": task, "lr": 0.05, "epochs": 30, "patience": 3}
+    reference = learner(**settings).fit(data, ERM(), streams(0), validation=validation).report
+    assert (reference.kept_epoch < 30) == held_out
+    auto = learner(**settings).fit(data, PDCL(eps="auto"), streams(0), validation=validation)
+    given = learner(**settings).fit(data, PDCL(eps=1.15 * reference.train_loss), streams(0), validation=validation)
+    assert same(state(auto), state(given))
+    assert report_of(auto) == report_of(given)
+
+
+@pytest.mark.parametrize(
+    ("task", "objective", "loss"),
+    [
+        ("classification", PDCL(eps=np.linspace(0.2, 1.0, 60), dual_lr=0.5), cross_entropy),
+        ("classification", PDCL(eps={"a": 0.3, "b": 0.6, "c": 0.9}, dual_lr=0.5, slacks="all"), cross_entropy),
+        ("regression", PDCL(eps=np.linspace(0.1, 0.6, 60), dual_lr=0.5, secondary_loss="absolute"), absolute_error),
+    ],
+)
+def test_the_report_can_be_recomputed(task, objective, loss):
+    data = examples(task=task)
+    fit = learner(task=task, epochs=15).fit(data, objective, streams(0), validation=examples(40, task=task, seed=1))
+    targets = torch.from_numpy(data.y if task == "classification" else fit.scale.apply(data.y).astype(np.float32))
+    eps = objective.eps if isinstance(objective.eps, np.ndarray) else np.array([objective.eps[CLASSES[k]] for k in data.y])
+    outputs = fit.embed(data.x)[1]
+    slacks = loss(outputs, targets) - torch.from_numpy(eps).float()
+    duals, report = fit.duals["labelled"], fit.report
+    primary = cross_entropy if task == "classification" else squared_error
+    assert report.samples == len(duals) == 60
+    assert report.train_loss == pytest.approx(primary(outputs, targets).mean().item(), rel=1e-5)
+    assert report.positive_duals == pytest.approx((duals > 0).float().mean().item())
+    assert 0 < report.positive_duals < 1
+    assert report.slacks.largest == pytest.approx(slacks.max().item(), rel=1e-5)
+    assert report.slacks.violation == pytest.approx(slacks.clamp(min=0).mean().item(), rel=1e-4)
+    assert report.slacks.violated == pytest.approx((slacks > 0).float().mean().item())
+    assert not fit.model.training
+
+
+def test_erm_reports_no_constraints():
+    fit = learner().fit(examples(), ERM(), streams(0))
+    assert fit.duals == {}
+    assert (fit.report.positive_duals, fit.report.slacks) == (None, None)
+
+
+class Confident:
+    """Mean cross-entropy with a bound on the entropy of every unlabelled sample; notes what it is given."""
+
+    def __init__(self, eps=0.5, dual_lr=0.1):
+        self.eps, self.dual_lr = eps, dual_lr
+        self.drawn = []
+
+    def start(self, problem):
+        return _ConfidentSession(problem, self)
+
+
+class _ConfidentSession(Session):
+    unlabelled_batch = 16
+
+    def __init__(self, problem, objective):
+        super().__init__(problem)
+        self.objective = objective
+        self.labelled = Multipliers(len(problem.targets))
+        self.unlabelled = Multipliers(problem.n_unlabelled)
+
+    def loss(self, model, batch, unlabelled):
+        self.objective.drawn.append(unlabelled)
+        losses = self.problem.loss(forward(model, batch.x), batch.targets)
+        risk = lagrangian(losses.mean(), losses - self.objective.eps, self.labelled.values[batch.index])
+        entropy = torch.distributions.Categorical(logits=forward(model, unlabelled.x)).entropy()
+        slacks = entropy - self.objective.eps
+        value = lagrangian(risk, slacks, self.unlabelled.values[unlabelled.index])
+        self.labelled.ascend(batch.index, losses - self.objective.eps, self.objective.dual_lr)
+        self.unlabelled.ascend(unlabelled.index, slacks, self.objective.dual_lr)
+        return value
+
+    def duals(self):
+        return {"labelled": self.labelled.values.clone(), "unlabelled": self.unlabelled.values.clone()}
+
+
+def pool(n=50, size=200, seed=7):
+    rng = np.random.default_rng(seed)
+    return Unlabelled(as_source(rng.standard_normal((size, 6)).astype(np.float32)), np.sort(rng.permutation(size)[:n]))
+
+
+def test_an_objective_over_unlabelled_samples():
+    objective, unlabelled = Confident(), pool(50)
+    fit = learner(epochs=13).fit(examples(), objective, streams(0), unlabelled=unlabelled)
+    steps = 13 * 4
+    assert len(objective.drawn) == steps
+    assert {len(batch.index) for batch in objective.drawn} <= {12, 13}
+    counts = torch.bincount(torch.cat([batch.index for batch in objective.drawn]), minlength=50)
+    assert counts.max() - counts.min() <= 1
+    assert counts.min() == 13
+    for batch in objective.drawn[:5]:
+        assert (batch.x.numpy() == unlabelled.source.read(unlabelled.rows[batch.index.numpy()])).all()
+    assert not torch.equal(torch.cat([b.index for b in objective.drawn[:4]]), torch.cat([b.index for b in objective.drawn[4:8]]))
+    assert fit.duals["labelled"].shape == (60,)
+    assert fit.duals["unlabelled"].shape == (50,)
+    assert (fit.duals["unlabelled"] > 0).any()
+    assert fit.report.positive_duals == pytest.approx((fit.duals["labelled"] > 0).float().mean().item())
+
+
+def test_unlabelled_constraints_shape_the_network():
+    unlabelled = pool(50)
+    x = unlabelled.source.read(unlabelled.rows)
+
+    def entropy(objective):
+        fit = learner(epochs=30).fit(examples(), objective, streams(0), unlabelled=unlabelled)
+        return torch.distributions.Categorical(logits=fit.embed(x)[1]).entropy().mean()
+
+    assert entropy(Confident(eps=0.1, dual_lr=0.2)) < 0.7 * entropy(ERM())
+
+
+def test_unlabelled_duals_are_kept_with_the_best_epoch():
+    data, unlabelled, held_out = examples(), pool(50), examples(40, seed=1)
+    fit = learner(lr=0.05, epochs=40, patience=4).fit(data, Confident(), streams(0), validation=held_out, unlabelled=unlabelled)
+    kept = fit.report.kept_epoch
+    assert kept < fit.report.epochs
+    assert same(state(fit), state(learner(lr=0.05, epochs=kept).fit(data, Confident(), streams(0), unlabelled=unlabelled)))
+
+
+@pytest.mark.parametrize("n", [1, 5, 16, 17])
+def test_few_unlabelled_samples_are_drawn_evenly(n):
+    objective = Confident()
+    learner(epochs=17).fit(examples(), objective, streams(0), unlabelled=pool(n))
+    counts = torch.bincount(torch.cat([batch.index for batch in objective.drawn]), minlength=n)
+    assert counts.max() - counts.min() <= 1
+
+
+@pytest.mark.parametrize("unlabelled", [None, Unlabelled(as_source(np.zeros((3, 6))), np.empty(0, np.int64))], ids=["none", "no-rows"])
+def test_an_objective_over_unlabelled_samples_needs_some(unlabelled):
+    with pytest.raises(InputError, match="_ConfidentSession draws unlabelled samples and none are available; use another objective"):
+        learner().fit(examples(), Confident(), streams(0), unlabelled=unlabelled)
+
+
+def test_unlabelled_rows_do_not_matter_to_other_objectives():
+    without = learner().fit(examples(), PDCL(), streams(0))
+    assert same(state(without), state(learner().fit(examples(), PDCL(), streams(0), unlabelled=pool())))
+
+
+@pytest.mark.parametrize("slacks", ["minibatch", "all"])
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_double_precision_modules(task, slacks):
+    double = learner(lambda shape, outputs: MLP(shape, outputs, hidden=(16,)).double(), task)
+    single = learner(lambda shape, outputs: MLP(shape, outputs, hidden=(16,)), task)
+    objective = PDCL(eps=0.3, dual_lr=0.2, slacks=slacks)
+    data, held_out = examples(task=task), examples(30, task=task, seed=1)
+    fit = double.fit(data, objective, streams(0), validation=held_out)
+    assert {parameter.dtype for parameter in fit.model.parameters()} == {torch.float64}
+    assert fit.duals["labelled"].dtype == torch.float32
+    assert [part.dtype for part in fit.embed(data.x)] == [torch.float32] * 2
+    rounded = single.fit(data, objective, streams(0), validation=held_out)
+    torch.testing.assert_close(fit.duals["labelled"], rounded.duals["labelled"], rtol=1e-3, atol=1e-4)
+
+
+def test_a_frozen_backbone_stays_as_it_is():
+    torch.manual_seed(0)
+    module = MLP((6,), 3, hidden=(16,))
+    module.backbone.requires_grad_(False)
+    fit = learner(model_builder(module, (6,))).fit(examples(), PDCL(eps=0.3), streams(0))
+    assert same(dict(fit.model.backbone.state_dict()), dict(module.backbone.state_dict()))
+    assert not torch.equal(fit.model.head.weight, module.head.weight)
+    assert not any(parameter.requires_grad for parameter in fit.model.backbone.parameters())
+    assert (fit.duals["labelled"] > 0).any()
+
+
+def test_a_wholly_frozen_network_is_an_error():
+    with pytest.raises(ModelError, match="MLP has no trainable parameters; leave at least the head trainable"):
+        learner(lambda shape, outputs: MLP(shape, outputs).requires_grad_(False)).fit(examples(), ERM(), streams(0))
+
+
+@pytest.mark.parametrize(("n", "size"), [(33, 32), (34, 32), (9, 8), (60, 7)])
+def test_batches_cover_all_samples_and_are_near_equal(n, size):
+    sizes = []
+
+    class Watch:
+        def start(self, problem):
+            session = ERM().start(problem)
+            inner = session.loss
+
+            def loss(model, batch, unlabelled):
+                sizes.append(batch.index)
+                assert torch.equal(batch.targets, problem.targets[batch.index])
+                return inner(model, batch, unlabelled)
+
+            session.loss = loss
+            return session
+
+    learner(normed, epochs=1, batch_size=size).fit(examples(n), Watch(), streams(0))
+    lengths = [len(index) for index in sizes]
+    assert max(lengths) <= size
+    assert max(lengths) - min(lengths) <= 1
+    assert torch.cat(sizes).sort().values.tolist() == list(range(n))

@@ -1,0 +1,116 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ally.errors import InputError, MemoryBudgetExceeded
+from ally.rng import Streams
+from ally.selection import ClusterTop, FisherGreedy, Perturbed, Top
+from ally.selection.base import Limits
+from ally.selection.cluster_top import equal_top, k_means
+
+
+@given(st.data())
+@settings(max_examples=200, deadline=None)
+def test_equal_top_is_fair_and_exact(data):
+    m = data.draw(st.integers(1, 40))
+    k = data.draw(st.integers(1, m))
+    n = data.draw(st.integers(1, m))
+    clusters = np.asarray(data.draw(st.lists(st.integers(0, k - 1), min_size=m, max_size=m)), dtype=np.int64)
+    scores = np.asarray(data.draw(st.lists(st.integers(0, 5), min_size=m, max_size=m)), dtype=float)
+    picks = equal_top(scores, clusters, k, n)
+    assert len(set(picks.tolist())) == n
+    taken = np.bincount(clusters[picks], minlength=k)
+    held = np.bincount(clusters, minlength=k)
+    full = taken < held
+    if full.any():
+        assert taken.max() - taken[full].min() <= 1
+    for cluster in range(k):
+        members = np.flatnonzero(clusters == cluster)
+        best = members[np.argsort(-scores[members], kind="stable")][: taken[cluster]]
+        assert set(best.tolist()) == set(picks[clusters[picks] == cluster].tolist())
+
+
+def test_one_pick_per_cluster_when_k_is_n(make_snapshot):
+    snapshot = make_snapshot(n=300)
+    chosen = ClusterTop()(snapshot, torch.rand(300, dtype=torch.float64), 20, Streams(0), Limits())
+    assert len(np.unique(chosen.clusters)) >= 18
+    assert chosen.cluster_sizes.sum() <= 300
+    assert chosen.clusters.shape == chosen.rows.shape
+
+
+def test_clusters_are_separate_groups():
+    centres = torch.tensor([[0.0, 0.0], [50.0, 0.0], [0.0, 50.0]])
+    points = centres.repeat_interleave(20, dim=0) + torch.randn(60, 2, generator=torch.Generator().manual_seed(0))
+    found = k_means(points, 3, 20, seed=1)
+    assert [len(set(found[start : start + 20].tolist())) for start in (0, 20, 40)] == [1, 1, 1]
+    assert len(set(found.tolist())) == 3
+
+
+def test_a_large_offset_does_not_hide_clusters():
+    points = torch.tensor([[0.0], [1.0]]).repeat(20, 1) + 1e6
+    assert len(set(k_means(points, 2, 20, seed=0).tolist())) == 2
+
+
+def test_shortlist_keeps_to_the_highest(make_snapshot):
+    snapshot = make_snapshot(n=200)
+    scores = torch.arange(200, dtype=torch.float64)
+    chosen = ClusterTop(shortlist=3)(snapshot, scores, 10, Streams(0), Limits())
+    assert min(chosen.values) >= 170
+
+
+def test_low_diversity_takes_several_per_cluster(make_snapshot):
+    chosen = ClusterTop(clusters=2)(make_snapshot(), torch.rand(200, dtype=torch.float64), 10, Streams(0), Limits())
+    assert np.bincount(chosen.clusters).tolist() == [5, 5]
+
+
+@pytest.mark.parametrize("bad", [{"clusters": 0}, {"shortlist": 0}, {"iterations": 0}])
+def test_cluster_top_rejects(bad):
+    with pytest.raises(InputError, match="must be at least 1"):
+        ClusterTop(**bad)
+
+
+def plackett_luce(weights, pair):
+    total = weights.sum()
+    i, j = pair
+    return weights[i] / total * weights[j] / (total - weights[i]) + weights[j] / total * weights[i] / (total - weights[j])
+
+
+@pytest.mark.parametrize(("form", "weights_of"), [
+    ("softmax", lambda s: np.exp(s)), ("power", lambda s: s), ("softrank", lambda s: 1 / (1 + (-s).argsort().argsort()))
+])  # fmt: skip
+def test_perturbed_follows_plackett_luce(make_snapshot, form, weights_of):
+    snapshot = make_snapshot(n=4)
+    scores = torch.tensor([0.5, 1.0, 2.0, 3.0], dtype=torch.float64)
+    draws, counts = 4000, {}
+    for seed in range(draws):
+        rows = Perturbed(form)(snapshot, scores, 2, Streams(seed), Limits()).rows - 20
+        pair = tuple(sorted(rows.tolist()))
+        counts[pair] = counts.get(pair, 0) + 1
+    weights = weights_of(scores.numpy())
+    for pair in [(i, j) for i in range(4) for j in range(i + 1, 4)]:
+        expected = plackett_luce(weights, pair)
+        assert counts.get(pair, 0) / draws == pytest.approx(expected, abs=4 * np.sqrt(expected * (1 - expected) / draws) + 1e-3)
+
+
+def test_power_takes_zero_scores_last(make_snapshot):
+    scores = torch.tensor([0.0, 1.0, 0.0, 2.0, -1.0], dtype=torch.float64)
+    rows = Perturbed("power")(make_snapshot(n=5), scores, 2, Streams(0), Limits()).rows - 20
+    assert set(rows.tolist()) == {1, 3}
+
+
+def test_perturbed_rejects():
+    with pytest.raises(InputError, match="form is"):
+        Perturbed("gumbel")
+    with pytest.raises(InputError, match="sharpness"):
+        Perturbed(sharpness=0)
+
+
+def test_top_breaks_ties_by_row(make_snapshot):
+    assert Top()(make_snapshot(n=6), torch.ones(6), 3, Streams(0), Limits()).rows.tolist() == [20, 21, 22]
+
+
+def test_bait_says_what_it_needs_before_it_starts(make_snapshot):
+    with pytest.raises(MemoryBudgetExceeded, match=r"BAIT on 200 candidates with 4 classes needs .* MiB; raise memory_budget"):
+        FisherGreedy()(make_snapshot(), torch.zeros(200), 5, Streams(0), Limits(memory_budget=1000))

@@ -1,0 +1,131 @@
+"""Every bad input gets one error that names the thing, the value met and the next step."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy import sparse
+from torch import nn
+
+import ally
+from ally.errors import AllyError, IdError, InputError, LabelError, ModelError, NonFiniteInput, OneClassError, PoolExhausted, UnknownName
+from ally.learning.objectives import PDCL
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(30, 3))
+Y = np.where(np.arange(30) < 10, np.arange(30) % 2, np.nan)
+
+
+def with_value(array, row, column, value):
+    array = array.copy()
+    array[row, column] = value
+    return array
+
+
+def ragged():
+    return [[1.0, 2.0], [3.0]]
+
+
+CASES = {
+    "nan feature": ({"X": with_value(X, 7, 2, np.nan)}, NonFiniteInput, r"X holds nan at row 7, feature 2: NaN cannot be used; impute"),
+    "inf feature": ({"X": with_value(X, 20, 0, np.inf)}, NonFiniteInput, r"X holds inf at row 20, feature 0: infinity"),
+    "minus inf feature": ({"X": with_value(X, 0, 0, -np.inf)}, NonFiniteInput, r"X holds -inf at row 0"),
+    "nan in a named column": (
+        {"X": pd.DataFrame(with_value(X, 4, 1, np.nan), columns=["a", "width", "c"])}, NonFiniteInput, r"row 4, feature 'width'"),
+    "too large": ({"X": with_value(X, 3, 1, 1e200)}, InputError, r"X holds 1e\+200 at row 3, feature 1: too large"),
+    "empty pool": ({"X": np.empty((0, 3)), "y": []}, InputError, r"0 sample\(s\).*the pool is empty"),
+    "no features": ({"X": np.empty((30, 0))}, InputError, r"0 feature\(s\)"),
+    "one dimension": ({"X": X[:, 0]}, InputError, r"X has shape \(30,\).*reshape"),
+    "ragged list": ({"X": ragged(), "y": [0, None]}, InputError, r"rows differ in length"),
+    "text features": ({"X": np.full((30, 2), "red")}, InputError, r"features must be numbers"),
+    "text column": ({"X": pd.DataFrame({"a": X[:, 0], "colour": "red"})}, InputError, r"column 'colour' holds 'red'"),
+    "a series": ({"X": pd.Series(X[:, 0])}, InputError, r"Series; pass a table"),
+    "complex": ({"X": X.astype(complex)}, InputError, r"[Cc]omplex"),
+    "complex sparse": ({"X": sparse.csr_matrix(X.astype(complex))}, InputError, r"[Cc]omplex"),
+    "a string": ({"X": "pool.csv"}, InputError, r"X is a str; pass an array"),
+    "none": ({"X": None}, InputError, r"X is a NoneType"),
+    "nan in an image": ({"X": np.full((30, 1, 8, 8), np.nan)}, NonFiniteInput, r"X holds nan in sample 0"),
+    "y too short": ({"y": Y[:-1]}, LabelError, r"y has 29 entries and X 30 rows"),
+    "y two columns": ({"y": np.stack([Y, Y], 1)}, LabelError, r"y has shape \(30, 2\)"),
+    "y a number": ({"y": 3}, LabelError, r"y is a int"),
+    "inf target": ({"y": np.where(np.arange(30) == 2, np.inf, Y)}, LabelError, r"y holds inf"),
+    "mixed labels": ({"y": ["a", 1] * 5 + [None] * 20}, LabelError, r"mixes int and str"),
+    "unknown class": ({"classes": [0, 5]}, LabelError, r"label 1.0 is not one of the 2 classes \(0, 5\)"),
+    "one declared class": ({"classes": ["a"]}, LabelError, r"declares 1; a classifier needs at least two"),
+    "repeated class": ({"classes": [0, 1, 1]}, LabelError, r"repeats a class"),
+    "classes for regression": ({"classes": [0, 1], "task": "regression"}, LabelError, r"leave out one of the two"),
+    "text for regression": ({"y": ["a"] * 10 + [None] * 20, "task": "regression"}, LabelError, r"label 'a' is not a number"),
+    "unknown task": ({"task": "ranking"}, LabelError, r"task='ranking'"),
+    "one class only": ({"y": np.where(np.arange(30) < 10, 1.0, np.nan)}, OneClassError, r"one class only: all 10 are 1.0.*classes=\[1.0, ...\]"),
+    "n too large": ({"n": 21}, PoolExhausted, r"20 samples are free and 21 were requested"),
+    "n zero": ({"n": 0}, InputError, r"n=0 is not a positive whole number"),
+    "n negative": ({"n": -3}, InputError, r"n=-3"),
+    "n fractional": ({"n": 2.5}, InputError, r"n=2.5"),
+    "n boolean": ({"n": True}, InputError, r"n=True"),
+    "all labelled": ({"y": np.arange(30) % 2, "n": 1}, PoolExhausted, r"0 samples are free and 1 were requested"),
+    "duplicate ids": ({"ids": ["a"] * 30}, IdError, r"id 'a' appears more than once"),
+    "ids too short": ({"ids": list(range(29))}, IdError, r"ids has 29 entries and X 30 rows"),
+    "ids nan": ({"ids": np.full(30, np.nan)}, IdError, r"NaN"),
+    "unknown candidate": ({"candidates": [99]}, IdError, r"id 99 is not a row number of the pool; rows go from 0 to 29"),
+    "repeated candidate": ({"candidates": [12, 12]}, IdError, r"id 12 is listed more than once"),
+    "short mask": ({"candidates": np.ones(3, bool)}, InputError, r"mask has shape \(3,\) and the pool 30"),
+    "unknown strategy": ({"strategy": "aly"}, UnknownName, r"unknown strategy 'aly'; did you mean 'ally'\? known: ally, "),
+    "strategy of the wrong type": ({"strategy": 7}, InputError, r"strategy is a int"),
+    "unknown objective": ({"objective": "pdlc"}, UnknownName, r"did you mean 'pdcl'"),
+    "strategy for the other task": ({"y": np.where(np.arange(30) < 10, 0.5 * np.arange(30), np.nan), "strategy": "badge"}, InputError,
+                                    r"strategy 'badge' is not defined for regression; use one of ally"),
+    "duals without constraints": ({"objective": "erm"}, InputError, r"needs an objective with constraints; use objective='pdcl'"),
+    "unknown model": ({"model": "resnet50"}, UnknownName, r"unknown model 'resnet50'"),
+    "model of the wrong type": ({"model": 3}, ModelError, r"model is a int"),
+    "model without a split": ({"model": nn.Linear(3, 2)}, ModelError, r"Linear has no `backbone`; wrap your network as ally.models.Split"),
+    "unknown device": ({"device": "warp"}, InputError, r"device='warp' cannot be used here"),
+    "unknown engine": ({"engine": "slurm"}, InputError, r"engine='slurm' is not available"),
+    "bad seed": ({"random_state": "x"}, InputError, r"random_state='x' is not a seed"),
+    "negative seed": ({"random_state": -1}, InputError, r"random_state=-1"),
+    "bad chunk size": ({"chunk_size": 0}, InputError, r"chunk_size=0 is not positive"),
+    "bad memory budget": ({"memory_budget": -1}, InputError, r"memory_budget=-1 is negative"),
+    "negative eps": ({"objective": PDCL(eps=-0.1)}, InputError, r"eps holds -0.1"),
+    "eps of the wrong length": ({"objective": PDCL(eps=[0.1, 0.2])}, InputError, r"eps has shape \(2,\) and there are 10 labelled"),
+    "eps without a class": ({"objective": PDCL(eps={0.0: 0.1})}, InputError, r"eps has no value for class 1.0"),
+    "eps word": ({"objective": PDCL(eps="tight")}, InputError, r"eps='tight'"),
+    "negative dual start": ({"objective": PDCL(dual_init=-1)}, InputError, r"dual_init=-1 is negative"),
+    "no primal steps": ({"objective": PDCL(primal_steps=0)}, InputError, r"primal_steps must be >= 1"),
+    "a secondary loss that is a mean": ({"objective": PDCL(secondary_loss=lambda o, t: o.mean())}, InputError, r"one number per sample"),
+    "an unknown secondary loss": ({"objective": PDCL(secondary_loss="hinge")}, UnknownName, r"unknown classification loss 'hinge'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_bad_input(name):
+    arguments, error, message = CASES[name]
+    with pytest.raises(error, match=message) as caught:
+        ally.query(**{"X": X, "y": Y, "n": 2, "random_state": 0, **arguments})
+    assert isinstance(caught.value, AllyError)
+
+
+def test_nan_rows_can_be_left_out_through_candidates():
+    q = ally.query(with_value(X, 25, 1, np.nan), Y, n=3, candidates=np.arange(30) < 25, random_state=0)
+    assert max(q.ids) < 25
+
+
+def test_a_head_of_the_wrong_size():
+    from ally.models import Split
+
+    with pytest.raises(ModelError, match=r"the head gives shape \(2, 7\); \(2, 2\) is needed: set its outputs to 2"):
+        ally.query(X, Y, n=2, model=Split(nn.Linear(3, 4), nn.Linear(4, 7)))
+    with pytest.raises(ModelError, match=r"does not take samples of shape \(3,\)"):
+        ally.query(X, Y, n=2, model=Split(nn.Linear(5, 4), nn.Linear(4, 2)))
+    with pytest.raises(ModelError, match=r"it must be \(B, d\)"):
+        ally.query(X, Y, n=2, model=Split(nn.Unflatten(1, (3, 1)), nn.Linear(1, 2)))
+
+
+def test_a_dataset_with_samples_of_different_shapes():
+    class Odd(torch.utils.data.Dataset):
+        def __len__(self):
+            return 30
+
+        def __getitem__(self, row):
+            return torch.zeros(3 if row != 8 else 4), 0
+
+    with pytest.raises(InputError, match=r"sample 8 has shape \(4,\), the first one \(3,\)"):
+        ally.query(Odd(), Y, n=2)

@@ -1,0 +1,108 @@
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+from sklearn.base import clone
+from sklearn.datasets import load_diabetes, load_digits
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from ally import ConstrainedClassifier, ConstrainedRegressor
+from ally.errors import InputError, LabelError, OneClassError
+from ally.learning.objectives import PDCL
+
+
+@parametrize_with_checks([ConstrainedClassifier(hidden=(16,), epochs=30), ConstrainedRegressor(hidden=(16,), epochs=60, lr=0.01)])
+def test_scikit_learn_conventions(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return load_digits(return_X_y=True)
+
+
+def test_classifier_learns_and_reports(digits):
+    X, y = digits
+    clf = ConstrainedClassifier(hidden=(64,), eps=0.2, random_state=0).fit(X[:600], y[:600])
+    assert clf.score(X[600:], y[600:]) > 0.9
+    assert clf.duals_.shape == (600,)
+    assert (clf.duals_ >= 0).all()
+    assert clf.embed(X[:5]).shape == (5, 64)
+    np.testing.assert_allclose(clf.predict_proba(X[:50]).sum(1), 1.0, rtol=1e-12)
+    assert clf.report_.positive_duals == pytest.approx((clf.duals_ > 0).mean(), abs=1e-6)
+    assert clf.report_.slacks.largest >= 0 or clf.report_.slacks.violation == 0
+
+
+def test_predicted_duals_rank_unseen_losses(digits):
+    X, y = digits
+    clf = ConstrainedClassifier(hidden=(64,), eps=0.01, random_state=0).fit(X[:400], y[:400])
+    predicted = clf.predict_duals(X[400:])
+    assert (predicted >= 0).all()
+    p = clf.predict_proba(X[400:])[np.arange(len(X) - 400), y[400:]]
+    assert spearmanr(predicted, -np.log(np.maximum(p, 1e-12))).statistic > 0.8
+
+
+def test_regressor_learns_in_the_targets_units():
+    X, y = load_diabetes(return_X_y=True)
+    model = ConstrainedRegressor(hidden=(32,), epochs=60, validation=0.2, random_state=0)
+    assert model.fit(X[:300], y[:300]).score(X[300:], y[300:]) > 0.3
+    shifted = clone(model).fit(X[:300], 1000 * y[:300] + 5e6)
+    np.testing.assert_allclose(shifted.predict(X[300:]), 1000 * model.predict(X[300:]) + 5e6, rtol=1e-3)
+
+
+def test_validation_share_and_pair(digits):
+    X, y = digits
+    share = ConstrainedClassifier(hidden=(16,), validation=0.25, patience=2, random_state=0).fit(X[:200], y[:200])
+    assert share.report_.samples == 150
+    assert share.report_.validation_loss is not None
+    assert len(share.duals_) == 150
+    pair = ConstrainedClassifier(hidden=(16,), validation=(X[200:300], y[200:300]), patience=2, random_state=0).fit(X[:200], y[:200])
+    assert pair.report_.samples == 200
+    for bad in (0, 1.0, -0.5):
+        with pytest.raises(InputError, match="not a share"):
+            ConstrainedClassifier(validation=bad).fit(X[:50], y[:50])
+
+
+def test_declared_classes(digits):
+    X, y = digits
+    few = y < 3
+    clf = ConstrainedClassifier(hidden=(8,), epochs=3, classes=range(10)).fit(X[few], y[few])
+    assert clf.predict_proba(X[:3]).shape == (3, 10)
+    with pytest.raises(LabelError, match=r"label 0 is not one of the classes \[3, 4\]"):
+        ConstrainedClassifier(classes=[3, 4]).fit(X, y)
+    with pytest.raises(OneClassError, match="needs at least two classes"):
+        ConstrainedClassifier().fit(X[:20], np.zeros(20))
+
+
+def test_objectives_and_secondary_loss(digits):
+    X, y = digits[0][:200], digits[1][:200]
+    erm = ConstrainedClassifier(hidden=(8,), epochs=3, objective="erm").fit(X, y)
+    assert not hasattr(erm, "duals_")
+    with pytest.raises(InputError, match="has no dual variables"):
+        erm.predict_duals(X)
+    brier = ConstrainedClassifier(hidden=(8,), epochs=3, secondary_loss="brier", random_state=0).fit(X, y)
+    same = ConstrainedClassifier(hidden=(8,), epochs=3, random_state=0).fit(X, y)
+    assert not np.allclose(brier.duals_, same.duals_)
+    given = ConstrainedClassifier(hidden=(8,), epochs=3, objective=PDCL(dual_init=1.0, dual_lr=0.0)).fit(X, y)
+    assert (given.duals_ == 1).all()
+    per_class = ConstrainedClassifier(hidden=(8,), epochs=3, eps={k: 100.0 if k == 3 else 0.0 for k in range(10)}).fit(X, y)
+    assert (per_class.duals_[y == 3] == 0).all()
+    assert (per_class.duals_[y != 3] > 0).all()
+
+
+def test_hidden_is_checked(digits):
+    with pytest.raises(InputError, match="must list positive widths"):
+        ConstrainedClassifier(hidden=(0,)).fit(*digits)
+
+
+def test_works_inside_scikit_learn(digits):
+    X, y = digits[0][:300], digits[1][:300].astype(str)
+    scores = cross_val_score(make_pipeline(MinMaxScaler(), ConstrainedClassifier(hidden=(32,), epochs=20, random_state=0)), X, y, cv=3)
+    assert scores.mean() > 0.8
+
+
+def test_verbose_prints_progress(digits, capsys):
+    ConstrainedClassifier(hidden=(4,), epochs=10, verbose=True).fit(digits[0][:50], digits[1][:50])
+    assert "train 10/10" in capsys.readouterr().out
