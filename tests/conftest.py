@@ -41,6 +41,7 @@ def make_snapshot():
             return View(rows, embeddings, probabilities, predictions)
 
         duals = torch.rand(m, generator=generator)
-        return Snapshot(task, side(np.arange(m, m + n)), side(np.arange(m)), duals)
+        candidates, labelled = side(np.arange(m, m + n)), side(np.arange(m))
+        return Snapshot(task, candidates, labelled, labelled.predictions.double(), duals)
 
     return make

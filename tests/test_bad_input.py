@@ -56,7 +56,8 @@ CASES = {
     "classes for regression": ({"classes": [0, 1], "task": "regression"}, LabelError, r"leave out one of the two"),
     "text for regression": ({"y": ["a"] * 10 + [None] * 20, "task": "regression"}, LabelError, r"label 'a' is not a number"),
     "unknown task": ({"task": "ranking"}, LabelError, r"task='ranking'"),
-    "one class only": ({"y": np.where(np.arange(30) < 10, 1.0, np.nan)}, OneClassError, r"one class only: all 10 are 1.0.*classes=\[1.0, ...\]"),
+    "one class only": (
+        {"y": np.where(np.arange(30) < 10, 1.0, np.nan)}, OneClassError, r"one class only: all 10 are 1.0.*classes=\[1.0, ...\]"),
     "n too large": ({"n": 21}, PoolExhausted, r"20 samples are free and 21 were requested"),
     "n zero": ({"n": 0}, InputError, r"n=0 is not a positive whole number"),
     "n negative": ({"n": -3}, InputError, r"n=-3"),
@@ -88,8 +89,6 @@ CASES = {
     "eps of the wrong length": ({"objective": PDCL(eps=[0.1, 0.2])}, InputError, r"eps has shape \(2,\) and there are 10 labelled"),
     "eps without a class": ({"objective": PDCL(eps={0.0: 0.1})}, InputError, r"eps has no value for class 1.0"),
     "eps word": ({"objective": PDCL(eps="tight")}, InputError, r"eps='tight'"),
-    "negative dual start": ({"objective": PDCL(dual_init=-1)}, InputError, r"dual_init=-1 is negative"),
-    "no primal steps": ({"objective": PDCL(primal_steps=0)}, InputError, r"primal_steps must be >= 1"),
     "a secondary loss that is a mean": ({"objective": PDCL(secondary_loss=lambda o, t: o.mean())}, InputError, r"one number per sample"),
     "an unknown secondary loss": ({"objective": PDCL(secondary_loss="hinge")}, UnknownName, r"unknown classification loss 'hinge'"),
 }  # fmt: skip
@@ -101,6 +100,44 @@ def test_bad_input(name):
     with pytest.raises(error, match=message) as caught:
         ally.query(**{"X": X, "y": Y, "n": 2, "random_state": 0, **arguments})
     assert isinstance(caught.value, AllyError)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"dual_init": -1}, "dual_init=-1 must be a finite number >= 0"),
+        ({"dual_init": np.nan}, "dual_init=nan"),
+        ({"dual_lr": -1.0}, "dual_lr=-1.0 must be"),
+        ({"dual_lr": np.inf}, "dual_lr=inf must be"),
+        ({"dual_cap": -1.0}, "dual_cap=-1.0 must be > 0"),
+        ({"primal_steps": 0}, "primal_steps=0 must be a whole number >= 1"),
+        ({"primal_steps": 1.5}, "primal_steps=1.5"),
+        ({"slacks": "some"}, "slacks='some'; pass 'minibatch' or 'all'"),
+    ],
+)
+def test_bad_objective(settings, message):
+    with pytest.raises(InputError, match=message):
+        PDCL(**settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"lr": 0}, "lr=0 must be a finite number > 0"),
+        ({"lr": np.nan}, "lr=nan"),
+        ({"epochs": 0}, "epochs=0 must be at least 1"),
+        ({"patience": 0}, "patience=0"),
+        ({"batch_size": 0}, "batch_size=0"),
+    ],
+)
+def test_bad_training_settings(settings, message):
+    with pytest.raises(InputError, match=message):
+        ally.query(X, Y, n=2, model=ally.ConstrainedClassifier(**settings))
+
+
+def test_divergence_is_an_error():
+    with pytest.raises(ally.errors.TrainingDiverged, match=r"lower lr"):
+        ally.query(X, Y, n=2, model=ally.ConstrainedClassifier(lr=1e30, epochs=1, batch_size=30))
 
 
 def test_nan_rows_can_be_left_out_through_candidates():

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import torch
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.model_selection import train_test_split
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
@@ -17,6 +18,7 @@ from ally.errors import InputError, LabelError
 from ally.execution.memory import Scratch
 from ally.learning.dual_head import RidgeHead
 from ally.learning.fit import Fit
+from ally.learning.head_features import Labelled
 from ally.learning.learner import Learner
 from ally.learning.objectives import PDCL, Objective, resolve_objective
 from ally.learning.snapshot import View, view
@@ -112,7 +114,8 @@ class _ConstrainedEstimator(BaseEstimator):  # type: ignore[misc]
             self.duals_ = duals.cpu().numpy()
             with Scratch() as scratch:
                 seen = view(self._fitted, self._scaler, np.arange(len(source)), scratch)
-            self._head = RidgeHead().fit(seen, duals, seeds.child("dual head"))
+            labelled = Labelled(seen, torch.from_numpy(examples.y), duals)
+            self._head = RidgeHead().fit(labelled, seeds.child("dual head"))
 
     def _split(self, X: Any, y: FloatArray, classes: tuple[Any, ...] | None) -> tuple[Examples, Examples | None]:
         """Training and validation samples: none, a share of the training samples, or ``(X, y)`` as given."""

@@ -44,7 +44,7 @@ class Strategy:
 CATALOGUE: Registry[Strategy] = Registry(
     "strategy",
     {
-        "ally": Strategy(PredictedDual(), ClusterTop(shortlist=10), PDCL(eps=0.01), "informative and diverse by predicted duals"),
+        "ally": Strategy(PredictedDual(), ClusterTop(shortlist=20), PDCL(eps=0.01), "informative and diverse by predicted duals"),
         "ally-paper": Strategy(PredictedDual(PaperHead()), ClusterTop(), PDCL(), "ALLY with the paper's head and constraint level"),
         "random": Strategy(Random(), Top(), "erm", "a uniform sample: the baseline to beat"),
         "entropy": Strategy(Entropy(), Top(), "erm", "most uncertain class distribution"),

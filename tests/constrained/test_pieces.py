@@ -109,7 +109,7 @@ def test_multipliers_start_where_told():
 
 
 def test_a_negative_start_is_refused():
-    with pytest.raises(InputError, match=r"dual_init=-0\.1 is negative; dual variables start at 0 or above"):
+    with pytest.raises(InputError, match=r"dual_init=-0\.1 must be a number >= 0"):
         Multipliers(3, start=-0.1)
 
 

@@ -168,7 +168,7 @@ def test_divergence_is_an_error(task, objective):
 
 
 def test_one_class_is_an_error():
-    with pytest.raises(OneClassError, match=r"all 60 labels are 'a', and a classifier needs at least two classes"):
+    with pytest.raises(OneClassError, match=r"all 60 .*'a', and a classifier needs at least two classes"):
         Learner(mlp, "classification", ("a",)).fit(Examples(examples().x, np.zeros(60)), ERM(), streams(0))
 
 

@@ -46,7 +46,7 @@ def test_random_is_seeded(make_snapshot):
 
 def test_predicted_dual_reads_pool_duals_directly(make_snapshot):
     s = make_snapshot(n=3)
-    snapshot = Snapshot(s.task, s.candidates, s.labelled, s.duals, torch.tensor([0.0, 3.0, 1.0]))
+    snapshot = Snapshot(s.task, s.candidates, s.labelled, s.labels, s.duals, torch.tensor([0.0, 3.0, 1.0]))
     np.testing.assert_allclose(PredictedDual()(snapshot, Streams(0)).values, np.log1p([0, 3, 1]))
 
 
@@ -61,7 +61,7 @@ def test_cap_makes_the_highest_equal(make_snapshot):
 
 def test_equal_duals_give_equal_scores(make_snapshot):
     s = make_snapshot()
-    scored = PredictedDual()(Snapshot(s.task, s.candidates, s.labelled, torch.zeros(20)), Streams(0))
+    scored = PredictedDual()(Snapshot(s.task, s.candidates, s.labelled, s.labels, torch.zeros(20)), Streams(0))
     assert float(scored.values.std()) == 0
     assert scored.report["rank_quality"] is None
 

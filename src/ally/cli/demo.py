@@ -22,14 +22,15 @@ def demo(
     import torch
 
     import ally
-    from ally.experiment.demo import run_demo
+    from ally.experiment import run_cells
+    from ally.experiment.demo import demo_cells, demo_trial
     from ally.report import cells, compare, draw_curves, sentence, write_page
 
     began = time.perf_counter()
     out.mkdir(parents=True, exist_ok=True)
     stderr.print(f"digits and diabetes, every strategy, {seeds} seeds: about a minute on 2 cores", highlight=False)
     with live_progress() as progress:
-        results = run_demo(seeds, min(os.cpu_count() or 1, 8), progress)
+        results = run_cells(demo_trial, list(demo_cells(seeds)), min(os.cpu_count() or 1, 8), progress)
     results.to_csv(out / "results.csv", index=False)
     comparisons = compare(results)
     draw_curves(results, out / "curves.png")

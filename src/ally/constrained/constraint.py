@@ -43,7 +43,10 @@ def resolve_eps(
     if isinstance(eps, Mapping):
         values = torch.tensor(_per_class(eps, classes), dtype=torch.float32, device=targets.device)[targets.long()]
     else:
-        numbers = np.asarray(eps, dtype=np.float32)
+        try:
+            numbers = np.asarray(eps, dtype=np.float32)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"eps is not a number or one number per sample ({error})") from error
         if numbers.ndim > 1 or (numbers.ndim == 1 and len(numbers) != n):
             raise InputError(f"eps has shape {numbers.shape} and there are {n} labelled samples; pass one number per sample")
         values = torch.as_tensor(numbers, device=targets.device).expand(n).clone()
@@ -59,6 +62,11 @@ def _per_class(eps: Mapping[Any, float], classes: Sequence[Any] | None) -> list[
     missing = [name for name in classes if name not in eps]
     if missing:
         raise InputError(f"eps has no value for class {missing[0]!r}; give one for each of {list(classes)!r}")
+    extra = [name for name in eps if name not in classes]
+    if extra:
+        raise InputError(f"eps has a value for {extra[0]!r}, which is not one of the classes {list(classes)!r}")
+    if any(not isinstance(value, (int, float)) for value in eps.values()):
+        raise InputError(f"eps={dict(eps)!r} holds something that is not a number")
     return [float(eps[name]) for name in classes]
 
 

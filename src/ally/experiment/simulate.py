@@ -55,6 +55,8 @@ class Cell:
     setting: str = ""
     custom: Strategy | None = None
     """Used instead of the catalogue's entry, under the name `strategy`."""
+    candidates: int | None = None
+    """Ask only about this many samples of the pool, drawn at random; None for all."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,8 @@ def simulate(trial: Trial, cell: Cell) -> Iterator[Record]:
     objective = strategy.objective if cell.objective is None else cell.objective
     streams = Streams(cell.seed)
     oracle = Oracle(trial.pool_labels)
-    start = np.sort(streams.numpy(f"start {trial.name}").permutation(len(trial.pool))[: cell.init])
+    order = streams.numpy(f"start {trial.name}").permutation(len(trial.pool))
+    start = np.sort(order[: cell.init])
     labels = np.full(len(trial.pool), None, dtype=object)
     for row, label in oracle.answer(start.tolist()).items():
         labels[row] = label
@@ -102,6 +105,7 @@ def simulate(trial: Trial, cell: Cell) -> Iterator[Record]:
         model=cell.model,
         task=trial.task,
         classes=np.unique(trial.test_labels).tolist() if trial.task == "classification" else None,
+        candidates=None if cell.candidates is None else order[cell.init :][: cell.candidates],
         random_state=streams,
         training=cell.training,
     )

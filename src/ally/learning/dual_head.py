@@ -14,6 +14,7 @@ import torch
 from scipy.stats import spearmanr
 from torch import nn
 
+from ally.learning.head_features import DoubtFeatures, EmbeddingFeatures, HeadFeatures, Labelled, NeighbourFeatures
 from ally.learning.snapshot import View
 from ally.rng import Streams, seeded_torch
 from ally.sources import blocks
@@ -26,7 +27,7 @@ Predict = Callable[[torch.Tensor], torch.Tensor]
 class FittedHead:
     """A head fitted on the labelled samples of one snapshot."""
 
-    features: Callable[[View, slice], torch.Tensor]
+    features: HeadFeatures
     predict: Predict
     mean: float
     std: float
@@ -48,22 +49,23 @@ class FittedHead:
 class DualHead(Protocol):
     """A frozen description of a head."""
 
-    def fit(self, view: View, duals: torch.Tensor, streams: Streams) -> FittedHead: ...
+    def fit(self, labelled: Labelled, streams: Streams) -> FittedHead: ...
 
 
 @dataclass(frozen=True)
 class RidgeHead:
-    """Ridge regression of log(1 + λ) on what the prediction head says about a sample.
+    """Ridge regression of log(1 + λ) on a few functions of the embedding.
 
-    For classification these are functions of the class probabilities (still functions of the embedding); for regression the
-    embedding and the prediction. The strength of the ridge is chosen by leave-one-out error, in closed form.
+    For classification what the prediction head says (`DoubtFeatures`), for regression what the labelled neighbours say
+    (`NeighbourFeatures`). The strength of the ridge is chosen by leave-one-out error, in closed form.
     """
 
     folds: int = 5
     strengths: tuple[float, ...] = (1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0)
 
-    def fit(self, view: View, duals: torch.Tensor, streams: Streams) -> FittedHead:
-        return _fit(view, duals, streams, self.folds, prediction_features, self._solve)
+    def fit(self, labelled: Labelled, streams: Streams) -> FittedHead:
+        features = NeighbourFeatures(labelled) if labelled.view.probabilities is None else DoubtFeatures()
+        return _fit(labelled, streams, self.folds, features, self._solve)
 
     def _solve(self, x: torch.Tensor, target: torch.Tensor, streams: Streams) -> Predict:
         mean, std = x.mean(0), _safe_std(x)
@@ -92,8 +94,8 @@ class PaperHead:
     epochs: int = 60
     lr: float = 3e-3
 
-    def fit(self, view: View, duals: torch.Tensor, streams: Streams) -> FittedHead:
-        return _fit(view, duals, streams, self.folds, embedding_features, self._solve)
+    def fit(self, labelled: Labelled, streams: Streams) -> FittedHead:
+        return _fit(labelled, streams, self.folds, EmbeddingFeatures(), self._solve)
 
     def _solve(self, x: torch.Tensor, target: torch.Tensor, streams: Streams) -> Predict:
         mean, std = x.mean(0), _safe_std(x)
@@ -136,33 +138,15 @@ class _Network:
         return output.squeeze(1).double()
 
 
-def prediction_features(view: View, block: slice) -> torch.Tensor:
-    """Classification: log(1 − p_max) and log p₂, (n, 2). Regression: the embedding and the prediction, (n, d + 1). Float64.
-
-    Labelled samples are fitted far more confidently than others; on a log scale a linear function extends to those others.
-    """
-    if view.probabilities is None:
-        return torch.cat([view.embeddings[block].double(), view.predictions[block, None].double()], dim=1)
-    p = view.probabilities[block].double()
-    others = p.scatter(1, p.argmax(1, keepdim=True), 0.0)
-    return torch.stack([others.sum(1), others.amax(1)], dim=1).clamp(min=1e-12).log()
-
-
-def embedding_features(view: View, block: slice) -> torch.Tensor:
-    """The embedding, (n, d) float64."""
-    return view.embeddings[block].double()
-
-
 def _fit(
-    view: View,
-    duals: torch.Tensor,
+    labelled: Labelled,
     streams: Streams,
     folds: int,
-    features: Callable[[View, slice], torch.Tensor],
+    features: HeadFeatures,
     solve: Callable[[torch.Tensor, torch.Tensor, Streams], Predict],
 ) -> FittedHead:
-    x = torch.cat([features(view, block) for block in blocks(len(view))])
-    raw = torch.log1p(duals.double().cpu())
+    x = features.of_labelled(labelled)
+    raw = torch.log1p(labelled.duals.double().cpu())
     mean, std = float(raw.mean()), float(raw.std(correction=0))
     if std <= 1e-12:
         nothing = torch.zeros(x.shape[1], dtype=torch.float64)

@@ -61,11 +61,16 @@ class Fit:
 
     def embed(self, x: AnyArray) -> tuple[torch.Tensor, torch.Tensor]:
         """Embeddings (B, d) and outputs (B, C or 1) of one block of samples, on the CPU."""
-        parameter = next(self.model.parameters())
+        device = next(self.model.parameters()).device
         with torch.inference_mode():
-            embedding = cast(nn.Module, self.model.backbone)(to_tensor(x, parameter.device, parameter.dtype))
+            embedding = cast(nn.Module, self.model.backbone)(to_tensor(x, device, input_dtype(self.model)))
             outputs = cast(nn.Module, self.model.head)(embedding)
         return embedding.float().cpu(), outputs.float().cpu()
+
+
+def input_dtype(model: nn.Module) -> torch.dtype:
+    """The dtype of the first floating-point parameter: what the network expects as input."""
+    return next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32)
 
 
 def to_tensor(x: AnyArray, device: torch.device | str, dtype: torch.dtype) -> torch.Tensor:

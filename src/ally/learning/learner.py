@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -14,7 +16,7 @@ from torch import nn
 from ally.constrained import Geometric
 from ally.errors import InputError, ModelError, OneClassError, TrainingDiverged
 from ally.execution.devices import resolve_device
-from ally.learning.fit import Fit, FitReport, TargetScale, evaluate, to_tensor
+from ally.learning.fit import Fit, FitReport, TargetScale, evaluate, input_dtype, to_tensor
 from ally.learning.losses import PRIMARY
 from ally.learning.objectives import ERM, Batch, Objective, Problem, Session, UnlabelledBatch
 from ally.learning.training import Examples, Training, Unlabelled
@@ -50,16 +52,19 @@ class Learner:
         outputs = self._outputs(len(examples))
         scale = TargetScale.of(examples.y) if self.task == "regression" else TargetScale()
         with seeded_torch(streams.seed("weights"), device):
-            model = self.build(tuple(examples.x.shape[1:]), outputs).to(device)
-            dtype = _dtype(model)
+            # Copied, because a builder may hand out one instance again and again.
+            model = copy.deepcopy(self.build(tuple(examples.x.shape[1:]), outputs)).to(device)
+            dtype = input_dtype(model)
             x = to_tensor(examples.x, device, dtype)
+            if not any(p.requires_grad for p in model.parameters()):
+                raise ModelError(f"{type(model).__name__} has no trainable parameters; leave at least the head trainable")
             check_split(model, x[:2], outputs)
             problem = Problem(
                 targets=self._targets(examples.y, scale, device, dtype),
                 task=self.task,
                 classes=self.classes,
                 loss=PRIMARY[self.task],
-                reference_loss=lambda: self.fit(examples, ERM(), streams, validation=validation).report.train_loss,
+                reference_loss=lambda regularizer: self.fit(examples, ERM(regularizer), streams, validation=validation).report.train_loss,
                 n_unlabelled=0 if unlabelled is None else len(unlabelled.rows),
             )
             session = objective.start(problem)
@@ -108,19 +113,25 @@ class Learner:
             if progress is not None:
                 progress("train", epoch, training.epochs)
             if held_out is not None:
-                best.offer(float(problem.loss(evaluate(model, held_out[0]), held_out[1]).mean()), epoch, model, session)
+                loss = float(problem.loss(evaluate(model, held_out[0]), held_out[1]).mean())
+                if loss != loss:
+                    raise TrainingDiverged(f"the validation loss is NaN in epoch {epoch}; check the validation samples, or lower lr")
+                best.offer(loss, epoch, model, session)
                 if epoch - best.epoch >= training.patience:
                     break
         if held_out is None:
-            best.offer(float("nan"), epoch, model, session)
+            best.offer(0.0, epoch, model, session)
         model.load_state_dict(best.weights)
         outputs = evaluate(model, x)
         labelled = best.duals.get("labelled")
+        train_loss = float(problem.loss(outputs, problem.targets).mean())
+        if not math.isfinite(train_loss):
+            raise TrainingDiverged(f"the training loss is {train_loss} after epoch {epoch} (lr={training.lr}); lower lr or dual_lr")
         report = FitReport(
             samples=len(x),
             epochs=epoch,
             kept_epoch=best.epoch,
-            train_loss=float(problem.loss(outputs, problem.targets).mean()),
+            train_loss=train_loss,
             validation_loss=best.loss if held_out is not None else None,
             positive_duals=None if labelled is None else float((labelled > 0).float().mean()),
             slacks=session.slacks(outputs),
@@ -161,15 +172,8 @@ class _Best:
             self.duals = session.duals()
 
 
-def _dtype(model: nn.Module) -> torch.dtype:
-    parameter = next((p for p in model.parameters() if p.requires_grad), None)
-    if parameter is None:
-        raise ModelError(f"{type(model).__name__} has no trainable parameters; leave at least the head trainable")
-    return parameter.dtype
-
-
 def _near_equal(order: torch.Tensor, size: int) -> tuple[torch.Tensor, ...]:
-    """Batches of at most `size` whose sizes differ by one at most, so that none is left with a single sample."""
+    """Batches of at most `size` whose sizes differ by one at most, so that the last is not a remnant."""
     return torch.tensor_split(order, max(1, -(-len(order) // size)))
 
 

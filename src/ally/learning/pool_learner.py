@@ -55,7 +55,8 @@ class PoolLearner:
         source = self.source(pool)
         candidates = view(fit, source, pool.rows(State.FREE), scratch, chunk_size=self.chunk_size, progress=self.progress)
         labelled = view(fit, source, pool.rows(State.LABELLED), scratch, chunk_size=self.chunk_size)
-        return Snapshot(fit.task, candidates, labelled, fit.duals.get("labelled"), fit.duals.get("unlabelled"))
+        labels = torch.from_numpy(pool.values(labelled.rows))
+        return Snapshot(fit.task, candidates, labelled, labels, fit.duals.get("labelled"), fit.duals.get("unlabelled"))
 
     def untrained(self, pool: Pool, code: LabelCode, scratch: Scratch) -> Snapshot:
         """The inputs themselves as embeddings, before there are labels to train on."""

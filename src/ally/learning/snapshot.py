@@ -32,11 +32,13 @@ class View:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Candidates and labelled samples of one round, with λ of the labelled (and of candidates, if the objective held them)."""
+    """Candidates and labelled samples of one round, with labels and λ of the labelled."""
 
     task: Task
     candidates: View
     labelled: View
+    labels: torch.Tensor | None = None
+    """(L,) class numbers or targets of the labelled samples, float64."""
     duals: torch.Tensor | None = None
     """(L,) λ of the labelled samples."""
     candidate_duals: torch.Tensor | None = None

@@ -9,6 +9,7 @@ import torch
 
 from ally.errors import InputError
 from ally.learning.dual_head import DualHead, RidgeHead
+from ally.learning.head_features import Labelled
 from ally.learning.snapshot import Snapshot
 from ally.rng import Streams
 from ally.scoring.base import Scored
@@ -37,7 +38,8 @@ class PredictedDual:
         if snapshot.candidate_duals is not None:
             values, report = torch.log1p(snapshot.candidate_duals.double()), {}
         elif snapshot.duals is not None:
-            head = self.head.fit(snapshot.labelled, snapshot.duals, streams.child("dual head"))
+            assert snapshot.labels is not None
+            head = self.head.fit(Labelled(snapshot.labelled, snapshot.labels, snapshot.duals), streams.child("dual head"))
             values, report = head(snapshot.candidates), {"rank_quality": head.rank_quality}
         else:
             raise InputError("the predicted dual needs an objective with constraints; use objective='pdcl' or 'feasibility'")

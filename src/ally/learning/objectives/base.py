@@ -16,6 +16,7 @@ from torch import nn
 
 from ally.constrained import Slacks
 from ally.learning.losses import Loss
+from ally.learning.objectives.regularizers import Regularizer
 from ally.types import Task
 
 
@@ -28,8 +29,8 @@ class Problem:
     task: Task
     classes: tuple[Any, ...] | None
     loss: Loss
-    reference_loss: Callable[[], float]
-    """Mean training loss of an unconstrained fit by the same trainer (p_u); trains when called."""
+    reference_loss: Callable[[Regularizer | None], float]
+    """Mean training loss of an unconstrained fit by the same trainer, with the same R(f) (p_u); trains when called."""
     n_unlabelled: int = 0
 
     @property

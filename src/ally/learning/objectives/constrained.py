@@ -6,6 +6,7 @@ loss plus R(f) for `PDCL`, R(f) alone for `Feasibility`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -50,6 +51,17 @@ class PDCL:
     secondary_loss: Loss | str | None = None
     regularizer: Regularizer | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("dual_lr", "dual_init", "dual_decay"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise InputError(f"{name}={getattr(self, name)} must be a finite number >= 0")
+        if self.dual_cap is not None and not self.dual_cap > 0:
+            raise InputError(f"dual_cap={self.dual_cap} must be > 0, or None for no cap")
+        if not isinstance(self.primal_steps, int) or self.primal_steps < 1:
+            raise InputError(f"primal_steps={self.primal_steps} must be a whole number >= 1")
+        if self.slacks not in ("minibatch", "all"):
+            raise InputError(f"slacks={self.slacks!r}; pass 'minibatch' or 'all'")
+
     def start(self, problem: Problem) -> Session:
         return _ConstrainedSession(problem, self, risk=True)
 
@@ -65,8 +77,6 @@ class Feasibility(PDCL):
 class _ConstrainedSession(Session):
     def __init__(self, problem: Problem, objective: PDCL, *, risk: bool) -> None:
         super().__init__(problem)
-        if objective.primal_steps < 1 or objective.slacks not in ("minibatch", "all"):
-            raise InputError(f"{objective}: primal_steps must be >= 1 and slacks 'minibatch' or 'all'")
         self._risk = risk
         self._regularizer = objective.regularizer
         self._same_loss = objective.secondary_loss is None
@@ -81,7 +91,7 @@ class _ConstrainedSession(Session):
             problem.targets,
             task=problem.task,
             classes=problem.classes,
-            reference_loss=problem.reference_loss,
+            reference_loss=lambda: problem.reference_loss(objective.regularizer),
         )
         self._multipliers = Multipliers(len(problem.targets), start=objective.dual_init, device=problem.device, cap=objective.dual_cap)
         self._everyone = torch.arange(len(problem.targets), device=problem.device)
