@@ -47,11 +47,12 @@ def demo(
     for dataset in dict.fromkeys(c.dataset for c in comparisons):
         part = [c for c in comparisons if c.dataset == dataset]
         table = Table(title=f"{dataset}: test {part[0].metric}", box=None, header_style="bold", title_justify="left", pad_edge=False)
-        for name in ("strategy", "mean", "final", "gain on random", "95% interval", "s / query", "verdict"):
-            table.add_column(name, justify="left" if name in ("strategy", "verdict") else "right", no_wrap=True)
+        for name in ("strategy", "mean", "final", "gain", "95% interval", "against random"):
+            table.add_column(name, justify="left" if name in ("strategy", "against random") else "right", no_wrap=True)
         for c in part:
-            table.add_row(*cells(c), style="bold" if c.strategy == "ally" else "")
-        stdout.print(table)
+            strategy, mean, final, gain, interval, _, verdict = cells(c)
+            table.add_row(strategy, mean, final.split(" ")[0], gain, interval, verdict, style="bold" if c.strategy == "ally" else "")
+        stdout.print(table, "")
     for answer in answers:
         stdout.print(answer, highlight=False, soft_wrap=True)
     stdout.print(f"{out / 'report.html'}, curves.png and results.csv written in {time.perf_counter() - began:.0f} s", highlight=False)

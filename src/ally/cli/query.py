@@ -32,6 +32,7 @@ def query(
     import ally
     from ally.sources.files import read_labels, read_pool
 
+    _ensure_writable(out)
     X, ids = read_pool(pool, id_column)
     y, declared = _labels(read_labels(labels) if labels else {}, len(X), ids, classes)
     with live_progress() as progress:
@@ -82,12 +83,15 @@ def _json(q: Any) -> str:
     )
 
 
-def _write(path: Path, text: str) -> None:
-    """All or nothing: a reader never sees half a file."""
+def _ensure_writable(out: Path | None) -> None:
     from ally.errors import InputError
 
-    if not path.parent.is_dir():
-        raise InputError(f"the folder {path.parent} of --out is not there; make it first")
+    if out is not None and not out.parent.is_dir():
+        raise InputError(f"the folder {out.parent} of --out is not there; make it first")
+
+
+def _write(path: Path, text: str) -> None:
+    """All or nothing: a reader never sees half a file."""
     partial = path.with_name(path.name + ".part")
     partial.write_text(text, encoding="utf-8")
     partial.replace(path)

@@ -44,7 +44,7 @@ def write_page(
 
 def _table(comparisons: Sequence[Comparison]) -> str:
     metric = comparisons[0].metric
-    head = ("strategy", f"mean {metric}", f"final {metric}", "gain on random", "95% interval", "s / query", "verdict")
+    head = ("strategy", f"mean {metric}", f"final {metric}", "gain on random", "95% interval", "s / query", "against random")
     rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells(c))}</tr>" for c in comparisons)
     return f'<div class="scroll"><table><tr>{"".join(f"<th>{escape(h)}</th>" for h in head)}</tr>{rows}</table></div>'
 

@@ -36,7 +36,7 @@ class Comparison:
     def verdict(self) -> str:
         if self.gain is None or self.low is None or self.high is None:
             return "baseline"
-        return "better" if self.low > 0 else "worse" if self.high < 0 else "no difference shown"
+        return "better" if self.low > 0 else "worse" if self.high < 0 else "not shown to differ"
 
 
 def compare(results: pd.DataFrame, baseline: str = "random", confidence: float = 0.95) -> list[Comparison]:
@@ -86,7 +86,7 @@ def sentence(comparison: Comparison, baseline: str = "random") -> str:
     words = {
         "better": f"{c.strategy} chooses better than {baseline} on {c.dataset}",
         "worse": f"{c.strategy} chooses worse than {baseline} on {c.dataset}",
-        "no difference shown": f"{c.strategy} is not shown to differ from {baseline} on {c.dataset}",
+        "not shown to differ": f"{c.strategy} is not shown to differ from {baseline} on {c.dataset}",
     }[c.verdict]
     direction = "" if c.metric == "accuracy" else " (positive is better)"
     return f"{words}: {amount}{direction}."

@@ -1,0 +1,139 @@
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ally
+from ally.testing.pools import blobs
+
+
+def run(*arguments, cwd=None):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "100"}
+    return subprocess.run(
+        [sys.executable, "-m", "ally", *map(str, arguments)], capture_output=True, text=True, cwd=cwd, env=environment, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pool")
+    scene = blobs("classification")
+    names = [f"s{row}" for row in range(60)]
+    np.save(folder / "X.npy", scene.X)
+    frame = pd.DataFrame(scene.X, columns=list("abcd")).assign(id=names)
+    frame.to_csv(folder / "X.csv", index=False)
+    frame.to_parquet(folder / "X.parquet")
+    (folder / "rows.csv").write_text("id,label\n" + "".join(f"{row},{int(scene.y[row])}\n" for row in range(12)))
+    (folder / "names.csv").write_text("id,label\n" + "".join(f"s{row},class{int(scene.y[row])}\n" for row in range(12)))
+    (folder / "numbers.csv").write_text("id,label\n" + "".join(f"{row},{scene.X[row, 0]:.3f}\n" for row in range(12)))
+    return folder
+
+
+def test_version_and_help():
+    assert run("--version").stdout == f"ally {ally.__version__}\n"
+    text = run("--help").stdout
+    assert all(name in text for name in ("demo", "query", "strategies"))
+
+
+def test_strategies(files):
+    table = run("strategies")
+    assert table.returncode == 0
+    listed = json.loads(run("strategies", "--json").stdout)
+    assert [row["name"] for row in listed] == list(ally.CATALOGUE)
+    assert all(name in table.stdout for name in ally.CATALOGUE)
+    assert listed[0]["objective"] == "pdcl"
+    assert listed[5]["tasks"] == ["classification"]
+
+
+def test_query_writes_csv_to_standard_output(files):
+    done = run("query", files / "X.npy", "--labels", files / "rows.csv", "--n", 4)
+    assert done.returncode == 0, done.stderr
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert len({row["id"] for row in rows}) == 4
+    assert all(int(row["id"]) >= 12 for row in rows)
+    assert "note: task: classification, as the labels are 3 distinct classes" in done.stderr
+    assert "the dual head ranks held-out labelled samples with correlation" in done.stderr or len(rows) == 4
+
+
+@pytest.mark.parametrize("name", ["X.csv", "X.parquet"])
+def test_query_with_ids_to_a_file(files, tmp_path, name):
+    out = tmp_path / "Q.csv"
+    done = run("query", files / name, "--labels", files / "names.csv", "--n", 3, "--strategy", "margin", "--out", out)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    table = pd.read_csv(out)
+    assert table["id"].str.startswith("s").all()
+    assert set(table["predicted"]) <= {"class0", "class1", "class2"}
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_query_is_repeatable_and_equals_python(files):
+    first, second = (run("query", files / "X.npy", "--labels", files / "rows.csv", "--n", 4, "--seed", 3, "--json") for _ in range(2))
+    assert first.stdout == second.stdout
+    scene = blobs("classification")
+    expected = ally.query(scene.X, scene.y, n=4, random_state=3).ids.tolist()
+    assert json.loads(first.stdout)["ids"] == expected
+
+
+def test_query_without_labels_and_for_regression(files):
+    cold = run("query", files / "X.npy", "--n", 2, "--json")
+    assert any("no labels yet" in note for note in json.loads(cold.stdout)["notes"])
+    numbers = run("query", files / "X.npy", "--labels", files / "numbers.csv", "--n", 2, "--json")
+    assert "regression" in json.loads(numbers.stdout)["notes"][0]
+
+
+def test_declared_classes(files):
+    done = run("query", files / "X.npy", "--labels", files / "rows.csv", "--n", 2, "--classes", "0, 1, 2, 3", "--json")
+    assert "4 classes were declared" in json.loads(done.stdout)["notes"][0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["query", "nowhere.npy", "--n", "2"], "error: nowhere.npy is not there; give the path of a .npy"),
+        (["query", "{X.npy}", "--labels", "nowhere.csv", "--n", "2"], "error: nowhere.csv is not there"),
+        (["query", "{X.npy}", "--labels", "{rows.csv}", "--n", "99"], "error: 48 samples are free and 99 were requested"),
+        (["query", "{X.npy}", "--labels", "{rows.csv}", "--n", "0"], "error: n=0 is not a positive whole number"),
+        (["query", "{X.npy}", "--labels", "{names.csv}", "--n", "2"], "error: id 's0' is not a row number of the pool"),
+        (["query", "{X.csv}", "--labels", "{rows.csv}", "--n", "2"], "error: id 0 is not in the pool of 60 samples; ids look like 's0'"),
+        (["query", "{X.npy}", "--labels", "{rows.csv}", "--n", "2", "--strategy", "bagde"], "did you mean 'badge'?"),
+        (["query", "{X.npy}", "--labels", "{rows.csv}", "--n", "2", "--classes", "0,1"], "error: label 2 is not one of the 2 classes"),
+        (["query", "{X.csv}", "--id-column", "name", "--n", "2"], "has no column 'name'"),
+        (["query", "{X.npy}", "--n", "2", "--out", "no/such/Q.csv"], "error: the folder no/such of --out is not there"),
+        (["query", "{X.npy}"], "Missing option"),
+        (["nothing"], "No such command"),
+    ],
+)
+def test_bad_input_exits_with_2(files, arguments, message):
+    words = [str(files / word[1:-1]) if word.startswith("{") else word for word in arguments]
+    done = run(*words, cwd=files)
+    assert done.returncode == 2
+    assert message in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+
+
+def test_demo_tells_the_story(tmp_path):
+    done = run("demo", "--out", tmp_path / "demo", "--seeds", 2)
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in (tmp_path / "demo").iterdir()) == ["curves.png", "report.html", "results.csv"]
+    results = pd.read_csv(tmp_path / "demo" / "results.csv", keep_default_na=False)
+    from ally.experiment import COLUMNS
+
+    assert list(results) == COLUMNS
+    digits = results[results["dataset"] == "digits"]
+    assert set(digits["strategy"]) == set(ally.CATALOGUE)
+    assert set(results[results["dataset"] == "diabetes"]["strategy"]) == {n for n, s in ally.CATALOGUE.items() if "regression" in s.tasks}
+    assert (digits.groupby(["strategy", "seed"])["labels"].agg(list).map(lambda labels: labels == list(range(20, 201, 20)))).all()
+    assert digits[digits["round"] == 9]["value"].min() > 0.7
+    assert "random on digits" in done.stdout
+    assert "random on diabetes" in done.stdout
+    page = (tmp_path / "demo" / "report.html").read_text()
+    assert "data:image/png;base64," in page
+    assert "http" not in page.replace("http-equiv", "")
+    assert (tmp_path / "demo" / "curves.png").read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,85 @@
+import numpy as np
+import pytest
+
+import ally
+from ally.errors import InputError
+from ally.experiment import COLUMNS, Cell, Trial, run_cells, simulate
+from ally.learning.training import Training
+from ally.testing.pools import blobs
+
+TRAINING = Training(epochs=5, batch_size=16)
+
+
+def trial(name="classification"):
+    scene = blobs(name, n=120, labelled=120)
+    return Trial(name, name, scene.X[:80], scene.y[:80], scene.X[80:], scene.y[80:])
+
+
+def cell(strategy="margin", seed=0, **more):
+    return Cell(strategy, seed, init=10, batch=5, rounds=3, model="linear", training=TRAINING, **more)
+
+
+def test_labels_are_counted_and_rounds_follow():
+    records = list(simulate(trial(), cell()))
+    assert [r.labels for r in records] == [10, 15, 20, 25]
+    assert [r.round for r in records] == [0, 1, 2, 3]
+    assert {r.metric for r in records} == {"accuracy"}
+    assert all(0 <= r.value <= 1 for r in records)
+    assert records[-1].query_seconds == 0
+
+
+def test_results_are_repeatable_but_for_the_timings():
+    def clean(records):
+        return [(r.labels, r.value) for r in records]
+
+    assert clean(simulate(trial(), cell("ally"))) == clean(simulate(trial(), cell("ally")))
+
+
+def test_strategies_share_the_start_and_the_initial_weights():
+    first = {strategy: next(iter(simulate(trial(), cell(strategy)))).value for strategy in ("random", "margin", "badge", "coreset")}
+    assert len(set(first.values())) == 1
+
+
+def test_hidden_labels_come_only_from_the_oracle(monkeypatch):
+    seen = []
+    original = ally.Loop.__init__
+
+    def spy(self, X, y=None, **arguments):
+        seen.append(np.asarray(y, dtype=object))
+        original(self, X, y, **arguments)
+
+    monkeypatch.setattr(ally.Loop, "__init__", spy)
+    list(simulate(trial(), cell()))
+    assert sum(label is not None for label in seen[0]) == 10
+
+
+def test_regression_is_measured_in_the_targets_units():
+    records = list(simulate(trial("regression"), cell("coreset")))
+    assert {r.metric for r in records} == {"rmse"}
+    assert records[0].value > 0
+
+
+def test_candidates_restrict_what_is_asked():
+    records = list(simulate(trial(), cell(candidates=20)))
+    assert records[-1].labels == 25
+    with pytest.raises(ally.errors.PoolExhausted):
+        list(simulate(trial(), cell(candidates=12)))
+
+
+def test_too_many_labels():
+    with pytest.raises(InputError, match="10 \\+ 9 x 20 labels are more than the pool of 80"):
+        next(simulate(trial(), Cell("random", 0, init=10, batch=20, rounds=9)))
+
+
+def test_processes_give_the_same_numbers_in_the_order_of_the_cells():
+    cells = [("classification", cell("margin", seed)) for seed in (1, 0)] + [("regression", cell("coreset"))]
+    table = run_cells(trial, cells, workers=2)
+    assert list(table) == COLUMNS
+    alone = [r.value for r in simulate(trial(), cell("margin", 0))]
+    assert table[(table["strategy"] == "margin") & (table["seed"] == 0)]["value"].tolist() == alone
+    assert list(table["dataset"].unique()) == ["classification", "regression"]
+
+
+def test_a_failing_cell_is_an_error():
+    with pytest.raises(ally.errors.UnknownName):
+        run_cells(trial, [("classification", cell("nope"))], workers=1)

@@ -1,0 +1,59 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from ally.errors import LabelError
+from ally.pool import LabelCode, parse_labels
+
+
+@pytest.mark.parametrize(
+    ("y", "task", "classes"),
+    [
+        ([0.0, 1.0, np.nan], "classification", [0.0, 1.0]),
+        ([0.5, 1.0, None], "regression", None),
+        (["b", "a", None], "classification", ["a", "b"]),
+        ([True, False, None], "classification", [False, True]),
+        ([3, 1, None], "classification", [1, 3]),
+        (pd.Series(["x", pd.NA, "y"], dtype="string"), "classification", ["x", "y"]),
+        (pd.Series([1, None, 2], dtype="Int64"), "classification", [1, 2]),
+        (pd.Categorical(["x", None, "y"]), "classification", ["x", "y"]),
+    ],
+)
+def test_auto_decides_as_scikit_learn_would(y, task, classes):
+    labels = parse_labels(y, 3)
+    assert labels.code.task == task
+    assert (labels.code.classes.tolist() if classes else labels.code.classes) == classes
+    assert labels.known.sum() == 2
+    assert np.isnan(labels.values[~labels.known]).all()
+    assert labels.notes
+
+
+def test_decoding_inverts_encoding():
+    labels = parse_labels(["b", "a", "c", None], 4)
+    assert labels.code.decode(labels.values[:3]).tolist() == ["b", "a", "c"]
+
+
+def test_nulls_are_missing_beside_a_given_marker():
+    labels = parse_labels([0, -1, None, 1], 4, missing_label=-1)
+    assert labels.known.tolist() == [True, False, False, True]
+
+
+def test_declared_classes_keep_their_order():
+    code = parse_labels(["low", None], 2, classes=["low", "mid", "high"]).code
+    assert code.classes.tolist() == ["low", "mid", "high"]
+    assert code.encode("high") == 2
+
+
+def test_extension_appends():
+    code = LabelCode("classification", np.asarray(["b", "c"]))
+    assert code.extended(["c", "a"]).classes.tolist() == ["b", "c", "a"]
+    assert code.extended(["c"]) is code
+    with pytest.raises(LabelError, match="mixes"):
+        code.extended([3])
+
+
+def test_regression_rejects_what_is_not_a_finite_number():
+    code = LabelCode("regression", None)
+    for bad in ("x", None, np.nan, np.inf):
+        with pytest.raises(LabelError):
+            code.encode(bad)

@@ -1,0 +1,113 @@
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from ally.errors import IdError, InputError, LabelError
+from ally.sources import BLOCK, as_source, blocks, chunks, standardize
+from ally.sources.files import read_labels, read_pool
+
+
+def test_standardised_equals_numpy():
+    X = np.random.default_rng(0).normal(3, 5, size=(2500, 4))
+    source = standardize(as_source(X), np.arange(2500))
+    values = source.read(np.arange(2500))
+    np.testing.assert_allclose(values, (X - X.mean(0)) / X.std(0), atol=1e-5)
+    assert values.dtype == np.float32
+
+
+def test_chunk_size_does_not_change_a_bit():
+    X = np.random.default_rng(0).normal(1e3, 5, size=(3000, 4))
+    whole, small = (standardize(as_source(X), np.arange(3000), size) for size in (None, 7))
+    assert np.array_equal(whole.mean, small.mean)
+    assert np.array_equal(whole.scale, small.scale)
+
+
+def test_a_large_offset_and_a_constant_feature():
+    X = np.stack([1e9 + np.random.default_rng(0).normal(size=500), np.full(500, 1e9), np.zeros(500)], 1)
+    values = standardize(as_source(X), np.arange(500)).read(np.arange(500))
+    assert values[:, 0].std() == pytest.approx(1, abs=1e-3)
+    assert np.abs(values[:, 1:]).max() < 1e-6
+
+
+def test_images_are_standardised_per_channel():
+    X = np.random.default_rng(0).integers(0, 255, size=(50, 3, 8, 8), dtype=np.uint8)
+    values = standardize(as_source(X), np.arange(50)).read(np.arange(50))
+    np.testing.assert_allclose(values.mean((0, 2, 3)), 0, atol=1e-5)
+    np.testing.assert_allclose(values.std((0, 2, 3)), 1, atol=1e-5)
+
+
+def test_blocks_and_chunks_cover_everything_once():
+    for n in (1, BLOCK, BLOCK + 1, 5 * BLOCK + 3):
+        assert np.concatenate([np.arange(n)[part] for part in blocks(n)]).tolist() == list(range(n))
+        for size in (None, 1, BLOCK + 1):
+            parts = list(chunks(n, size))
+            assert np.concatenate([np.arange(n)[part] for part in parts]).tolist() == list(range(n))
+            assert all(part.start % BLOCK == 0 for part in parts)
+
+
+def test_integer_datasets_stay_integers():
+    data = torch.utils.data.TensorDataset(torch.arange(12).reshape(4, 3))
+    values = as_source(data).read(np.asarray([1, 3]))
+    assert values.dtype == np.int64
+    assert values.tolist() == [[3, 4, 5], [9, 10, 11]]
+
+
+def test_half_precision_tensors():
+    assert as_source(torch.ones(3, 2, dtype=torch.bfloat16)).read(np.arange(3)).dtype == np.float32
+
+
+def test_files_round_trip(tmp_path):
+    X = np.random.default_rng(0).normal(size=(5, 2))
+    frame = pd.DataFrame(X, columns=["a", "b"]).assign(id=list("vwxyz"))
+    np.save(tmp_path / "X.npy", X)
+    np.savez(tmp_path / "X.npz", X=X, ids=np.asarray(list("vwxyz")))
+    frame.to_csv(tmp_path / "X.csv", index=False)
+    frame.to_parquet(tmp_path / "X.parquet")
+    frame.rename(columns={"id": "key"}).to_csv(tmp_path / "key.csv", index=False)
+    for name, ids, column in (("X.npy", None, None), ("X.npz", "vwxyz", None), ("X.csv", "vwxyz", None), ("X.parquet", "vwxyz", None),
+                              ("key.csv", "vwxyz", "key")):  # fmt: skip
+        pool, found = read_pool(tmp_path / name, column)
+        np.testing.assert_allclose(as_source(pool).read(np.arange(5)), X)
+        assert found is None if ids is None else found.tolist() == list(ids)
+    assert isinstance(read_pool(tmp_path / "X.npy")[0], np.memmap)
+
+
+def test_bad_files(tmp_path):
+    (tmp_path / "pool.txt").write_text("1,2")
+    (tmp_path / "broken.npy").write_bytes(b"\x93NUMPY nothing")
+    (tmp_path / "broken.npz").write_bytes(b"PK nothing")
+    (tmp_path / "broken.parquet").write_bytes(b"nothing")
+    (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00\x01\n")
+    np.savez(tmp_path / "other.npz", Z=np.ones(3))
+    np.save(tmp_path / "objects.npy", np.asarray([{}], dtype=object), allow_pickle=True)
+    (tmp_path / "good.csv").write_text("a\n1\n")
+    for name, message in (
+        ("missing.csv", "not there"),
+        ("", "a folder"),
+        ("pool.txt", r"has the ending '.txt'; readable are .npy, .npz, .csv, .parquet"),
+        ("broken.npy", "cannot be read as .npy"),
+        ("broken.npz", "cannot be read as .npz"),
+        ("broken.parquet", "cannot be read as .parquet"),
+        ("empty.csv", "cannot be read as .csv"),
+        ("binary.csv", "cannot be read as .csv"),
+        ("other.npz", "holds Z; save the features as X"),
+        ("objects.npy", "cannot be read as .npy"),
+    ):
+        with pytest.raises(InputError, match=message):
+            read_pool(tmp_path / name)
+    with pytest.raises(IdError, match="has no column 'key'; its columns are a"):
+        read_pool(tmp_path / "good.csv", "key")
+
+
+def test_labels_file(tmp_path):
+    path = tmp_path / "L.csv"
+    path.write_text("id,label\n3,cat\n4,\n7,dog\n")
+    assert read_labels(path) == {3: "cat", 7: "dog"}
+    path.write_text("id,label\n3,cat\n3,dog\n")
+    with pytest.raises(IdError, match=r"labels id .*3.* more than once"):
+        read_labels(path)
+    path.write_text("name,label\n3,cat\n")
+    with pytest.raises(LabelError, match="has no column 'id'"):
+        read_labels(path)
