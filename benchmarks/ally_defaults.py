@@ -1,6 +1,6 @@
 """The measurements behind the defaults of `ally`: head, shortlist and constraint level.
 
-    python benchmarks/ally_defaults.py --data-dir DATA [--seeds 3] [--trial mnist-dev parkinsons] [--out benchmarks/results/ally_defaults.csv]
+    python benchmarks/ally_defaults.py --data-dir DATA [--seeds 3] [--trial mnist-dev parkinsons] [--out FILE.csv]
 
 mnist-dev: protocol of mnist.py, but the pool is the first 50 000 training images and accuracy is measured on the other 10 000, so
 that MNIST's test set takes no part in choosing. parkinsons: total UPDRS of the Parkinsons telemonitoring data without the subject
