@@ -114,7 +114,7 @@ class _ConstrainedEstimator(BaseEstimator):  # type: ignore[misc]
             self.duals_ = duals.cpu().numpy()
             with Scratch() as scratch:
                 seen = view(self._fitted, self._scaler, np.arange(len(source)), scratch)
-            labelled = Labelled(seen, torch.from_numpy(examples.y), duals)
+            labelled = Labelled(seen, torch.tensor(examples.y), duals)
             self._head = RidgeHead().fit(labelled, seeds.child("dual head"))
 
     def _split(self, X: Any, y: FloatArray, classes: tuple[Any, ...] | None) -> tuple[Examples, Examples | None]:

@@ -19,7 +19,7 @@ from ally.learning.objectives import Objective, resolve_objective
 from ally.learning.pool_learner import PoolLearner, blind
 from ally.learning.snapshot import Snapshot
 from ally.learning.training import Training
-from ally.models import model_builder
+from ally.models import has_dropout, model_builder
 from ally.pool import Ids, LabelCode, Pool, State, parse_labels
 from ally.rng import streams
 from ally.scoring import Constant, check_scores
@@ -207,7 +207,11 @@ class Loop:
         share = fit.report.positive_duals
         if share is not None and share < FEW_POSITIVE_DUALS:
             notes.append(f"only {share:.0%} of the duals are positive: the constraints are loose; lower eps or use eps='auto'")
-        return self._strategy, self._learner.snapshot(fit, self._pool, scratch)
+        readouts = self._strategy.readouts
+        size = 1 if has_dropout(fit.model) else max([readout.members for readout in readouts], default=1)
+        members = [self._learner.fit(self._pool, self._code, member) for member in range(1, size)]
+        seed = self._streams.child(f"round {len(self._open)}").seed("readouts")
+        return self._strategy, self._learner.snapshot(fit, self._pool, scratch, members=members, readouts=readouts, seed=seed)
 
     def _rows_of(self, query_id: str) -> IntArray:
         if query_id not in self._open:

@@ -9,6 +9,7 @@ from ally.errors import InputError, UnsupportedTask
 from ally.features import Gradient
 from ally.learning.dual_head import PaperHead
 from ally.learning.objectives import PDCL, Objective, resolve_objective
+from ally.learning.readouts import Readout, readouts_of
 from ally.registry import Registry
 from ally.scoring import Constant, Entropy, Margin, PredictedDual, Random, Score
 from ally.selection import ClusterTop, FisherGreedy, KCenter, KMeansPP, Select, Top
@@ -34,6 +35,11 @@ class Strategy:
     def trains(self) -> bool:
         """Whether any part looks at a trained learner."""
         return self.score.reads or self.select.reads
+
+    @property
+    def readouts(self) -> tuple[Readout, ...]:
+        """What the parts read from the network beyond embeddings and predictions."""
+        return readouts_of(self.score, self.select)
 
     def ensure_task(self, task: Task, name: str = "this strategy") -> None:
         if task not in self.tasks:

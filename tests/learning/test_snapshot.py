@@ -39,7 +39,7 @@ def test_rows_are_absolute():
     fit, source = fitted(), as_source(X)
     with Scratch() as scratch:
         part = view(fit, source, np.asarray([5, 700]), scratch)
-        embedding, outputs = fit.embed(X[[5, 700]])
+        embedding, outputs = fit.embed(fit.inputs(X[[5, 700]]))
     torch.testing.assert_close(part.embeddings, embedding)
     torch.testing.assert_close(part.probabilities, outputs.softmax(1))
     assert part.rows.tolist() == [5, 700]

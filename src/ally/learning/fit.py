@@ -58,12 +58,17 @@ class Fit:
     scale: TargetScale
     report: FitReport
     duals: dict[str, torch.Tensor] = field(repr=False)
+    modules: dict[str, nn.Module] = field(default_factory=dict, repr=False)
+    """Other networks the objective trained beside the model, in evaluation mode, by name."""
 
-    def embed(self, x: AnyArray) -> tuple[torch.Tensor, torch.Tensor]:
-        """Embeddings (B, d) and outputs (B, C or 1) of one block of samples, on the CPU."""
-        device = next(self.model.parameters()).device
+    def inputs(self, x: AnyArray) -> torch.Tensor:
+        """Samples as the network takes them, on its device."""
+        return to_tensor(x, next(self.model.parameters()).device, input_dtype(self.model))
+
+    def embed(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Embeddings (B, d) and outputs (B, C or 1) of one block of inputs, on the CPU."""
         with torch.inference_mode():
-            embedding = cast(nn.Module, self.model.backbone)(to_tensor(x, device, input_dtype(self.model)))
+            embedding = cast(nn.Module, self.model.backbone)(x)
             outputs = cast(nn.Module, self.model.head)(embedding)
         return embedding.float().cpu(), outputs.float().cpu()
 

@@ -76,7 +76,8 @@ class Learner:
             draw = _unlabelled_batches(session, unlabelled, streams, device, dtype)
             report, duals = self._train(model, session, x, held_out, draw, streams, progress)
         report = replace(report, seconds=time.perf_counter() - started)
-        return Fit(model.eval(), self.task, self.classes, scale, report, duals)
+        modules = {name: module.eval() for name, module in session.modules().items()}
+        return Fit(model.eval(), self.task, self.classes, scale, report, duals, modules)
 
     def _train(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +14,7 @@ from ally.execution.memory import Scratch
 from ally.learning.fit import Fit
 from ally.learning.learner import Learner
 from ally.learning.objectives import Objective
+from ally.learning.readouts import Readout
 from ally.learning.snapshot import Snapshot, View, view
 from ally.learning.training import Examples, Training, Unlabelled
 from ally.models import ModelBuilder
@@ -37,24 +39,28 @@ class PoolLearner:
     progress: Progress | None = None
     _standard: Standardized | None = field(default=None, init=False)
 
-    def fit(self, pool: Pool, code: LabelCode) -> Fit:
-        """A fresh network trained on every labelled row."""
+    def fit(self, pool: Pool, code: LabelCode, member: int = 0) -> Fit:
+        """A fresh network trained on every labelled row; members of an ensemble differ in weights and shuffling."""
         source, rows = self.source(pool), pool.rows(State.LABELLED)
         learner = Learner(self.build, code.task, None if code.classes is None else tuple(code.classes.tolist()), self.training)
         return learner.fit(
             Examples(source.read(rows), pool.values(rows)),
             self.objective,
-            self.streams,
+            self.streams if member == 0 else self.streams.child(f"member {member}"),
             validation=self._held_out(pool, code),
             unlabelled=Unlabelled(source, pool.rows(State.FREE)),
             progress=self.progress,
         )
 
-    def snapshot(self, fit: Fit, pool: Pool, scratch: Scratch) -> Snapshot:
-        """What the fit says about free and labelled rows."""
-        source = self.source(pool)
-        candidates = view(fit, source, pool.rows(State.FREE), scratch, chunk_size=self.chunk_size, progress=self.progress)
-        labelled = view(fit, source, pool.rows(State.LABELLED), scratch, chunk_size=self.chunk_size)
+    def snapshot(
+        self, fit: Fit, pool: Pool, scratch: Scratch, *, members: Sequence[Fit] = (), readouts: Sequence[Readout] = (), seed: int = 0
+    ) -> Snapshot:
+        """What the fit (and the other members of its ensemble) say about free and labelled rows."""
+        source, chunk_size = self.source(pool), self.chunk_size
+        free, known = pool.rows(State.FREE), pool.rows(State.LABELLED)
+        candidates = view(fit, source, free, scratch, members=members, readouts=readouts, seed=seed, chunk_size=chunk_size,
+                          progress=self.progress)  # fmt: skip
+        labelled = view(fit, source, known, scratch, chunk_size=chunk_size)
         labels = torch.from_numpy(pool.values(labelled.rows))
         return Snapshot(fit.task, candidates, labelled, labels, fit.duals.get("labelled"), fit.duals.get("unlabelled"))
 

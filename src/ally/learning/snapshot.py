@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import torch
 
 from ally.errors import NonFiniteInput
 from ally.execution.memory import Scratch
 from ally.learning.fit import Fit
+from ally.learning.readouts import Readout
 from ally.sources import Source, blocks, chunks
 from ally.types import IntArray, Progress, Task
 
@@ -25,6 +27,8 @@ class View:
     """(n, C) float32 for classification."""
     predictions: torch.Tensor
     """(n,) class numbers (int64), or targets in their own units (float64)."""
+    readouts: Mapping[str, torch.Tensor] = field(default_factory=dict)
+    """(n, ...) what the strategy's readouts gave, by name."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -51,10 +55,17 @@ def view(
     rows: IntArray,
     scratch: Scratch,
     *,
+    members: Sequence[Fit] = (),
+    readouts: Sequence[Readout] = (),
+    seed: int = 0,
     chunk_size: int | None = None,
     progress: Progress | None = None,
 ) -> View:
-    """Embeds `rows` chunk by chunk. Each block of rows is computed alone, so the chunk size does not change a bit."""
+    """Embeds `rows` chunk by chunk. Each block of rows is computed alone, so the chunk size does not change a bit.
+
+    `readouts` are given the fit and the other `members` of its ensemble.
+    """
+    read: dict[str, torch.Tensor] = {}
     embeddings: torch.Tensor | None = None
     probabilities: torch.Tensor | None = None
     predictions = torch.empty(len(rows), dtype=torch.int64 if fit.task == "classification" else torch.float64)
@@ -62,7 +73,8 @@ def view(
         values = source.read(rows[chunk])
         for block in blocks(len(values)):
             here = slice(chunk.start + block.start, chunk.start + block.stop)
-            embedding, outputs = fit.embed(values[block])
+            x = fit.inputs(values[block])
+            embedding, outputs = fit.embed(x)
             _check_finite(embedding, outputs, rows[here])
             if embeddings is None:
                 embeddings = scratch.empty(len(rows), embedding.shape[1])
@@ -74,11 +86,16 @@ def view(
                 predictions[here] = outputs.argmax(1)
             else:
                 predictions[here] = fit.scale.invert(outputs.double().squeeze(1))
+            for readout in readouts:
+                found = readout((fit, *members), x, seed + here.start)
+                if readout.name not in read:
+                    read[readout.name] = scratch.empty(len(rows), *found.shape[1:])
+                read[readout.name][here] = found
         if progress is not None:
             progress("embed", chunk.stop, len(rows))
     if embeddings is None:
         embeddings = torch.empty(0, 0)
-    return View(rows, embeddings, probabilities, predictions)
+    return View(rows, embeddings, probabilities, predictions, read)
 
 
 def _check_finite(embedding: torch.Tensor, outputs: torch.Tensor, rows: IntArray) -> None:

@@ -3,6 +3,6 @@
 from ally.models.build import MODELS, ModelBuilder, model_builder
 from ally.models.mlp import MLP
 from ally.models.resnet import ResNet18
-from ally.models.split import Split, check_split
+from ally.models.split import Split, check_split, has_dropout
 
-__all__ = ["MLP", "MODELS", "ModelBuilder", "ResNet18", "Split", "check_split", "model_builder"]
+__all__ = ["MLP", "MODELS", "ModelBuilder", "ResNet18", "Split", "check_split", "has_dropout", "model_builder"]

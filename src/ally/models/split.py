@@ -6,6 +6,7 @@ from typing import cast
 
 import torch
 from torch import nn
+from torch.nn.modules.dropout import _DropoutNd as _Dropout
 
 from ally.errors import ModelError
 
@@ -23,6 +24,11 @@ class Split(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return cast(torch.Tensor, self.head(self.backbone(x)))
+
+
+def has_dropout(model: nn.Module) -> bool:
+    """Whether a forward pass in training mode drops units."""
+    return any(isinstance(module, _Dropout) and module.p > 0 for module in model.modules())
 
 
 def check_split(model: nn.Module, x: torch.Tensor, outputs: int) -> int:

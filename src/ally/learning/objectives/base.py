@@ -77,6 +77,10 @@ class Session:
         """Current duals by what they belong to: ``"labelled"`` (n,), ``"unlabelled"`` (n_unlabelled,); may be empty."""
         return {}
 
+    def modules(self) -> dict[str, nn.Module]:
+        """Networks trained beside the model that scores read later, by name. The session owns their optimisers."""
+        return {}
+
     def slacks(self, outputs: torch.Tensor) -> Slacks | None:
         """Summary of the constraint slacks for the outputs of all labelled samples; None without constraints."""
         return None

@@ -1,0 +1,41 @@
+"""What else a strategy reads from the network, sample by sample, while the pool is embedded.
+
+A score or selection lists its readouts; they are computed block by block with the embeddings and kept in ``View.readouts``, so
+that a pool is read once. Random readouts (dropout) are seeded by block, and so do not depend on the chunk size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+
+from ally.learning.fit import Fit
+
+
+class Readout(Protocol):
+    """A frozen dataclass; equal readouts are computed once."""
+
+    @property
+    def name(self) -> str:
+        """The key in ``View.readouts``."""
+        ...
+
+    @property
+    def members(self) -> int:
+        """How many independently trained networks it would like, given that one has no dropout; 1 for none but the fit."""
+        ...
+
+    def __call__(self, fits: Sequence[Fit], x: torch.Tensor, seed: int) -> torch.Tensor:
+        """(B, ...) float32 on the CPU for the samples `x` (B, *shape) of one block, on the device of the fits."""
+        ...
+
+
+def readouts_of(*parts: object) -> tuple[Readout, ...]:
+    """The distinct readouts that the parts of a strategy ask for."""
+    found: dict[str, Readout] = {}
+    for part in parts:
+        for readout in getattr(part, "readouts", ()):
+            found[readout.name] = readout
+    return tuple(found.values())
