@@ -10,6 +10,7 @@ from torch import nn
 import ally
 from ally.errors import AllyError, IdError, InputError, LabelError, ModelError, NonFiniteInput, OneClassError, PoolExhausted, UnknownName
 from ally.learning.objectives import PDCL
+from ally.models import Split
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 3))
@@ -22,10 +23,17 @@ def with_value(array, row, column, value):
     return array
 
 
+class TwoOutputs(nn.Module):
+    def forward(self, x):
+        return x, x
+
+
 def ragged():
     return [[1.0, 2.0], [3.0]]
 
 
+OWN = Split(nn.Identity(), nn.Linear(3, 2))
+HUGE = np.where(np.arange(30) < 10, 1e200, np.nan)
 CASES = {
     "nan feature": ({"X": with_value(X, 7, 2, np.nan)}, NonFiniteInput, r"X holds nan at row 7, feature 2: NaN cannot be used; impute"),
     "inf feature": ({"X": with_value(X, 20, 0, np.inf)}, NonFiniteInput, r"X holds inf at row 20, feature 0: infinity"),
@@ -83,8 +91,19 @@ CASES = {
     "unknown engine": ({"engine": "slurm"}, InputError, r"engine='slurm' is not available"),
     "bad seed": ({"random_state": "x"}, InputError, r"random_state='x' is not a seed"),
     "negative seed": ({"random_state": -1}, InputError, r"random_state=-1"),
-    "bad chunk size": ({"chunk_size": 0}, InputError, r"chunk_size=0 is not positive"),
-    "bad memory budget": ({"memory_budget": -1}, InputError, r"memory_budget=-1 is negative"),
+    "bad chunk size": ({"chunk_size": 0}, InputError, r"chunk_size=0 must be a whole number of at least 1"),
+    "bad memory budget": ({"memory_budget": -1}, InputError, r"memory_budget=-1 must be a whole number of at least 0"),
+    "candidates a number": ({"candidates": 5}, InputError, r"candidates=5; pass a list of ids"),
+    "classes a number": ({"classes": 3}, LabelError, r"classes=3; pass a list"),
+    "a table of labels": ({"y": pd.DataFrame({"a": Y, "b": Y})}, LabelError, r"y is a table with 2 columns"),
+    "a huge target": ({"y": HUGE, "task": "regression"}, LabelError, r"label 1e\+200 is not finite or too large"),
+    "an unhashable id": ({"ids": [[row] for row in range(30)]}, IdError, r"an id cannot be used as a key"),
+    "an objective class": ({"objective": PDCL}, InputError, r"pass a name"),
+    "an estimator class": ({"model": ally.ConstrainedClassifier}, ModelError, r"pass an instance, ConstrainedClassifier\(\)"),
+    "a builder of nothing": ({"model": lambda shape, outputs: None}, ModelError, r"gave a NoneType; it must give a torch module"),
+    "a tuple from the backbone": ({"model": Split(TwoOutputs(), nn.Linear(3, 2))}, ModelError, r"does not take samples of shape \(3,\)"),
+    "nan before an own module": ({"X": with_value(X, 25, 1, np.nan), "model": OWN}, NonFiniteInput, r"row 25, feature 1"),
+    "an own module that overflows": ({"X": X * 1e20, "model": OWN, "strategy": "coreset"}, NonFiniteInput, r"their squares overflow"),
     "negative eps": ({"objective": PDCL(eps=-0.1)}, InputError, r"eps holds -0.1"),
     "eps of the wrong length": ({"objective": PDCL(eps=[0.1, 0.2])}, InputError, r"eps has shape \(2,\) and there are 10 labelled"),
     "eps without a class": ({"objective": PDCL(eps={0.0: 0.1})}, InputError, r"eps has no value for class 1.0"),
@@ -109,8 +128,8 @@ def test_bad_input(name):
         ({"dual_init": np.nan}, "dual_init=nan"),
         ({"dual_lr": -1.0}, "dual_lr=-1.0 must be"),
         ({"dual_lr": np.inf}, "dual_lr=inf must be"),
-        ({"dual_cap": -1.0}, "dual_cap=-1.0 must be > 0"),
-        ({"primal_steps": 0}, "primal_steps=0 must be a whole number >= 1"),
+        ({"dual_cap": -1.0}, "dual_cap=-1.0 must be a finite number > 0"),
+        ({"primal_steps": 0}, "primal_steps=0 must be a whole number of at least 1"),
         ({"primal_steps": 1.5}, "primal_steps=1.5"),
         ({"slacks": "some"}, "slacks='some'; pass 'minibatch' or 'all'"),
     ],
@@ -125,9 +144,14 @@ def test_bad_objective(settings, message):
     [
         ({"lr": 0}, "lr=0 must be a finite number > 0"),
         ({"lr": np.nan}, "lr=nan"),
-        ({"epochs": 0}, "epochs=0 must be at least 1"),
+        ({"epochs": 0}, "epochs=0 must be a whole number of at least 1"),
         ({"patience": 0}, "patience=0"),
         ({"batch_size": 0}, "batch_size=0"),
+        ({"batch_size": 2.5}, "batch_size=2.5"),
+        ({"epochs": 2.5}, "epochs=2.5"),
+        ({"lr": "fast"}, "lr='fast'"),
+        ({"hidden": (8, 0)}, "must list positive widths"),
+        ({"hidden": 2.5}, "must list positive widths"),
     ],
 )
 def test_bad_training_settings(settings, message):
@@ -146,8 +170,6 @@ def test_nan_rows_can_be_left_out_through_candidates():
 
 
 def test_a_head_of_the_wrong_size():
-    from ally.models import Split
-
     with pytest.raises(ModelError, match=r"the head gives shape \(2, 7\); \(2, 2\) is needed: set its outputs to 2"):
         ally.query(X, Y, n=2, model=Split(nn.Linear(3, 4), nn.Linear(4, 7)))
     with pytest.raises(ModelError, match=r"does not take samples of shape \(3,\)"):
@@ -166,3 +188,22 @@ def test_a_dataset_with_samples_of_different_shapes():
 
     with pytest.raises(InputError, match=r"sample 8 has shape \(4,\), the first one \(3,\)"):
         ally.query(Odd(), Y, n=2)
+
+
+def test_parts_of_the_wrong_kind():
+    from ally.scoring import Margin
+
+    for bad in (Margin, "margin", 3):
+        with pytest.raises(InputError, match="is not a score; pass an instance such as Margin"):
+            ally.Strategy(score=bad)
+        with pytest.raises(InputError, match="is not a select"):
+            ally.Strategy(select=bad)
+
+
+def test_a_one_column_table_of_labels_is_fine():
+    assert len(ally.query(X, pd.DataFrame({"label": Y}), n=2, random_state=0)) == 2
+
+
+def test_settings_of_an_estimator_that_a_query_does_not_use_are_noted():
+    q = ally.query(X, Y, n=2, model=ally.ConstrainedClassifier(hidden=8, epochs=2, eps=3.0), random_state=0)
+    assert "eps of the model are not used; pass them as objective=PDCL(...)" in q.notes

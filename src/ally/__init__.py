@@ -26,6 +26,8 @@ _LAZY = {
     "query": "ally.oneshot",
 }
 
+_MODULES = {"features", "models", "scoring", "selection", "testing"}
+
 __all__ = ["CATALOGUE", "SKIP", "ConstrainedClassifier", "ConstrainedRegressor", "Loop", "Query", "Strategy", "errors", "query"]
 
 
@@ -33,6 +35,8 @@ def __getattr__(name: str) -> Any:
     """Imports the heavy parts (torch, scikit-learn) when they are first used."""
     if name in _LAZY:
         return getattr(importlib.import_module(_LAZY[name]), name)
+    if name in _MODULES:
+        return importlib.import_module(f"ally.{name}")
     raise AttributeError(f"module 'ally' has no attribute {name!r}")
 
 

@@ -1,5 +1,7 @@
 """Every error the library raises on purpose. Each message says what was wrong, the value met and the next step."""
 
+from __future__ import annotations
+
 
 class AllyError(Exception):
     """Base of all errors raised on purpose."""
@@ -32,20 +34,24 @@ class AnswerError(InputError):
 class PoolExhausted(InputError):
     """Fewer samples are free than were asked for."""
 
-    def __init__(self, available: int, requested: int) -> None:
+    def __init__(self, available: int, requested: int, pending: int = 0) -> None:
         self.available = available
         self.requested = requested
-        super().__init__(
-            f"{available} samples are free and {requested} were requested; ask for n <= {available} or add samples to the pool"
-        )
+        remedy = f"answer or release some of the {pending} pending ones" if pending else "add samples to the pool"
+        super().__init__(f"{available} samples are free and {requested} were requested; ask for n <= {available} or {remedy}")
+
+    def __reduce__(self) -> tuple[type[PoolExhausted], tuple[int, int]]:
+        return PoolExhausted, (self.available, self.requested)
 
 
 class UnsupportedTask(InputError):
     """A strategy or one of its parts is not defined for the task."""
 
 
-class UnknownName(InputError):
+class UnknownName(InputError, KeyError):
     """No entry of that name is registered."""
+
+    __str__ = Exception.__str__
 
 
 class ModelError(InputError):
@@ -60,8 +66,12 @@ class TrainingDiverged(AllyError):
     """The training loss became NaN or infinite."""
 
 
-class NonFiniteScore(AllyError):
-    """A score is NaN or infinite. It stops the round; it is never patched."""
+class BrokenPart(AllyError):
+    """A score or a selection broke its contract. It stops the round."""
+
+
+class NonFiniteScore(BrokenPart):
+    """A score is NaN or infinite. It is never patched."""
 
 
 class MemoryBudgetExceeded(AllyError):

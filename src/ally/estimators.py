@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -14,7 +14,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ally.errors import InputError, LabelError
+from ally.errors import InputError, ModelError
 from ally.execution.memory import Scratch
 from ally.learning.dual_head import RidgeHead
 from ally.learning.fit import Fit
@@ -24,9 +24,10 @@ from ally.learning.objectives import PDCL, Objective, resolve_objective
 from ally.learning.snapshot import View, view
 from ally.learning.training import Examples, Training
 from ally.models import MLP, ModelBuilder
-from ally.rng import streams
-from ally.sources import Standardized, as_source, standardize
-from ally.types import AnyArray, FloatArray, Task
+from ally.pool import LabelCode, parse_labels
+from ally.rng import Streams, streams
+from ally.sources import as_source, fit_scaler
+from ally.types import AnyArray, FloatArray, IntArray, Task
 
 
 class _ConstrainedEstimator(BaseEstimator):  # type: ignore[misc]
@@ -77,59 +78,67 @@ class _ConstrainedEstimator(BaseEstimator):  # type: ignore[misc]
             raise InputError(f"objective={self.objective!r} has no dual variables; use 'pdcl' or 'feasibility'")
         return np.asarray(self._head.duals(seen).numpy())
 
-    def training(self) -> Training:
+    def _training(self) -> Training:
         """The trainer's settings as one value."""
         return Training(self.lr, epochs=self.epochs, batch_size=self.batch_size, patience=self.patience, device=self.device)
 
-    def network(self) -> ModelBuilder:
+    def _network(self) -> ModelBuilder:
         """Builds the network."""
-        if any(not isinstance(width, (int, np.integer)) or width < 1 for width in self.hidden):
+        widths: Any = (self.hidden,) if isinstance(self.hidden, (int, np.integer)) else self.hidden
+        if not hasattr(widths, "__iter__") or any(not isinstance(width, (int, np.integer)) or width < 1 for width in widths):
             raise InputError(f"hidden={self.hidden!r} must list positive widths; () is a linear model")
-        return partial(MLP, hidden=tuple(self.hidden))
+        return partial(MLP, hidden=tuple(widths))
 
-    def _objective(self) -> Objective:
+    def _objective(self, rows: IntArray) -> Objective:
         """The objective, with the estimator's eps, dual_lr, dual_init and secondary_loss where it was given by name."""
         objective = resolve_objective(self.objective)
         if isinstance(self.objective, str) and isinstance(objective, PDCL):
-            return replace(objective, eps=self.eps, dual_lr=self.dual_lr, dual_init=self.dual_init, secondary_loss=self.secondary_loss)
+            per_sample = self.eps is not None and not isinstance(self.eps, (str, Mapping)) and np.ndim(self.eps) == 1
+            eps = np.asarray(self.eps)[rows] if per_sample and len(self.eps) > rows.max() else self.eps
+            return replace(objective, eps=eps, dual_lr=self.dual_lr, dual_init=self.dual_init, secondary_loss=self.secondary_loss)
         return objective
 
-    def _fit(self, X: Any, y: FloatArray, classes: tuple[Any, ...] | None) -> None:
+    def _fit(self, X: Any, y: FloatArray, code: LabelCode) -> None:
+        for name in ("duals_", "_head"):
+            self.__dict__.pop(name, None)
         seeds = streams(self.random_state)
-        examples, held_out = self._split(X, y, classes)
-        source = as_source(examples.x)
-        self._scaler = standardize(source, np.arange(len(source)))
-        learner = Learner(self.network(), self._task, classes, self.training())
+        classes = None if code.classes is None else tuple(code.classes.tolist())
+        rows, held_out = self._split(X, y, code, seeds)
+        source = as_source(X)
+        self._scaler = fit_scaler(source, rows)
+        learner = Learner(self._network(), self._task, classes, self._training())
         self._fitted: Fit = learner.fit(
-            Examples(self._scaler.read(np.arange(len(source))), examples.y),
-            self._objective(),
+            Examples(self._scaler.of(source).read(rows), y[rows]),
+            self._objective(rows),
             seeds.child("training"),
             validation=None if held_out is None else Examples(self._scaled(held_out.x), held_out.y),
             progress=_print_progress if self.verbose else None,
         )
         self.report_ = self._fitted.report
+        self.training_rows_ = rows
         duals = self._fitted.duals.get("labelled")
         self._head = None
         if duals is not None:
-            self.duals_ = duals.cpu().numpy()
+            self.duals_ = duals.numpy()
             with Scratch() as scratch:
-                seen = view(self._fitted, self._scaler, np.arange(len(source)), scratch)
-            labelled = Labelled(seen, torch.tensor(examples.y), duals)
-            self._head = RidgeHead().fit(labelled, seeds.child("dual head"))
+                seen = view(self._fitted, self._scaler.of(source), rows, scratch)
+            self._head = RidgeHead().fit(Labelled(seen, torch.tensor(y[rows]), duals), seeds.child("dual head"))
 
-    def _split(self, X: Any, y: FloatArray, classes: tuple[Any, ...] | None) -> tuple[Examples, Examples | None]:
-        """Training and validation samples: none, a share of the training samples, or ``(X, y)`` as given."""
+    def _split(self, X: Any, y: FloatArray, code: LabelCode, seeds: Streams) -> tuple[IntArray, Examples | None]:
+        """Rows to train on, and validation samples: none, a share of the samples, or ``(X, y)`` as given."""
+        everyone = np.arange(len(y))
         if self.validation is None:
-            return Examples(X, y), None
-        if isinstance(self.validation, (int, float)):
+            return everyone, None
+        if isinstance(self.validation, (int, float, np.number)):
             if not 0 < self.validation < 1:
                 raise InputError(f"validation={self.validation} is not a share; pass a number between 0 and 1, or (X, y)")
-            seed = streams(self.random_state).seed("validation") % 2**32
-            train, held = train_test_split(np.arange(len(y)), test_size=self.validation, random_state=seed)
-            return Examples(X[np.sort(train)], y[np.sort(train)]), Examples(X[held], y[held])
+            train, held = train_test_split(everyone, test_size=float(self.validation), random_state=seeds.seed("validation") % 2**32)
+            return np.sort(train), Examples(X[held], y[held])
+        if not isinstance(self.validation, (tuple, list)) or len(self.validation) != 2:
+            raise InputError(f"validation={self.validation!r}; pass a share, or (X, y)")
         other, labels = self.validation
-        encoded = np.asarray(labels, dtype=np.float64) if classes is None else _encode(np.asarray(labels), np.asarray(classes))
-        return Examples(X, y), Examples(validate_data(self, other, reset=False, accept_sparse="csr"), encoded)
+        encoded = np.asarray([code.encode(label) for label in labels])
+        return everyone, Examples(validate_data(self, other, reset=False, accept_sparse="csr"), encoded)
 
     def _scaled(self, X: Any) -> AnyArray:
         source = self._scaler.of(as_source(X))
@@ -138,7 +147,7 @@ class _ConstrainedEstimator(BaseEstimator):  # type: ignore[misc]
     def _view(self, X: Any) -> View:
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, accept_sparse="csr")
-        source: Standardized = self._scaler.of(as_source(X))
+        source = self._scaler.of(as_source(X))
         with Scratch() as scratch:
             return view(self._fitted, source, np.arange(len(source)), scratch)
 
@@ -163,7 +172,7 @@ class ConstrainedClassifier(ClassifierMixin, _ConstrainedEstimator):  # type: ig
         random_state, device, verbose: as usual.
 
     Attributes:
-        duals_: λ of the training samples. classes_, n_features_in_, report_.
+        duals_: λ of the samples trained on, which are ``training_rows_`` of X. classes_, n_features_in_, report_.
     """
 
     _task: Task = "classification"
@@ -193,8 +202,14 @@ class ConstrainedClassifier(ClassifierMixin, _ConstrainedEstimator):  # type: ig
     def fit(self, X: Any, y: Any) -> ConstrainedClassifier:
         X, y = validate_data(self, X, y, accept_sparse="csr")
         check_classification_targets(y)
-        self.classes_ = unique_labels(y) if self.classes is None else np.asarray(self.classes)
-        self._fit(X, _encode(y, self.classes_), tuple(self.classes_.tolist()))
+        self.classes_ = unique_labels(y)
+        code = LabelCode("classification", self.classes_)
+        if self.classes is not None:
+            labels = parse_labels(y, len(y), task="classification", classes=self.classes)
+            code = labels.code
+            assert code.classes is not None
+            self.classes_ = code.classes
+        self._fit(X, np.asarray([code.encode(label) for label in y.tolist()]), code)
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:
@@ -219,26 +234,27 @@ class ConstrainedRegressor(RegressorMixin, _ConstrainedEstimator):  # type: igno
 
     def fit(self, X: Any, y: Any) -> ConstrainedRegressor:
         X, y = validate_data(self, X, y, accept_sparse="csr", y_numeric=True)
-        self._fit(X, np.asarray(y, dtype=np.float64), None)
+        code = LabelCode("regression", None)
+        self._fit(X, np.asarray([code.encode(target) for target in np.asarray(y, dtype=np.float64)]), code)
         return self
 
     def predict(self, X: Any) -> FloatArray:
         return np.asarray(self._view(X).predictions.numpy())
 
 
-def network_of(model: Any) -> tuple[Any, Training | None]:
-    """The network and the training settings of an estimator; any other model as it is."""
-    if isinstance(model, _ConstrainedEstimator):
-        return model.network(), model.training()
-    return model, None
+UNUSED_IN_QUERIES = ("eps", "dual_lr", "dual_init", "secondary_loss", "objective", "validation", "classes", "random_state")
 
 
-def _encode(y: AnyArray, classes: AnyArray) -> FloatArray:
-    numbers = {label: number for number, label in enumerate(classes.tolist())}
-    unknown = [label for label in dict.fromkeys(y.tolist()) if label not in numbers]
-    if unknown:
-        raise LabelError(f"label {unknown[0]!r} is not one of the classes {classes.tolist()!r}; declare it in `classes`")
-    return np.asarray([numbers[label] for label in y.tolist()], dtype=np.float64)
+def network_of(model: Any) -> tuple[Any, Training | None, str]:
+    """The network and the training settings of an estimator, and which of its other settings were given; else the model as it is."""
+    if isinstance(model, type) and issubclass(model, _ConstrainedEstimator):
+        raise ModelError(f"model is the class {model.__name__}; pass an instance, {model.__name__}()")
+    if not isinstance(model, _ConstrainedEstimator):
+        return model, None, ""
+    plain = type(model)().get_params()
+    given = {name: value for name, value in model.get_params().items() if name in UNUSED_IN_QUERIES}
+    unused = [name for name, value in given.items() if value is not plain[name] and repr(value) != repr(plain[name])]
+    return model._network(), model._training(), ", ".join(unused)
 
 
 def _print_progress(stage: str, done: int, total: int) -> None:

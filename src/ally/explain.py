@@ -9,6 +9,7 @@ import torch
 from ally.learning.snapshot import Snapshot, View
 from ally.pool import Ids, LabelCode
 from ally.selection import Selection
+from ally.sources import blocks
 from ally.types import AnyArray, FloatArray
 
 
@@ -32,10 +33,8 @@ def why(snapshot: Snapshot, scores: torch.Tensor, selection: Selection, ids: Ids
         if picked.probabilities is not None:
             probability = picked.probabilities.amax(1).double().numpy()
     if len(picked.embeddings) and len(snapshot.labelled.embeddings):
-        gaps = torch.cdist(picked.embeddings.double(), snapshot.labelled.embeddings.double(), compute_mode="donot_use_mm_for_euclid_dist")
-        found = gaps.min(1)
-        nearest = ids.of(snapshot.labelled.rows[found.indices.numpy()])
-        distance = found.values.numpy()
+        places_near, distance = _nearest(picked.embeddings, snapshot.labelled.embeddings)
+        nearest = ids.of(snapshot.labelled.rows[places_near])
     return pd.DataFrame(
         {
             "score": selection.values,
@@ -49,6 +48,20 @@ def why(snapshot: Snapshot, scores: torch.Tensor, selection: Selection, ids: Ids
         },
         index=pd.Index(ids.of(selection.rows), name="id"),
     )
+
+
+def _nearest(points: torch.Tensor, others: torch.Tensor) -> tuple[AnyArray, FloatArray]:
+    """Position and distance of the nearest of `others` to each point, block by block on both sides."""
+    place = torch.zeros(len(points), dtype=torch.int64)
+    gap = torch.full((len(points),), torch.inf, dtype=torch.float64)
+    for block in blocks(len(points)):
+        for part in blocks(len(others)):
+            gaps = torch.cdist(points[block].double(), others[part].double(), compute_mode="donot_use_mm_for_euclid_dist")
+            found = gaps.min(1)
+            closer = found.values < gap[block]
+            place[block] = torch.where(closer, found.indices + part.start, place[block])
+            gap[block] = torch.where(closer, found.values, gap[block])
+    return place.numpy(), gap.numpy()
 
 
 def _at(view: View, places: AnyArray) -> View:

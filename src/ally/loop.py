@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from ally.errors import AnswerError, InputError
+from ally.errors import AnswerError, InputError, LabelError
 from ally.estimators import network_of
 from ally.execution.memory import Scratch
 from ally.explain import why
@@ -24,7 +24,7 @@ from ally.pool import Ids, LabelCode, Pool, State, parse_labels
 from ally.rng import streams
 from ally.scoring import Constant, check_scores
 from ally.selection import KMeansPP
-from ally.selection.base import Limits
+from ally.selection.base import Limits, check_selection
 from ally.sources import as_source, chunks
 from ally.strategies import Strategy, resolve_strategy
 from ally.types import NULL, SKIP, AnyArray, FloatArray, IntArray, Progress, Task
@@ -33,7 +33,7 @@ COLD_START = Strategy(Constant(), KMeansPP(), "erm", "covers the input space bef
 FEW_POSITIVE_DUALS = 0.1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Query:
     """The answer to "what should be labelled next?"."""
 
@@ -96,21 +96,24 @@ class Loop:
         self._strategy = resolve_strategy(strategy)
         source = as_source(X)
         labels = parse_labels(y, len(source), task=task, classes=classes, missing_label=missing_label)
-        if labels.known.any():
+        if labels.known.any() or task != "auto" or classes is not None:
             self._strategy.ensure_task(labels.code.task, f"strategy {strategy!r}" if isinstance(strategy, str) else "this strategy")
         self._ids = Ids(len(source), ids)
         self._pool = Pool(labels.values)
         self._code = labels.code
-        self._notes = labels.notes
+        self._task_notes = labels.notes
         self._declared = classes is not None or task == "regression"
         self._decided = classes is not None or task != "auto"
         if candidates is not None:
             self._pool.restrict(_candidate_rows(candidates, self._ids))
-        network, own_training = network_of(model)
+        network, own_training, unused = network_of(model)
+        if own_training is not None and device != "auto":
+            own_training = replace(own_training, device=device)
         next(chunks(1, chunk_size))
         self._streams = streams(random_state)
         self._learner = PoolLearner(
             raw=source,
+            rows=np.sort(np.concatenate([self._pool.rows(state) for state in (State.FREE, State.LABELLED)])),
             build=model_builder(network, source.shape),
             objective=resolve_objective(self._strategy.objective if objective is None else objective),
             training=training or own_training or Training(device=device),
@@ -122,7 +125,8 @@ class Loop:
         )
         self._budget = memory_budget
         self._open: dict[str, IntArray] = {}
-        self._fit: Fit | None = None
+        self._fits: list[Fit] = []
+        self._notes = [f"{unused} of the model are not used; pass them as objective=PDCL(...)"] if unused else []
 
     @property
     def labelled(self) -> AnyArray:
@@ -136,13 +140,11 @@ class Loop:
 
     def fit(self) -> Fit:
         """The learner trained on everything labelled so far; trained once per labelled set."""
-        if self._fit is None:
-            self._fit = self._learner.fit(self._pool, self._code)
-        return self._fit
+        return self._members(1)[0]
 
     def predict(self, X: Any) -> AnyArray:
         """Labels or targets predicted for other samples."""
-        return self._code.decode(self._learner.predict(self.fit(), self._pool, X).predictions.numpy())
+        return self._code.decode(self._learner.predict(self.fit(), X).predictions.numpy())
 
     def ask(self, n: int) -> Query:
         """Picks exactly n free samples and marks them pending."""
@@ -150,7 +152,7 @@ class Loop:
             raise InputError(f"n={n!r} is not a positive whole number; ask for at least one sample")
         self._pool.ensure_free(int(n))
         started = time.perf_counter()
-        notes = list(self._notes)
+        notes = [*self._task_notes, *self._notes]
         report: dict[str, Any] = {"candidates": self.free, "labelled": len(self.labelled)}
         round_streams = self._streams.child(f"round {len(self._open)}")
         with Scratch(self._budget) as scratch:
@@ -158,42 +160,57 @@ class Loop:
             scored = strategy.score(snapshot, round_streams)
             check_scores(scored, snapshot, strategy.score)
             selection = strategy.select(snapshot, scored.values, int(n), round_streams, Limits(scratch.budget))
+            check_selection(selection, snapshot, int(n), strategy.select)
             frame = why(snapshot, scored.values, selection, self._ids, self._code)
         report.update(scored.report, seconds=time.perf_counter() - started)
-        self._pool.lend(selection.rows)
-        query_id = f"q{len(self._open) + 1}"
+        number = len(self._open) + 1
+        self._pool.lend(selection.rows, number)
+        query_id = f"q{number}"
         self._open[query_id] = selection.rows
         return Query(query_id, self._ids.of(selection.rows), selection.values, frame, tuple(notes), report)
 
     def tell(self, query_id: str, answers: Mapping[Any, Any]) -> Told:
         """Takes labels or `ally.SKIP` by id, for all or some of a query. Either every answer is taken or none is.
 
-        Telling the same again changes nothing; what is left unanswered stays pending until told or released.
+        Telling the same again changes nothing; what is left unanswered stays pending until told or released. A sample that was
+        skipped may still be labelled; a label is never replaced.
         """
-        asked = self._rows_of(query_id)
+        number = self._number(query_id)
+        if not isinstance(answers, Mapping):
+            raise AnswerError(f"answers is a {type(answers).__name__}; pass a mapping from id to label, such as {{id: 'cat'}}")
         rows = self._ids.rows(answers)
-        stray = np.setdiff1d(rows, asked)
-        if len(stray):
-            raise AnswerError(f"id {self._ids.of(stray).tolist()[0]!r} is not part of query {query_id!r}; answer its ids only")
-        code = self._code_for([label for label in answers.values() if label is not SKIP])
-        values = [None if label is SKIP else code.encode(label) for label in answers.values()]
+        for row in rows.tolist():
+            self._ensure_asked(row, number, query_id)
+        labels = list(answers.values())
+        code = self._code_for([label for label in labels if label is not SKIP])
+        values = [None if label is SKIP else code.encode(label) for label in labels]
         for row, value in zip(rows.tolist(), values, strict=True):
-            self._ensure_same_answer(row, value)
+            self._ensure_not_replaced(row, value)
+        changed = False
         for row, value in zip(rows.tolist(), values, strict=True):
             if value is None:
                 self._pool.ignore(row)
             else:
+                changed |= self._pool.state(row) is not State.LABELLED
                 self._pool.label(row, value)
         self._code = code
-        self._fit = None
+        if changed:
+            self._fits = []
         skipped = values.count(None)
-        return Told(len(values) - skipped, skipped, tuple(self._ids.of(self._waiting(asked)).tolist()))
+        return Told(len(values) - skipped, skipped, tuple(self._ids.of(self._pool.held(number)).tolist()))
 
     def release(self, query_id: str) -> int:
         """Gives up on a query: its unanswered samples become free again. Returns how many they were."""
-        waiting = self._waiting(self._rows_of(query_id))
-        self._pool.release(waiting)
-        return len(waiting)
+        released = self._pool.release(self._number(query_id))
+        if any("unlabelled" in fit.duals for fit in self._fits):
+            self._fits = []
+        return released
+
+    def _members(self, count: int) -> list[Fit]:
+        """Networks trained on everything labelled so far, differing in weights and shuffling; trained once per labelled set."""
+        while len(self._fits) < count:
+            self._fits.append(self._learner.fit(self._pool, self._code, len(self._fits)))
+        return self._fits[:count]
 
     def _look(self, scratch: Scratch, report: dict[str, Any], notes: list[str]) -> tuple[Strategy, Snapshot]:
         """The strategy that can be used now, and what it looks at."""
@@ -209,22 +226,26 @@ class Loop:
             notes.append(f"only {share:.0%} of the duals are positive: the constraints are loose; lower eps or use eps='auto'")
         readouts = self._strategy.readouts
         size = 1 if has_dropout(fit.model) else max([readout.members for readout in readouts], default=1)
-        members = [self._learner.fit(self._pool, self._code, member) for member in range(1, size)]
+        members = self._members(size)[1:]
         seed = self._streams.child(f"round {len(self._open)}").seed("readouts")
         return self._strategy, self._learner.snapshot(fit, self._pool, scratch, members=members, readouts=readouts, seed=seed)
 
-    def _rows_of(self, query_id: str) -> IntArray:
+    def _number(self, query_id: str) -> int:
         if query_id not in self._open:
             raise AnswerError(f"query {query_id!r} was never asked; queries so far: {', '.join(self._open) or 'none'}")
-        return self._open[query_id]
+        return list(self._open).index(query_id) + 1
 
-    def _waiting(self, asked: IntArray) -> IntArray:
-        return np.intersect1d(asked, self._pool.rows(State.PENDING))
+    def _ensure_asked(self, row: int, number: int, query_id: str) -> None:
+        """The row was asked by this query and has not been given back since."""
+        name = self._ids.of(np.asarray([row])).tolist()[0]
+        if row not in self._open[query_id]:
+            raise AnswerError(f"id {name!r} is not part of query {query_id!r}; answer its ids only")
+        if self._pool.state(row) in (State.FREE, State.PENDING) and row not in self._pool.held(number):
+            raise AnswerError(f"id {name!r} was released from query {query_id!r}; ask again and answer the new query")
 
-    def _ensure_same_answer(self, row: int, value: float | None) -> None:
-        """An answer never replaces a different one."""
-        state = self._pool.state(row)
-        if state is State.LABELLED:
+    def _ensure_not_replaced(self, row: int, value: float | None) -> None:
+        """An answer never replaces a different label."""
+        if self._pool.state(row) is State.LABELLED:
             before = self._pool.values(np.asarray([row]))
             if value != before[0]:
                 name, label = self._ids.of(np.asarray([row])).tolist()[0], self._code.decode(before).tolist()[0]
@@ -235,17 +256,22 @@ class Loop:
         if not labels or self._declared:
             return self._code
         if not self._decided and not len(self.labelled):
-            code = parse_labels(labels, len(labels)).code
-            self._strategy.ensure_task(code.task)
-            return code
+            parsed = parse_labels(labels, len(labels))
+            if not parsed.known.all():
+                raise LabelError("an answer is None or NaN; give a label, or ally.SKIP to leave the sample out")
+            self._strategy.ensure_task(parsed.code.task)
+            self._task_notes = parsed.notes
+            return parsed.code
         return self._code if self._code.classes is None else self._code.extended(labels)
 
 
 def _candidate_rows(candidates: Any, ids: Ids) -> IntArray:
     """Rows from a mask over all samples, or from ids."""
-    array = np.asarray(candidates)
-    if array.dtype == bool:
-        if array.shape != (len(ids),):
-            raise InputError(f"the candidates mask has shape {array.shape} and the pool {len(ids)} samples; pass one value per sample")
-        return np.flatnonzero(array).astype(np.int64)
-    return ids.rows(array.tolist())
+    if not hasattr(candidates, "__iter__") or isinstance(candidates, str):
+        raise InputError(f"candidates={candidates!r}; pass a list of ids, or a mask over all samples")
+    listed = list(candidates)
+    if listed and all(isinstance(value, (bool, np.bool_)) for value in listed):
+        if len(listed) != len(ids):
+            raise InputError(f"the candidates mask has shape ({len(listed)},) and the pool {len(ids)} samples; pass one value per sample")
+        return np.flatnonzero(listed).astype(np.int64)
+    return ids.rows(listed)

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterator, Mapping
 from typing import Generic, TypeVar
 
-from ally.errors import UnknownName
+from ally.errors import InputError, UnknownName
 
 T = TypeVar("T")
 
@@ -20,7 +20,7 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def add(self, name: str, entry: T) -> T:
         if name in self._entries:
-            raise UnknownName(f"the {self.kind} {name!r} is already registered; choose another name")
+            raise InputError(f"the {self.kind} {name!r} is already registered; choose another name")
         self._entries[name] = entry
         return entry
 

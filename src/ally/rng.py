@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -61,12 +62,19 @@ def streams(random_state: Any = None) -> Streams:
     raise InputError(f"random_state={random_state!r} is not a seed; pass None, an int >= 0 or a numpy Generator")
 
 
+_TORCH_GENERATORS = threading.RLock()
+"""The generators are the process's: two seeded blocks must not interleave."""
+
+
 @contextmanager
 def seeded_torch(seed: int, device: str = "cpu") -> Iterator[None]:
     """Runs a block with torch's global generators seeded (weights, dropout) and restores them afterwards."""
     import torch
 
-    devices = [torch.device(device)] if device.startswith("cuda") else []
-    with torch.random.fork_rng(devices=devices):
-        torch.manual_seed(seed)
+    device_type = torch.device(device).type
+    devices = [torch.device(device)] if device_type == "cuda" else []
+    with _TORCH_GENERATORS, torch.random.fork_rng(devices=devices):
+        torch.default_generator.manual_seed(seed)
+        if devices:
+            torch.cuda.manual_seed(seed)
         yield

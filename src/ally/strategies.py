@@ -25,6 +25,12 @@ class Strategy:
     objective: str | Objective = "erm"
     about: str = ""
 
+    def __post_init__(self) -> None:
+        for part, wanted in ((self.score, Score), (self.select, Select)):
+            if isinstance(part, (type, str)) or not isinstance(part, wanted):
+                kind = wanted.__name__.lower()
+                raise InputError(f"{kind}={part!r} is not a {kind}; pass an instance such as {'Margin()' if wanted is Score else 'Top()'}")
+
     @property
     def tasks(self) -> frozenset[Task]:
         """Tasks that every part is defined for."""
@@ -39,7 +45,7 @@ class Strategy:
     @property
     def readouts(self) -> tuple[Readout, ...]:
         """What the parts read from the network beyond embeddings and predictions."""
-        return readouts_of(self.score, self.select)
+        return readouts_of(self.score, self.select, getattr(self.select, "features", None))
 
     def ensure_task(self, task: Task, name: str = "this strategy") -> None:
         if task not in self.tasks:

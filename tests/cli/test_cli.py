@@ -58,7 +58,14 @@ def test_query_writes_csv_to_standard_output(files):
     assert len({row["id"] for row in rows}) == 4
     assert all(int(row["id"]) >= 12 for row in rows)
     assert "note: task: classification, as the labels are 3 distinct classes" in done.stderr
-    assert "the dual head ranks held-out labelled samples with correlation" in done.stderr or len(rows) == 4
+
+
+def test_rank_quality_is_told(files, tmp_path):
+    scene = blobs("classification", n=60, labelled=40)
+    labels = tmp_path / "L.csv"
+    labels.write_text("id,label\n" + "".join(f"{row},{int(scene.y[row])}\n" for row in range(40)))
+    done = run("query", files / "X.npy", "--labels", labels, "--n", 4)
+    assert "the dual head ranks held-out labelled samples with correlation" in " ".join(done.stderr.split())
 
 
 @pytest.mark.parametrize("name", ["X.csv", "X.parquet"])
@@ -106,6 +113,8 @@ def test_declared_classes(files):
         (["query", "{X.npy}", "--labels", "{rows.csv}", "--n", "2", "--classes", "0,1"], "error: label 2 is not one of the 2 classes"),
         (["query", "{X.csv}", "--id-column", "name", "--n", "2"], "has no column 'name'"),
         (["query", "{X.npy}", "--n", "2", "--out", "no/such/Q.csv"], "error: the folder no/such of --out is not there"),
+        (["query", "{X.npy}", "--n", "2", "--out", "."], "error: --out . is a folder"),
+        (["demo", "--out", "{X.npy}"], "File exists"),
         (["query", "{X.npy}"], "Missing option"),
         (["nothing"], "No such command"),
     ],

@@ -3,6 +3,7 @@ import pytest
 import torch
 from scipy.stats import spearmanr
 from sklearn.linear_model import Ridge
+from torch import nn
 
 from ally.learning.dual_head import PaperHead, RidgeHead
 from ally.learning.head_features import DoubtFeatures, EmbeddingFeatures, Labelled, NeighbourFeatures
@@ -24,7 +25,7 @@ def hard_labelled(make_snapshot, task="classification", m=120):
     return snapshot, Labelled(view, snapshot.labels, signal.double() ** 2)
 
 
-@pytest.mark.parametrize(("head", "quality"), [(RidgeHead(), 0.9), (PaperHead(), -1.0)])
+@pytest.mark.parametrize(("head", "quality"), [(RidgeHead(), 0.9), (PaperHead(), -0.6)])
 def test_heads_predict_and_report(make_snapshot, head, quality):
     snapshot, labelled = hard_labelled(make_snapshot)
     fitted = head.fit(labelled, Streams(0))
@@ -56,6 +57,40 @@ def test_neighbours_learn_a_local_hardness(make_snapshot):
     truth = snapshot.candidates.embeddings[:, 0] > 0
     predicted = fitted(snapshot.candidates)
     assert float(predicted[truth].mean()) > float(predicted[~truth].mean()) + 0.5
+
+
+def test_rank_quality_is_out_of_sample(make_snapshot):
+    snapshot = make_snapshot(n=10, m=60, d=40, task="regression")
+    noise = torch.rand(60, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    for head in (RidgeHead(), PaperHead()):
+        fitted = head.fit(Labelled(snapshot.labelled, snapshot.labels, noise), Streams(0))
+        assert abs(fitted.rank_quality) < 0.5
+    memorised = spearmanr(
+        PaperHead(epochs=300).fit(Labelled(snapshot.labelled, snapshot.labels, noise), Streams(0))(snapshot.labelled), noise
+    )
+    assert memorised.statistic > 0.6
+
+
+def test_paper_head_has_the_papers_layers():
+    net = PaperHead()._solve(torch.randn(40, 7).double(), torch.randn(40).double(), Streams(0)).net
+    assert [layer.out_features for layer in net if isinstance(layer, nn.Linear)] == [128, 64, 64, 32, 16, 1]
+    assert [layer.p for layer in net if isinstance(layer, nn.Dropout)] == [0.3, 0.25]
+    assert sum(isinstance(layer, nn.BatchNorm1d) for layer in net) == 5
+
+
+def test_neighbour_features_equal_their_definition(make_snapshot):
+    snapshot = make_snapshot(n=6, m=30, task="regression")
+    labelled = labelled_of(snapshot)
+    found = NeighbourFeatures(labelled)(snapshot.candidates, ALL)
+    gaps = torch.cdist(snapshot.candidates.embeddings.double(), labelled.view.embeddings.double())
+    spread = float(labelled.labels.std(correction=0))
+    for row in range(6):
+        near = gaps[row].argsort()[:8]
+        around = labelled.labels[near].double() / spread
+        gap = abs(float(snapshot.candidates.predictions[row]) / spread - float(around.mean()))
+        expected = [gaps[row][near[0]], gaps[row][near[-1]], around.std(correction=0), gap]
+        np.testing.assert_allclose(found[row, :4], np.log(np.asarray(expected, dtype=float) + 1e-3), rtol=1e-6)
+        assert float(found[row, 4]) == pytest.approx(float(torch.log1p(labelled.duals[near]).mean()), rel=1e-5)
 
 
 def test_ridge_equals_scikit_learn(make_snapshot):

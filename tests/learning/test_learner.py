@@ -265,8 +265,8 @@ def test_the_report_can_be_recomputed(task, objective, loss):
     data = examples(task=task)
     fit = learner(task=task, epochs=15).fit(data, objective, streams(0), validation=examples(40, task=task, seed=1))
     targets = torch.from_numpy(data.y if task == "classification" else fit.scale.apply(data.y).astype(np.float32))
-    eps = objective.eps if isinstance(objective.eps, np.ndarray) else np.array([objective.eps[CLASSES[k]] for k in data.y])
-    outputs = fit.embed(data.x)[1]
+    eps = np.asarray(objective.eps) if isinstance(objective.eps, tuple) else np.array([objective.eps[CLASSES[k]] for k in data.y])
+    outputs = fit.embed(fit.inputs(data.x))[1]
     slacks = loss(outputs, targets) - torch.from_numpy(eps).float()
     duals, report = fit.duals["labelled"], fit.report
     primary = cross_entropy if task == "classification" else squared_error
@@ -350,7 +350,7 @@ def test_unlabelled_constraints_shape_the_network():
 
     def entropy(objective):
         fit = learner(epochs=30).fit(examples(), objective, streams(0), unlabelled=unlabelled)
-        return torch.distributions.Categorical(logits=fit.embed(x)[1]).entropy().mean()
+        return torch.distributions.Categorical(logits=fit.embed(fit.inputs(x))[1]).entropy().mean()
 
     assert entropy(Confident(eps=0.1, dual_lr=0.2)) < 0.7 * entropy(ERM())
 
@@ -392,7 +392,7 @@ def test_double_precision_modules(task, slacks):
     fit = double.fit(data, objective, streams(0), validation=held_out)
     assert {parameter.dtype for parameter in fit.model.parameters()} == {torch.float64}
     assert fit.duals["labelled"].dtype == torch.float32
-    assert [part.dtype for part in fit.embed(data.x)] == [torch.float32] * 2
+    assert [part.dtype for part in fit.embed(fit.inputs(data.x))] == [torch.float32] * 2
     rounded = single.fit(data, objective, streams(0), validation=held_out)
     torch.testing.assert_close(fit.duals["labelled"], rounded.duals["labelled"], rtol=1e-3, atol=1e-4)
 

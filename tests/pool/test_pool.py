@@ -23,14 +23,14 @@ class PoolMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.rows(State.FREE))
     def lend(self, data):
         row = data.draw(st.sampled_from(self.rows(State.FREE)))
-        self.pool.lend(np.asarray([row]))
+        self.pool.lend(np.asarray([row]), row + 1)
         self.model[row] = State.PENDING
 
     @rule(data=st.data())
     @precondition(lambda self: self.rows(State.PENDING))
     def release(self, data):
         row = data.draw(st.sampled_from(self.rows(State.PENDING)))
-        self.pool.release(np.asarray([row]))
+        assert self.pool.release(row + 1) == 1
         self.model[row] = State.FREE
 
     @rule(row=st.integers(0, 5), value=st.sampled_from([1.0, 2.0]))
@@ -55,7 +55,7 @@ class PoolMachine(RuleBasedStateMachine):
     def never_lend_twice(self, row):
         if self.model[row] != State.FREE:
             with pytest.raises(AnswerError, match="not free"):
-                self.pool.lend(np.asarray([row]))
+                self.pool.lend(np.asarray([row]), 9)
 
     @invariant()
     def states_agree_and_part_the_pool(self):
@@ -91,6 +91,11 @@ def test_ids_translate_both_ways():
     assert ids.rows(["z", "x"]).tolist() == [2, 0]
     assert ids.of(np.asarray([1])).tolist() == ["y"]
     assert Ids(3).rows([np.int64(2)]).tolist() == [2]
+    mixed = Ids(3, [1, "x", (2, 3)])
+    assert mixed.rows([(2, 3), 1]).tolist() == [2, 0]
+    for odd in ([[1], [2], [3]], [1, None, 2], [1.0, np.nan, 2.0], 7, "abc"):
+        with pytest.raises(IdError):
+            Ids(3, odd)
     for bad in (-1, 3, True, "x", 1.0):
         with pytest.raises(IdError):
             Ids(3).row(bad)

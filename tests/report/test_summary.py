@@ -42,6 +42,17 @@ def test_noise_is_not_called_a_difference():
     assert "95% interval" in sentence(comparison)
 
 
+def test_partial_grids():
+    table = results()
+    missing = table[~((table["strategy"] == "random") & (table["seed"] == 0))]
+    assert compare(missing)[0].verdict == "better"
+    one = compare(table[table["seed"] == 0])[0]
+    assert one.verdict == "one seed: no interval"
+    assert "one seed" in sentence(one)
+    with pytest.raises(InputError, match="differ in batch within one data set"):
+        compare(table.assign(batch=np.arange(len(table)) % 2))
+
+
 def test_a_missing_baseline_is_an_error():
     table = results()
     with pytest.raises(InputError, match="toy has no results for 'random'"):

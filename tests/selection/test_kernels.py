@@ -177,6 +177,14 @@ def test_bait_through_a_snapshot_returns_exactly_n(make_snapshot):
             assert len(set(chosen.rows.tolist())) == n
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_fisher_greedy_adds_and_removes(make_snapshot, seed):
+    snapshot = make_snapshot(n=22, m=6, d=3, classes=3, seed=seed)
+    chosen = FisherGreedy(ridge=0.5)(snapshot, torch.zeros(22), 4, Streams(0), Limits())
+    _, kept = naive_bait(fisher_factors(snapshot.candidates), fisher_factors(snapshot.labelled), 4, 0.5, 8)
+    assert chosen.rows.tolist() == snapshot.candidates.rows[kept].tolist()
+
+
 def test_gains_are_the_distances_of_the_definition(make_snapshot):
     snapshot = make_snapshot()
     chosen = KCenter(Embedding())(snapshot, torch.zeros(200), 10, Streams(0), Limits())

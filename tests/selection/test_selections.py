@@ -36,7 +36,8 @@ def test_one_pick_per_cluster_when_k_is_n(make_snapshot):
     snapshot = make_snapshot(n=300)
     chosen = ClusterTop()(snapshot, torch.rand(300, dtype=torch.float64), 20, Streams(0), Limits())
     assert len(np.unique(chosen.clusters)) >= 18
-    assert chosen.cluster_sizes.sum() <= 300
+    again = k_means(snapshot.candidates.embeddings, 20, 20, Streams(0).seed("k-means"))
+    assert chosen.cluster_sizes.tolist() == np.bincount(again, minlength=20)[chosen.clusters].tolist()
     assert chosen.clusters.shape == chosen.rows.shape
 
 
@@ -67,7 +68,7 @@ def test_low_diversity_takes_several_per_cluster(make_snapshot):
 
 @pytest.mark.parametrize("bad", [{"clusters": 0}, {"shortlist": 0}, {"iterations": 0}])
 def test_cluster_top_rejects(bad):
-    with pytest.raises(InputError, match="must be at least 1"):
+    with pytest.raises(InputError, match="must be a whole number of at least 1"):
         ClusterTop(**bad)
 
 

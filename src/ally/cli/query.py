@@ -86,8 +86,12 @@ def _json(q: Any) -> str:
 def _ensure_writable(out: Path | None) -> None:
     from ally.errors import InputError
 
-    if out is not None and not out.parent.is_dir():
+    if out is None:
+        return
+    if not out.parent.is_dir():
         raise InputError(f"the folder {out.parent} of --out is not there; make it first")
+    if out.is_dir():
+        raise InputError(f"--out {out} is a folder; give the name of a file")
 
 
 def _write(path: Path, text: str) -> None:

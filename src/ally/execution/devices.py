@@ -7,12 +7,12 @@ import torch
 from ally.errors import InputError
 
 
-def resolve_device(device: str) -> str:
+def resolve_device(device: str | torch.device) -> str:
     """``"auto"`` is CUDA where there is one, else the CPU; other names are checked."""
-    if device == "auto":
+    if isinstance(device, str) and device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
+        torch.empty(0, device=torch.device(device))
+    except (RuntimeError, AssertionError, TypeError) as error:
         raise InputError(f"device={device!r} cannot be used here ({error}); pass 'auto' or 'cpu'") from error
-    return device
+    return str(torch.device(device))

@@ -10,7 +10,8 @@ from types import TracebackType
 import numpy as np
 import torch
 
-from ally.errors import InputError, MemoryBudgetExceeded
+from ally.checks import check_count
+from ally.errors import MemoryBudgetExceeded
 
 
 def default_budget() -> int:
@@ -28,9 +29,7 @@ class Scratch:
     """Float tensors for one query: in memory up to `budget` bytes in total, in a memory map beyond. Removed on exit."""
 
     def __init__(self, budget: int | None = None) -> None:
-        if budget is not None and budget < 0:
-            raise InputError(f"memory_budget={budget} is negative; pass a number of bytes, or None for a quarter of memory")
-        self.budget = default_budget() if budget is None else int(budget)
+        self.budget = default_budget() if budget is None else check_count("memory_budget", budget, least=0)
         self._used = 0
         self._folder: str | None = None
         self._files = 0

@@ -31,6 +31,13 @@ class Trial:
     test_labels: AnyArray = field(repr=False)
 
     @property
+    def classes(self) -> list[Any] | None:
+        """All classes of the data, known to every strategy from the start."""
+        if self.task == "regression":
+            return None
+        return list(np.union1d(self.pool_labels, self.test_labels).tolist())
+
+    @property
     def metric(self) -> Literal["accuracy", "rmse"]:
         return "accuracy" if self.task == "classification" else "rmse"
 
@@ -104,7 +111,7 @@ def simulate(trial: Trial, cell: Cell) -> Iterator[Record]:
         objective=objective,
         model=cell.model,
         task=trial.task,
-        classes=np.unique(trial.test_labels).tolist() if trial.task == "classification" else None,
+        classes=trial.classes,
         candidates=None if cell.candidates is None else order[cell.init :][: cell.candidates],
         random_state=streams,
         training=cell.training,
@@ -122,8 +129,8 @@ def simulate(trial: Trial, cell: Cell) -> Iterator[Record]:
             loop.tell(query.id, oracle.answer(query.ids.tolist()))
         yield Record(
             dataset=trial.name,
-            model=cell.model if isinstance(cell.model, str) else type(cell.model).__name__ if cell.model is not None else "default",
-            objective=objective if isinstance(objective, str) else type(objective).__name__.lower(),
+            model=cell.model if isinstance(cell.model, str) else "default" if cell.model is None else repr(cell.model),
+            objective=objective if isinstance(objective, str) else repr(objective),
             setting=cell.setting,
             strategy=cell.strategy,
             seed=cell.seed,

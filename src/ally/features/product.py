@@ -11,12 +11,13 @@ from typing import ClassVar, Protocol
 
 import torch
 
+from ally.errors import NonFiniteInput
 from ally.learning.snapshot import View
 from ally.sources import blocks
 from ally.types import Task
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ProductRows:
     """n rows; each factor is (n, d_f)."""
 
@@ -30,6 +31,8 @@ class ProductRows:
         norms = torch.empty(len(self), dtype=self.factors[0].dtype)
         for block in blocks(len(self)):
             norms[block] = _product([factor[block].square().sum(1) for factor in self.factors])
+        if not bool(torch.isfinite(norms).all()):
+            raise NonFiniteInput("embeddings are so large that their squares overflow; rescale the features of your model")
         return norms
 
     def lower_to_row(self, distances: torch.Tensor, norms: torch.Tensor, row: int) -> None:

@@ -14,6 +14,8 @@ import torch
 from scipy.stats import spearmanr
 from torch import nn
 
+from ally.checks import check_count
+from ally.errors import InputError
 from ally.learning.head_features import DoubtFeatures, EmbeddingFeatures, HeadFeatures, Labelled, NeighbourFeatures
 from ally.learning.snapshot import View
 from ally.rng import Streams, seeded_torch
@@ -23,7 +25,7 @@ Predict = Callable[[torch.Tensor], torch.Tensor]
 """(n, F) float64 features → (n,) standardised log1p duals."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FittedHead:
     """A head fitted on the labelled samples of one snapshot."""
 
@@ -62,6 +64,11 @@ class RidgeHead:
 
     folds: int = 5
     strengths: tuple[float, ...] = (1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0)
+
+    def __post_init__(self) -> None:
+        check_count("folds", self.folds, least=2)
+        if not self.strengths:
+            raise InputError("strengths is empty; give at least one")
 
     def fit(self, labelled: Labelled, streams: Streams) -> FittedHead:
         features = NeighbourFeatures(labelled) if labelled.view.probabilities is None else DoubtFeatures()
@@ -116,7 +123,7 @@ class PaperHead:
         return _Network(mean, std, net.eval())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Linear:
     mean: torch.Tensor
     std: torch.Tensor
@@ -126,7 +133,7 @@ class _Linear:
         return ((features - self.mean) / self.std) @ self.weights
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Network:
     mean: torch.Tensor
     std: torch.Tensor

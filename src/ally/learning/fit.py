@@ -11,7 +11,7 @@ from torch import nn
 
 from ally.constrained import Slacks
 from ally.sources import blocks
-from ally.types import AnyArray, FloatArray, Task
+from ally.types import AnyArray, FloatArray, IntArray, Task
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class FitReport:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Fit:
     """A network in evaluation mode, with the duals of the epoch it was kept from."""
 
@@ -60,6 +60,8 @@ class Fit:
     duals: dict[str, torch.Tensor] = field(repr=False)
     modules: dict[str, nn.Module] = field(default_factory=dict, repr=False)
     """Other networks the objective trained beside the model, in evaluation mode, by name."""
+    unlabelled_rows: IntArray | None = field(default=None, repr=False)
+    """Absolute rows of ``duals["unlabelled"]``."""
 
     def inputs(self, x: AnyArray) -> torch.Tensor:
         """Samples as the network takes them, on its device."""

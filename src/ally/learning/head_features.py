@@ -11,7 +11,7 @@ from ally.learning.snapshot import View
 from ally.sources import blocks
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Labelled:
     """The labelled samples of a round: their view, their labels (L,) as class numbers or targets, and their λ (L,)."""
 

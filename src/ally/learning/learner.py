@@ -52,8 +52,11 @@ class Learner:
         outputs = self._outputs(len(examples))
         scale = TargetScale.of(examples.y) if self.task == "regression" else TargetScale()
         with seeded_torch(streams.seed("weights"), device):
+            built = self.build(tuple(examples.x.shape[1:]), outputs)
+            if not isinstance(built, nn.Module):
+                raise ModelError(f"the model's builder gave a {type(built).__name__}; it must give a torch module")
             # Copied, because a builder may hand out one instance again and again.
-            model = copy.deepcopy(self.build(tuple(examples.x.shape[1:]), outputs)).to(device)
+            model = copy.deepcopy(built).to(device)
             dtype = input_dtype(model)
             x = to_tensor(examples.x, device, dtype)
             if not any(p.requires_grad for p in model.parameters()):
@@ -77,7 +80,10 @@ class Learner:
             report, duals = self._train(model, session, x, held_out, draw, streams, progress)
         report = replace(report, seconds=time.perf_counter() - started)
         modules = {name: module.eval() for name, module in session.modules().items()}
-        return Fit(model.eval(), self.task, self.classes, scale, report, duals, modules)
+        rows = None if unlabelled is None else unlabelled.rows
+        return Fit(
+            model.eval(), self.task, self.classes, scale, report, {name: value.cpu() for name, value in duals.items()}, modules, rows
+        )
 
     def _train(
         self,
@@ -93,15 +99,15 @@ class Learner:
         optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=training.lr, fused=True)
         primal_step = Geometric(training.lr, training.lr_decay)
         shuffle = streams.torch("shuffle")
-        size = training.batch_size_for(len(x))
         best = _Best()
         step = 0
         for epoch in range(1, training.epochs + 1):
             optimizer.param_groups[0]["lr"] = primal_step(epoch)
             session.start_epoch(epoch)
-            model.train()
+            _training_mode(model, len(x))
             total = torch.zeros((), device=x.device)
-            for index in _near_equal(torch.randperm(len(x), generator=shuffle).to(x.device), size):
+            for index in self._batches(len(x), session.min_steps, shuffle):
+                index = index.to(x.device)
                 value = session.loss(model, Batch(index, x[index], problem.targets[index]), next(draw))
                 optimizer.zero_grad(set_to_none=True)
                 torch.autograd.backward(value)
@@ -122,7 +128,7 @@ class Learner:
                     break
         if held_out is None:
             best.offer(0.0, epoch, model, session)
-        model.load_state_dict(best.weights)
+        best.restore(model, session)
         outputs = evaluate(model, x)
         labelled = best.duals.get("labelled")
         train_loss = float(problem.loss(outputs, problem.targets).mean())
@@ -139,6 +145,13 @@ class Learner:
         )
         return report, best.duals
 
+    def _batches(self, n: int, min_steps: int, shuffle: torch.Generator) -> Iterator[torch.Tensor]:
+        """The batches of one epoch: a pass in a new order, or as many as it takes to reach `min_steps` over all epochs."""
+        size = self.training.batch_size_for(n)
+        per_pass = -(-n // size)
+        for _ in range(max(1, -(-min_steps // (per_pass * self.training.epochs)))):
+            yield from _near_equal(torch.randperm(n, generator=shuffle), size)
+
     def _outputs(self, n: int) -> int:
         if n < 1:
             raise InputError("there are 0 labelled samples to train on; label some first")
@@ -154,23 +167,37 @@ class Learner:
     def _targets(self, y: FloatArray, scale: TargetScale, device: str, dtype: torch.dtype) -> torch.Tensor:
         if self.task == "classification":
             return torch.as_tensor(np.asarray(y, dtype=np.int64), device=device)
-        return torch.as_tensor(scale.apply(y), device=device).to(dtype)
+        return torch.as_tensor(scale.apply(y)).to(dtype).to(device)
 
 
 class _Best:
-    """The epoch with the lowest validation loss, its parameters and its duals."""
+    """The epoch with the lowest validation loss: the parameters of the model and of the session's networks, and the duals."""
 
     def __init__(self) -> None:
         self.loss = float("inf")
         self.epoch = 0
-        self.weights: dict[str, torch.Tensor] = {}
         self.duals: Duals = {}
+        self._states: list[dict[str, torch.Tensor]] = []
 
     def offer(self, loss: float, epoch: int, model: nn.Module, session: Session) -> None:
-        if loss < self.loss or not self.weights:
+        if loss < self.loss or not self._states:
             self.loss, self.epoch = loss, epoch
-            self.weights = {name: value.detach().clone() for name, value in model.state_dict().items()}
+            networks = (model, *session.modules().values())
+            self._states = [{name: value.detach().clone() for name, value in net.state_dict().items()} for net in networks]
             self.duals = session.duals()
+
+    def restore(self, model: nn.Module, session: Session) -> None:
+        for net, state in zip((model, *session.modules().values()), self._states, strict=True):
+            net.load_state_dict(state)
+
+
+def _training_mode(model: nn.Module, n: int) -> None:
+    """Training mode; batch norm uses its running statistics where a single sample has none of its own."""
+    model.train()
+    if n == 1:
+        for module in model.modules():
+            if isinstance(module, nn.modules.batchnorm._BatchNorm):
+                module.eval()
 
 
 def _near_equal(order: torch.Tensor, size: int) -> tuple[torch.Tensor, ...]:

@@ -20,15 +20,16 @@ from ally.learning.training import Examples, Training, Unlabelled
 from ally.models import ModelBuilder
 from ally.pool import LabelCode, Pool, State
 from ally.rng import Streams
-from ally.sources import Source, Standardized, as_source, chunks, standardize
-from ally.types import AnyArray, Progress
+from ally.sources import Checked, Scaler, Source, as_source, chunks, fit_scaler
+from ally.types import AnyArray, IntArray, Progress
 
 
 @dataclass
 class PoolLearner:
-    """Features are standardised once, over the rows that are not ignored, unless the model takes them raw."""
+    """Features are standardised by the mean and scale of `rows`, which never change, unless the model takes them raw."""
 
     raw: Source
+    rows: IntArray
     build: ModelBuilder
     objective: Objective
     training: Training
@@ -37,17 +38,17 @@ class PoolLearner:
     validation: tuple[Any, Any] | None = None
     chunk_size: int | None = None
     progress: Progress | None = None
-    _standard: Standardized | None = field(default=None, init=False)
+    _scaler: Scaler | None = field(default=None, init=False)
 
     def fit(self, pool: Pool, code: LabelCode, member: int = 0) -> Fit:
         """A fresh network trained on every labelled row; members of an ensemble differ in weights and shuffling."""
-        source, rows = self.source(pool), pool.rows(State.LABELLED)
+        source, rows = self.source, pool.rows(State.LABELLED)
         learner = Learner(self.build, code.task, None if code.classes is None else tuple(code.classes.tolist()), self.training)
         return learner.fit(
             Examples(source.read(rows), pool.values(rows)),
             self.objective,
             self.streams if member == 0 else self.streams.child(f"member {member}"),
-            validation=self._held_out(pool, code),
+            validation=self._held_out(code),
             unlabelled=Unlabelled(source, pool.rows(State.FREE)),
             progress=self.progress,
         )
@@ -56,50 +57,61 @@ class PoolLearner:
         self, fit: Fit, pool: Pool, scratch: Scratch, *, members: Sequence[Fit] = (), readouts: Sequence[Readout] = (), seed: int = 0
     ) -> Snapshot:
         """What the fit (and the other members of its ensemble) say about free and labelled rows."""
-        source, chunk_size = self.source(pool), self.chunk_size
+        source, chunk_size = self.source, self.chunk_size
         free, known = pool.rows(State.FREE), pool.rows(State.LABELLED)
         candidates = view(fit, source, free, scratch, members=members, readouts=readouts, seed=seed, chunk_size=chunk_size,
                           progress=self.progress)  # fmt: skip
         labelled = view(fit, source, known, scratch, chunk_size=chunk_size)
         labels = torch.from_numpy(pool.values(labelled.rows))
-        return Snapshot(fit.task, candidates, labelled, labels, fit.duals.get("labelled"), fit.duals.get("unlabelled"))
+        return Snapshot(fit.task, candidates, labelled, labels, fit.duals.get("labelled"), _candidate_duals(fit, free))
 
     def untrained(self, pool: Pool, code: LabelCode, scratch: Scratch) -> Snapshot:
         """The inputs themselves as embeddings, before there are labels to train on."""
-        source, rows = self.source(pool), pool.rows(State.FREE)
+        source, rows = self.source, pool.rows(State.FREE)
         embeddings = scratch.empty(len(rows), int(np.prod(source.shape)))
-        for chunk in chunks(len(rows), self.chunk_size):
+        for chunk in chunks(len(rows), self.chunk_size, embeddings.shape[1]):
             embeddings[chunk] = torch.from_numpy(source.read(rows[chunk]).reshape(chunk.stop - chunk.start, -1).astype(np.float32))
         return Snapshot(code.task, View(rows, embeddings, None, torch.empty(0)), blind(pool, code).labelled)
 
-    def predict(self, fit: Fit, pool: Pool, X: Any) -> View:
+    def predict(self, fit: Fit, X: Any) -> View:
         """Other samples, seen the way the pool is."""
-        source = self._like(as_source(X), pool)
+        source = self._like(as_source(X))
         with Scratch() as scratch:
             return view(fit, source, np.arange(len(source)), scratch, chunk_size=self.chunk_size)
 
-    def source(self, pool: Pool) -> Source:
-        return self._scaler(pool) if self.standardized else self.raw
+    @property
+    def source(self) -> Source:
+        """The pool as the network sees it."""
+        return self._like(self.raw)
 
-    def _like(self, raw: Source, pool: Pool) -> Source:
+    def _like(self, raw: Source) -> Source:
         if raw.shape != self.raw.shape:
             raise InputError(f"the samples have shape {raw.shape} and the pool's {self.raw.shape}; pass the same features")
-        return self._scaler(pool).of(raw) if self.standardized else raw
+        if not self.standardized:
+            return Checked(raw)
+        if self._scaler is None:
+            self._scaler = fit_scaler(self.raw, self.rows, self.chunk_size)
+        return self._scaler.of(raw)
 
-    def _scaler(self, pool: Pool) -> Standardized:
-        if self._standard is None:
-            rows = np.sort(np.concatenate([pool.rows(state) for state in State if state is not State.IGNORED]))
-            self._standard = standardize(self.raw, rows, self.chunk_size)
-        return self._standard
-
-    def _held_out(self, pool: Pool, code: LabelCode) -> Examples | None:
+    def _held_out(self, code: LabelCode) -> Examples | None:
         if self.validation is None:
             return None
-        source = self._like(as_source(self.validation[0]), pool)
+        source = self._like(as_source(self.validation[0]))
         labels: AnyArray = np.asarray([code.encode(label) for label in self.validation[1]], dtype=np.float64)
         if len(labels) != len(source):
             raise InputError(f"validation has {len(source)} samples and {len(labels)} labels; pass as many of each")
         return Examples(source.read(np.arange(len(source))), labels)
+
+
+def _candidate_duals(fit: Fit, free: IntArray) -> torch.Tensor | None:
+    """λ of the free rows, from the rows that the objective held them for."""
+    duals, rows = fit.duals.get("unlabelled"), fit.unlabelled_rows
+    if duals is None or rows is None:
+        return None
+    places = np.searchsorted(rows, free)
+    if len(free) and (places[-1] >= len(rows) or (rows[places] != free).any()):
+        raise InputError("samples became free after the fit, so that they have no dual; tell some answers and ask again")
+    return duals[torch.from_numpy(places)]
 
 
 def blind(pool: Pool, code: LabelCode) -> Snapshot:

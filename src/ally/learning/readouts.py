@@ -11,6 +11,7 @@ from typing import Protocol
 
 import torch
 
+from ally.errors import InputError
 from ally.learning.fit import Fit
 
 
@@ -37,5 +38,6 @@ def readouts_of(*parts: object) -> tuple[Readout, ...]:
     found: dict[str, Readout] = {}
     for part in parts:
         for readout in getattr(part, "readouts", ()):
-            found[readout.name] = readout
+            if found.setdefault(readout.name, readout) != readout:
+                raise InputError(f"{found[readout.name]} and {readout} have one name; give readouts that differ different names")
     return tuple(found.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -15,7 +16,7 @@ from ally.sources import Source, blocks, chunks
 from ally.types import IntArray, Progress, Task
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class View:
     """n samples as the learner sees them."""
 
@@ -34,7 +35,7 @@ class View:
         return len(self.rows)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Snapshot:
     """Candidates and labelled samples of one round, with labels and λ of the labelled."""
 
@@ -69,7 +70,7 @@ def view(
     embeddings: torch.Tensor | None = None
     probabilities: torch.Tensor | None = None
     predictions = torch.empty(len(rows), dtype=torch.int64 if fit.task == "classification" else torch.float64)
-    for chunk in chunks(len(rows), chunk_size):
+    for chunk in chunks(len(rows), chunk_size, math.prod(source.shape)):
         values = source.read(rows[chunk])
         for block in blocks(len(values)):
             here = slice(chunk.start + block.start, chunk.start + block.stop)

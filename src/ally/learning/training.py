@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from ally.errors import InputError
+from ally.checks import check_count, check_number
 from ally.sources import Source
 from ally.types import AnyArray, FloatArray, IntArray
 
@@ -32,20 +30,17 @@ class Training:
 
     def __post_init__(self) -> None:
         for name in ("lr", "lr_decay"):
-            value = getattr(self, name)
-            if not np.isfinite(value) or value <= 0:
-                raise InputError(f"{name}={value} must be a finite number > 0")
+            check_number(name, getattr(self, name), positive=True)
         for name in ("epochs", "patience"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name}={getattr(self, name)} must be at least 1")
-        if self.batch_size is not None and self.batch_size < 1:
-            raise InputError(f"batch_size={self.batch_size} must be at least 1, or None to fit it to the labelled set")
+            check_count(name, getattr(self, name))
+        if self.batch_size is not None:
+            check_count("batch_size", self.batch_size)
 
     def batch_size_for(self, n: int) -> int:
         return self.batch_size if self.batch_size is not None else min(64, max(8, n // 16))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Examples:
     """Labelled samples: `x` (n, *shape) and encoded labels `y` (n,)."""
 

@@ -28,6 +28,10 @@ MODELS: Registry[ModelBuilder] = Registry(
 )
 
 
+def _copy_of(model: nn.Module, shape: tuple[int, ...], outputs: int) -> nn.Module:
+    return copy.deepcopy(model)
+
+
 def model_builder(model: Any, shape: tuple[int, ...]) -> ModelBuilder:
     """A builder from None (MLP for vectors, slim ResNet-18 for images), a name, a module or a builder.
 
@@ -38,7 +42,7 @@ def model_builder(model: Any, shape: tuple[int, ...]) -> ModelBuilder:
     if isinstance(model, str):
         return MODELS[model]
     if isinstance(model, nn.Module):
-        return lambda shape, outputs: copy.deepcopy(model)
+        return partial(_copy_of, model)
     if callable(model):
         builder: ModelBuilder = model
         return builder

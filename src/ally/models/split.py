@@ -6,9 +6,10 @@ from typing import cast
 
 import torch
 from torch import nn
-from torch.nn.modules.dropout import _DropoutNd as _Dropout
 
 from ally.errors import ModelError
+
+DROPOUT = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
 
 
 class Split(nn.Module):
@@ -28,7 +29,7 @@ class Split(nn.Module):
 
 def has_dropout(model: nn.Module) -> bool:
     """Whether a forward pass in training mode drops units."""
-    return any(isinstance(module, _Dropout) and module.p > 0 for module in model.modules())
+    return any(isinstance(module, DROPOUT) and module.p > 0 for module in model.modules())
 
 
 def check_split(model: nn.Module, x: torch.Tensor, outputs: int) -> int:
@@ -45,10 +46,13 @@ def check_split(model: nn.Module, x: torch.Tensor, outputs: int) -> int:
         with torch.inference_mode():
             embedding = cast(nn.Module, model.backbone)(x)
             prediction = cast(nn.Module, model.head)(embedding)
-    except RuntimeError as error:
+    except (RuntimeError, TypeError, ValueError, IndexError) as error:
         raise ModelError(f"{type(model).__name__} does not take samples of shape {tuple(x.shape[1:])}: {error}") from error
     finally:
         model.train(training)
+    if not isinstance(embedding, torch.Tensor) or not isinstance(prediction, torch.Tensor):
+        odd = type(prediction if isinstance(embedding, torch.Tensor) else embedding).__name__
+        raise ModelError(f"{type(model).__name__} gives a {odd}; backbone and head must each give one tensor")
     if embedding.ndim != 2:
         raise ModelError(
             f"the backbone gives shape {tuple(embedding.shape)} for {len(x)} samples; it must be (B, d): flatten or pool at its end"

@@ -22,7 +22,10 @@ class Ids:
             self._values = _one_dimensional(values)
             if len(self._values) != n:
                 raise IdError(f"ids has {len(self._values)} entries and X {n} rows; pass one id per row")
-            self._row_of = {value: row for row, value in enumerate(self._values.tolist())}
+            try:
+                self._row_of = {value: row for row, value in enumerate(self._values.tolist())}
+            except TypeError as error:
+                raise IdError(f"an id cannot be used as a key ({error}); use integers, strings or tuples") from error
             if len(self._row_of) != n:
                 first = _first_repeat(self._values.tolist())
                 raise IdError(f"id {first!r} appears more than once in ids; ids must be distinct")
@@ -55,12 +58,25 @@ class Ids:
 
 
 def _one_dimensional(values: Any) -> AnyArray:
-    array = np.asarray(values)
-    if array.ndim == 1 and array.dtype.kind in "iufUSO":
-        if array.dtype.kind != "f" or np.isfinite(array).all():
-            return array
-        raise IdError("ids holds NaN or infinity; give every row an id")
-    raise IdError(f"ids has shape {array.shape} and dtype {array.dtype}; pass one integer or string per row")
+    array = values if isinstance(values, np.ndarray) else _without_coercion(values)
+    if array.ndim != 1 or array.dtype.kind not in "iufUO":
+        raise IdError(f"ids has shape {array.shape} and dtype {array.dtype}; pass one integer or string per row")
+    if array.dtype.kind in "fO" and any(value is None or value != value for value in array.tolist()):
+        raise IdError("ids holds None or NaN; give every row an id")
+    return array
+
+
+def _without_coercion(values: Any) -> AnyArray:
+    """One entry per id: mixed types stay what they are, tuples stay tuples."""
+    entries = list(values) if hasattr(values, "__iter__") and not isinstance(values, str) else None
+    if entries is None:
+        raise IdError(f"ids is a {type(values).__name__}; pass one id per row")
+    if entries and len({type(entry) for entry in entries}) == 1 and isinstance(entries[0], (int, float, str, np.generic)):
+        return np.asarray(entries)
+    array = np.empty(len(entries), dtype=object)
+    for place, entry in enumerate(entries):
+        array[place] = entry
+    return array
 
 
 def _first_repeat(values: list[Any]) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -13,6 +13,9 @@ from sklearn.utils.multiclass import type_of_target
 
 from ally.errors import LabelError
 from ally.types import NULL, AnyArray, BoolArray, FloatArray, Task
+
+LARGEST = 1e150
+"""Above this the square of a target overflows."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +33,11 @@ class LabelCode:
                 value = float(label)
             except (TypeError, ValueError):
                 raise LabelError(f"label {label!r} is not a number; regression targets must be numbers") from None
-            if not np.isfinite(value):
-                raise LabelError(f"label {value} is not finite; give a finite target, or ally.SKIP to leave the sample out")
+            if not abs(value) <= LARGEST:
+                raise LabelError(f"label {value} is not finite or too large; give a target below {LARGEST:g}, or ally.SKIP to leave it out")
             return value
+        if label is None or label != label:
+            raise LabelError(f"label {label!r} says nothing; give a class, or ally.SKIP to leave the sample out")
         try:
             return float(self._numbers[label])
         except (KeyError, TypeError):
@@ -47,9 +52,19 @@ class LabelCode:
         """The code with classes that appear in `labels` for the first time, appended so that numbers given stay valid."""
         assert self.classes is not None
         known = self.classes.tolist()
-        new = [label for label in dict.fromkeys(_plain(label) for label in labels) if label not in self._numbers]
+        plain = [_plain(label) for label in labels]
+        odd = next((label for label in plain if label is None or not isinstance(label, Hashable) or label != label), None)
+        if odd is not None or None in plain:
+            raise LabelError(f"label {odd!r} cannot be a class; give a class, or ally.SKIP to leave the sample out")
+        _check_no_infinity(plain)
+        new = [label for label in dict.fromkeys(plain) if label not in self._numbers]
         if not new:
             return self
+        if _whole(known) and not _whole(new) and not any(isinstance(label, str) for label in new):
+            fraction = next(label for label in new if not _whole([label]))
+            raise LabelError(
+                f"label {fraction!r} has a fraction and the classes so far are whole numbers; for targets use task='regression'"
+            )
         _found_classes([*known, *new])
         return LabelCode(self.task, _class_array([*known, *new]))
 
@@ -112,6 +127,10 @@ def parse_labels(
 def _as_series(y: Any, n: int) -> pd.Series[Any]:
     if y is None:
         return pd.Series([None] * n, dtype=object)
+    if isinstance(y, pd.DataFrame):
+        if y.shape[1] != 1:
+            raise LabelError(f"y is a table with {y.shape[1]} columns; pass the one column that holds the labels")
+        y = y.iloc[:, 0]
     if type(y).__module__.split(".")[0] == "torch":
         y = y.detach().cpu().numpy()
     values = y if isinstance(y, (pd.Series, np.ndarray)) else _as_array(y)
@@ -131,9 +150,16 @@ def _as_array(y: Any) -> AnyArray:
         return np.asarray(y.to_pandas(), dtype=object)
     if not hasattr(y, "__len__"):
         raise LabelError(f"y is a {type(y).__name__}; pass one label per row")
-    array = np.empty(len(y), dtype=object)
-    array[:] = list(y)
+    values = list(y)
+    array = np.empty(len(values), dtype=object)
+    for place, value in enumerate(values):
+        array[place] = value
     return array
+
+
+def _whole(labels: list[Any]) -> bool:
+    """Whether all are numbers without a fraction."""
+    return bool(labels) and all(isinstance(label, (int, float)) and float(label).is_integer() for label in labels)
 
 
 def _plain(label: Any) -> Any:
@@ -146,7 +172,7 @@ def _is_null(value: Any) -> bool:
 
 
 def _check_no_infinity(given: list[Any]) -> None:
-    bad = next((value for value in given if isinstance(value, float) and np.isinf(value)), None)
+    bad = next((value for value in given if isinstance(value, (float, np.floating)) and np.isinf(value)), None)
     if bad is not None:
         raise LabelError(f"y holds {bad}: Input y contains infinity; give a finite target, or NaN where the label is unknown")
 
@@ -154,7 +180,9 @@ def _check_no_infinity(given: list[Any]) -> None:
 def _declared_classes(classes: Any) -> AnyArray | None:
     if classes is None:
         return None
-    values = list(classes)
+    if isinstance(classes, str) or not hasattr(classes, "__iter__"):
+        raise LabelError(f"classes={classes!r}; pass a list of all classes")
+    values = [_plain(value) for value in classes]
     if len(values) < 2:
         raise LabelError(f"classes={values!r} declares {len(values)}; a classifier needs at least two")
     if len(set(values)) != len(values):
@@ -171,8 +199,12 @@ def _found_classes(given: list[Any]) -> AnyArray:
 
 
 def _class_array(values: list[Any]) -> AnyArray:
-    array = np.asarray(values)
-    return array if array.dtype.kind in "iufUb" else np.asarray(values, dtype=object)
+    """An array of the classes that keeps each as it is: mixed types are not turned into strings."""
+    if len({type(value) for value in values}) == 1 and type(values[0]) in (bool, int, float, str):
+        return np.asarray(values)
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
 
 
 def _decide(given: list[Any], declared: AnyArray | None, notes: list[str]) -> Task:

@@ -25,6 +25,7 @@ class Pool:
         """`values` (n,): encoded labels, NaN where unlabelled."""
         self._values = np.array(values, dtype=np.float64)
         self._states: NDArray[np.int8] = np.where(np.isnan(self._values), State.FREE, State.LABELLED).astype(np.int8)
+        self._holders = np.zeros(len(self._values), dtype=np.int64)
 
     def __len__(self) -> int:
         return len(self._states)
@@ -44,7 +45,7 @@ class Pool:
     def ensure_free(self, n: int) -> None:
         available = len(self.rows(State.FREE))
         if n > available:
-            raise PoolExhausted(available, n)
+            raise PoolExhausted(available, n, len(self.rows(State.PENDING)))
 
     def restrict(self, rows: IntArray) -> None:
         """Only `rows` may be asked about: all other free rows become ignored."""
@@ -52,15 +53,21 @@ class Pool:
         free[rows] = False
         self._states[free] = State.IGNORED
 
-    def lend(self, rows: IntArray) -> None:
-        """FREE to PENDING: the rows are being asked about."""
+    def lend(self, rows: IntArray, holder: int) -> None:
+        """FREE to PENDING: the rows are being asked about by query number `holder`."""
         self._ensure(rows, State.FREE)
         self._states[rows] = State.PENDING
+        self._holders[rows] = holder
 
-    def release(self, rows: IntArray) -> None:
-        """PENDING to FREE: the rows may be asked about again."""
-        self._ensure(rows, State.PENDING)
+    def held(self, holder: int) -> IntArray:
+        """Rows pending for query number `holder`, ascending."""
+        return np.flatnonzero((self._states == State.PENDING) & (self._holders == holder)).astype(np.int64)
+
+    def release(self, holder: int) -> int:
+        """PENDING to FREE for the rows of one query. Returns how many."""
+        rows = self.held(holder)
         self._states[rows] = State.FREE
+        return len(rows)
 
     def label(self, row: int, value: float) -> None:
         """Any state to LABELLED, but a different label never replaces one that is there."""

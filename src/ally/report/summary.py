@@ -34,14 +34,19 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        if self.gain is None or self.low is None or self.high is None:
+        if self.gain is None:
             return "baseline"
+        if self.low is None or self.high is None:
+            return "one seed: no interval"
         return "better" if self.low > 0 else "worse" if self.high < 0 else "not shown to differ"
 
 
 def compare(results: pd.DataFrame, baseline: str = "random", confidence: float = 0.95) -> list[Comparison]:
     """One comparison per data set and strategy; intervals are Student's t over paired seeds."""
     comparisons = []
+    mixed = [name for name in ("model", "setting", "batch") if name in results and results.groupby("dataset")[name].nunique().max() > 1]
+    if mixed:
+        raise InputError(f"the results differ in {mixed[0]} within one data set; compare one {mixed[0]} at a time")
     for dataset, part in results.groupby("dataset", sort=False):
         metric = str(part["metric"].iloc[0])
         sign = -1.0 if metric in LOWER_IS_BETTER else 1.0
@@ -53,8 +58,9 @@ def compare(results: pd.DataFrame, baseline: str = "random", confidence: float =
             last = rows[rows["round"] == rows["round"].max()]["value"].to_numpy(dtype=float)
             gain = low = high = None
             if strategy != baseline:
-                difference = sign * (means[strategy] - means[baseline]).to_numpy(dtype=float)
-                gain, low, high = _interval(difference, confidence)
+                difference = sign * (means[strategy] - means[baseline]).dropna().to_numpy(dtype=float)
+                if len(difference):
+                    gain, low, high = _interval(difference, confidence)
             comparisons.append(
                 Comparison(
                     dataset=str(dataset),
@@ -76,9 +82,8 @@ def compare(results: pd.DataFrame, baseline: str = "random", confidence: float =
 def sentence(comparison: Comparison, baseline: str = "random") -> str:
     """The comparison in words, with its uncertainty."""
     c = comparison
-    assert c.gain is not None
-    assert c.low is not None
-    assert c.high is not None
+    if c.gain is None or c.low is None or c.high is None:
+        return f"{c.strategy} on {c.dataset}: {c.verdict}."
     unit = "points of accuracy" if c.metric == "accuracy" else f"of {c.metric}"
     scale = 100.0 if c.metric == "accuracy" else 1.0
     gain, low, high = (scale * value for value in (c.gain, c.low, c.high))

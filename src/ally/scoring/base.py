@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import torch
 
-from ally.errors import NonFiniteScore
+from ally.errors import BrokenPart, NonFiniteScore
 from ally.learning.snapshot import Snapshot
 from ally.rng import Streams
 from ally.types import Task
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Scored:
     """Scores of all candidates, (n,) float64 in the order of ``snapshot.candidates``, and what to report about them."""
 
@@ -21,6 +21,7 @@ class Scored:
     report: dict[str, Any] = field(default_factory=dict)
 
 
+@runtime_checkable
 class Score(Protocol):
     """A frozen dataclass that scores a snapshot."""
 
@@ -34,7 +35,7 @@ class Score(Protocol):
 def check_scores(scored: Scored, snapshot: Snapshot, score: Score) -> None:
     """Raises if a score is missing, NaN or infinite."""
     if tuple(scored.values.shape) != (len(snapshot.candidates),):
-        raise NonFiniteScore(f"{score} gave shape {tuple(scored.values.shape)} for {len(snapshot.candidates)} candidates")
+        raise BrokenPart(f"{score} gave shape {tuple(scored.values.shape)} for {len(snapshot.candidates)} candidates")
     bad = ~torch.isfinite(scored.values)
     if bool(bad.any()):
         row = int(snapshot.candidates.rows[int(bad.nonzero()[0])])

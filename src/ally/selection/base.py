@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 
+from ally.errors import BrokenPart
 from ally.execution.memory import default_budget
 from ally.learning.snapshot import Snapshot
 from ally.rng import Streams
 from ally.types import FloatArray, IntArray, Task
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Selection:
     """What was picked, in the order of picking."""
 
@@ -35,6 +36,7 @@ class Limits:
     memory_budget: int = field(default_factory=default_budget)
 
 
+@runtime_checkable
 class Select(Protocol):
     """A frozen dataclass that picks exactly n of the candidates of a snapshot (it holds at least n)."""
 
@@ -43,6 +45,17 @@ class Select(Protocol):
     """Whether the selection looks at the snapshot beyond the scores."""
 
     def __call__(self, snapshot: Snapshot, scores: torch.Tensor, n: int, streams: Streams, limits: Limits) -> Selection: ...
+
+
+def check_selection(selection: Selection, snapshot: Snapshot, n: int, select: Select) -> None:
+    """Raises unless exactly n distinct candidates were picked, each for a finite value."""
+    rows = np.asarray(selection.rows)
+    if len(rows) != n or len(np.unique(rows)) != n or len(selection.values) != n:
+        raise BrokenPart(f"{select} picked {len(np.unique(rows))} distinct rows ({len(rows)} in all) where {n} were asked for")
+    if not np.isin(rows, snapshot.candidates.rows).all():
+        raise BrokenPart(f"{select} picked row {rows[~np.isin(rows, snapshot.candidates.rows)][0]}, which is not a candidate")
+    if not np.isfinite(selection.values).all():
+        raise BrokenPart(f"{select} picked row {rows[~np.isfinite(selection.values)][0]} for a value that is NaN or infinite")
 
 
 def largest(values: torch.Tensor, n: int) -> torch.Tensor:

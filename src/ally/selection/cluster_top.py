@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from ally.errors import InputError
+from ally.checks import check_count
 from ally.learning.snapshot import Snapshot
 from ally.rng import Streams
 from ally.selection.base import Limits, Selection, largest
@@ -33,16 +33,17 @@ class ClusterTop:
 
     def __post_init__(self) -> None:
         for name in ("clusters", "shortlist", "iterations"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise InputError(f"{name}={value} must be at least 1")
+            if getattr(self, name) is not None:
+                check_count(name, getattr(self, name))
 
     def __call__(self, snapshot: Snapshot, scores: torch.Tensor, n: int, streams: Streams, limits: Limits) -> Selection:
         among = torch.arange(len(scores))
         if self.shortlist is not None and self.shortlist * n < len(scores):
             among = largest(scores, self.shortlist * n).sort().values
         k = min(self.clusters or n, n, len(among))
-        clusters = k_means(snapshot.candidates.embeddings[among], k, self.iterations, streams.seed("k-means"))
+        embeddings = snapshot.candidates.embeddings
+        points = embeddings if len(among) == len(embeddings) else embeddings[among]
+        clusters = k_means(points, k, self.iterations, streams.seed("k-means"))
         best = equal_top(scores[among].numpy(), clusters, k, n)
         sizes = np.bincount(clusters, minlength=k)
         positions = among[torch.from_numpy(best)].numpy()
@@ -58,8 +59,8 @@ def k_means(points: torch.Tensor, k: int, iterations: int, seed: int) -> IntArra
     """Lloyd's algorithm on (m, d) float32 points; the cluster of each point, (m,)."""
     import faiss
 
-    data = np.ascontiguousarray(points.numpy(), dtype=np.float32)
-    data = data - data.mean(axis=0)
+    data = points.numpy().astype(np.float32)
+    data -= data.mean(axis=0)
     # faiss seeds with a 31-bit int and samples the training set above max_points_per_centroid.
     means = faiss.Kmeans(
         data.shape[1], k, niter=iterations, seed=seed % (2**31 - 1), min_points_per_centroid=1, max_points_per_centroid=len(data)

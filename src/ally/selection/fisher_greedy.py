@@ -16,6 +16,7 @@ from typing import ClassVar
 
 import torch
 
+from ally.checks import check_number
 from ally.execution.memory import check_budget
 from ally.features import FisherFactors, fisher_factors
 from ally.learning.snapshot import Snapshot
@@ -33,6 +34,10 @@ class FisherGreedy:
     oversample: float = 2.0
     tasks: ClassVar[frozenset[Task]] = BOTH_TASKS
     reads: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_number("ridge", self.ridge, positive=True)
+        check_number("oversample", self.oversample, positive=True)
 
     def __call__(self, snapshot: Snapshot, scores: torch.Tensor, n: int, streams: Streams, limits: Limits) -> Selection:
         classes = 1 if snapshot.candidates.probabilities is None else snapshot.candidates.probabilities.shape[1]

@@ -33,15 +33,21 @@ class Perturbed:
 
     def __call__(self, snapshot: Snapshot, scores: torch.Tensor, n: int, streams: Streams, limits: Limits) -> Selection:
         noise = torch.from_numpy(streams.numpy("gumbel noise").gumbel(size=len(scores)))
-        best = largest(self.sharpness * self._log_weights(scores) + noise, n)
+        keys = self.sharpness * self._log_weights(scores) + noise
+        if self.form == "power":
+            positive = (scores > 0).nonzero().squeeze(1)
+            others = (scores <= 0).nonzero().squeeze(1)
+            first = positive[largest(keys[positive], min(n, len(positive)))]
+            best = torch.cat([first, others[largest(noise[others], n - len(first))]]) if len(first) < n else first
+        else:
+            best = largest(keys, n)
         return picked(snapshot, best, scores[best])
 
     def _log_weights(self, scores: torch.Tensor) -> torch.Tensor:
         if self.form == "softmax":
             return scores
         if self.form == "power":
-            smallest = torch.finfo(torch.float64).tiny
-            return scores.clamp(min=smallest).log()
+            return scores.clamp(min=torch.finfo(torch.float64).tiny).log()
         ranks = torch.empty_like(scores)
         ranks[torch.sort(scores, descending=True, stable=True).indices] = torch.arange(1, len(scores) + 1, dtype=scores.dtype)
         return -ranks.log()

@@ -3,6 +3,6 @@
 from ally.sources.arrays import as_source
 from ally.sources.base import Source
 from ally.sources.blocks import BLOCK, blocks, chunks
-from ally.sources.scaling import Standardized, standardize
+from ally.sources.scaling import Checked, Scaler, fit_scaler
 
-__all__ = ["BLOCK", "Source", "Standardized", "as_source", "blocks", "chunks", "standardize"]
+__all__ = ["BLOCK", "Checked", "Scaler", "Source", "as_source", "blocks", "chunks", "fit_scaler"]

@@ -13,7 +13,7 @@ from ally.types import AnyArray, IntArray
 
 
 class ArraySource:
-    """A numeric array or memory map of shape ``(n, *shape)``. Integers are read as float32."""
+    """A numeric array or memory map of shape ``(n, *shape)``. Integers are read as floats that hold them exactly."""
 
     def __init__(self, array: AnyArray, columns: Sequence[str] | None = None) -> None:
         if array.ndim < 2:
@@ -35,8 +35,7 @@ class ArraySource:
         return int(self._array.shape[0])
 
     def read(self, rows: IntArray) -> AnyArray:
-        values = np.asarray(self._array[rows])
-        return values if values.dtype.kind == "f" else values.astype(np.float32)
+        return _as_float(np.asarray(self._array[rows]))
 
     def column(self, number: int) -> str:
         return repr(self._columns[number]) if self._columns is not None else str(number)
@@ -60,8 +59,7 @@ class SparseSource:
         return int(self._matrix.shape[0])
 
     def read(self, rows: IntArray) -> AnyArray:
-        values: AnyArray = self._matrix[rows].toarray()
-        return values if values.dtype.kind == "f" else values.astype(np.float32)
+        return _as_float(self._matrix[rows].toarray())
 
     def column(self, number: int) -> str:
         return str(number)
@@ -77,7 +75,11 @@ class DatasetSource:
 
     def _item(self, row: int) -> AnyArray:
         item = self._dataset[row]
-        value = np.asarray(item[0] if isinstance(item, (tuple, list)) else item)
+        if isinstance(item, tuple) or (isinstance(item, list) and item and hasattr(item[0], "__len__")):
+            item = item[0]
+        value = _tensor_to_numpy(item) if _is_tensor(item) else np.asarray(item)
+        if value.dtype.kind not in "fiub":
+            raise InputError(f"sample {row} of the data set is a {type(item).__name__}; items must be numbers x, or (x, ...)")
         return value if value.ndim else value[None]
 
     @property
@@ -104,16 +106,19 @@ def as_source(X: Any) -> Source:
     """The source behind `X`: numpy array, memory map, sparse matrix, pandas / Polars / Arrow table, torch tensor or Dataset."""
     import scipy.sparse
 
-    if isinstance(X, (ArraySource, SparseSource, DatasetSource)):
-        source: Source = X
+    source: Source
+    if isinstance(X, Source):
+        source = X
     elif scipy.sparse.issparse(X):
         source = SparseSource(X)
+    elif isinstance(X, np.ma.MaskedArray):
+        raise InputError("X is a masked array; fill its masked entries first, for instance with X.filled(...)")
     elif isinstance(X, np.ndarray):
         source = _from_numpy(X)
     elif (kind := _table_kind(X)) is not None:
         source = _from_table(X, kind)
     elif _is_tensor(X):
-        source = _from_numpy((X if X.dtype.itemsize > 2 or not X.is_floating_point() else X.float()).detach().cpu().numpy())
+        source = _from_numpy(_tensor_to_numpy(X))
     elif hasattr(X, "__getitem__") and hasattr(X, "__len__") and not isinstance(X, (list, tuple, str, bytes, dict)):
         source = DatasetSource(X)
     elif isinstance(X, (list, tuple)):
@@ -141,8 +146,23 @@ def _from_numpy(X: AnyArray, columns: Sequence[str] | None = None) -> ArraySourc
     return ArraySource(X, columns)
 
 
+def _as_float(values: AnyArray) -> AnyArray:
+    """Native floats: single precision for one- and two-byte integers, double for wider ones, float types as they are."""
+    if values.dtype.kind != "f":
+        return values.astype(np.float32 if values.dtype.itemsize <= 2 else np.float64)
+    return values.astype(np.float64) if values.dtype.itemsize > 8 else values.astype(values.dtype.newbyteorder("="), copy=False)
+
+
 def _is_tensor(X: Any) -> bool:
     return type(X).__module__.split(".")[0] == "torch" and hasattr(X, "detach")
+
+
+def _tensor_to_numpy(X: Any) -> AnyArray:
+    if str(X.layout) != "torch.strided":
+        raise InputError(f"X is a sparse tensor ({X.layout}); pass X.to_dense(), or a scipy sparse matrix")
+    narrow = X.is_floating_point() and X.dtype.itemsize <= 2
+    array: AnyArray = (X.float() if narrow else X).detach().cpu().numpy()
+    return array
 
 
 def _table_kind(X: Any) -> str | None:
@@ -151,13 +171,25 @@ def _table_kind(X: Any) -> str | None:
 
 
 def _from_table(X: Any, kind: str) -> ArraySource:
+    if hasattr(X, "collect"):
+        raise InputError(f"X is a {kind} {type(X).__name__}; pass X.collect()")
     if not hasattr(X, "columns"):
         raise InputError(f"X is a {kind} {type(X).__name__}; pass a table with one column per feature")
+    if kind == "polars":
+        names = list(X.columns)
+        odd = next((name for name in names if not (X.schema[name].is_numeric() or str(X.schema[name]) == "Boolean")), None)
+        if odd is not None:
+            raise _not_numeric(odd, X[odd][0] if len(X) else None, X.schema[odd])
+        return ArraySource(np.asarray(X.to_numpy(), dtype=np.float64), names)
     frame = X if kind == "pandas" else X.to_pandas()
-    for name in frame.columns:
-        dtype = frame[name].dtype
+    repeated = frame.columns[frame.columns.duplicated()]
+    if len(repeated):
+        raise InputError(f"column {repeated[0]!r} appears more than once; give every feature its own name")
+    for name, dtype in frame.dtypes.items():
         if getattr(dtype, "kind", "O") not in "fiub":
-            first = frame[name].iloc[0] if len(frame) else None
-            raise InputError(f"column {name!r} holds {first!r} ({dtype}); features must be numbers: encode it or leave it out")
-    values = frame.to_numpy(dtype=np.float64, na_value=np.nan)
-    return ArraySource(values, [str(name) for name in frame.columns])
+            raise _not_numeric(name, frame[name].iloc[0] if len(frame) else None, dtype)
+    return ArraySource(frame.to_numpy(dtype=np.float64, na_value=np.nan), [str(name) for name in frame.columns])
+
+
+def _not_numeric(name: Any, value: Any, dtype: Any) -> InputError:
+    return InputError(f"column {name!r} holds {value!r} ({dtype}); features must be numbers: encode it or leave it out")

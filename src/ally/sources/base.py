@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from ally.types import AnyArray, IntArray
 
 
+@runtime_checkable
 class Source(Protocol):
     """Samples by absolute row number.
 

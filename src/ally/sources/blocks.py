@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ally.errors import InputError
+from ally.checks import check_count
 
 BLOCK = 1024
-DEFAULT_CHUNK = 16 * BLOCK
+CHUNK_BYTES = 2**26
+"""Without a chunk size, about this much is read at a time (as float32), but at least one block."""
 
 
 def blocks(n: int) -> Iterator[slice]:
@@ -21,11 +22,9 @@ def blocks(n: int) -> Iterator[slice]:
         yield slice(start, min(start + BLOCK, n))
 
 
-def chunks(n: int, chunk_size: int | None = None) -> Iterator[slice]:
-    """Slices of whole blocks, about `chunk_size` rows each (rounded up to a multiple of `BLOCK`)."""
-    size = DEFAULT_CHUNK if chunk_size is None else chunk_size
-    if size < 1:
-        raise InputError(f"chunk_size={chunk_size} is not positive; pass the number of rows to read at a time, or None")
+def chunks(n: int, chunk_size: int | None = None, width: int = 1024) -> Iterator[slice]:
+    """Slices of whole blocks, about `chunk_size` rows of `width` numbers each (rounded up to a multiple of `BLOCK`)."""
+    size = max(1, CHUNK_BYTES // (4 * width)) if chunk_size is None else check_count("chunk_size", chunk_size)
     step = -(-size // BLOCK) * BLOCK
     for start in range(0, n, step):
         yield slice(start, min(start + step, n))

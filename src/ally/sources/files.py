@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pandas as pd
 from ally.errors import IdError, InputError, LabelError, MissingPart
 from ally.types import AnyArray
 
+WRITTEN = {int: re.compile(r"-?(0|[1-9]\d*)"), float: re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")}
 KINDS = (".npy", ".npz", ".csv", ".parquet")
 
 
@@ -29,7 +31,8 @@ def read_pool(path: Path, id_column: str | None = None) -> tuple[Any, AnyArray |
             with np.load(path, allow_pickle=False) as arrays:
                 if "X" not in arrays:
                     raise InputError(f"{path} holds {', '.join(arrays) or 'nothing'}; save the features as X (and ids as ids)")
-                return arrays["X"], arrays.get("ids")
+                ids = arrays.get("ids")
+                return arrays["X"], ids.astype(str) if ids is not None and ids.dtype.kind == "S" else ids
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
         if isinstance(error, InputError):
             raise
@@ -41,23 +44,39 @@ def read_pool(path: Path, id_column: str | None = None) -> tuple[Any, AnyArray |
         raise IdError(f"{path} has no column {id_column!r}; its columns are {', '.join(map(str, table.columns[:20]))}")
     if id_column is None:
         return table, None
-    return table.drop(columns=id_column), table[id_column].to_numpy()
+    ids = _read_table(path, kind, text=True)[id_column].tolist()
+    return table.drop(columns=id_column), np.asarray(_numbers(ids, (int,)))
 
 
 def read_labels(path: Path) -> dict[Any, Any]:
-    """Labels by id from a table with columns ``id`` and ``label``; rows with an empty label are left out."""
+    """Labels by id from a table with columns ``id`` and ``label``; rows with an empty label are left out.
+
+    Words such as NA or None are labels like any other. A column of numbers is read as numbers if every entry is written that way.
+    """
     _ensure_file(path)
-    table = _read_table(path, path.suffix.lower())
+    kind = path.suffix.lower()
+    table = _read_table(path, kind, text=True)
     missing = [name for name in ("id", "label") if name not in table.columns]
     if missing:
         raise LabelError(
             f"{path} has no column {missing[0]!r}; it needs the columns id and label, and has {', '.join(map(str, table.columns))}"
         )
-    table = table[table["label"].notna()]
-    repeated = table["id"][table["id"].duplicated()]
-    if len(repeated):
-        raise IdError(f"{path} labels id {repeated.iloc[0]!r} more than once; keep one line per id")
-    return dict(zip(table["id"].tolist(), table["label"].tolist(), strict=True))
+    table = table[table["label"].notna() & (table["label"] != "")]
+    ids, labels = _numbers(table["id"].tolist(), (int,)), _numbers(table["label"].tolist())
+    found: dict[Any, Any] = {}
+    for id, label in zip(ids, labels, strict=True):
+        if id in found:
+            raise IdError(f"{path} labels id {id!r} more than once; keep one line per id")
+        found[id] = label
+    return found
+
+
+def _numbers(values: list[Any], kinds: tuple[type, ...] = (int, float)) -> list[Any]:
+    """Integers or floats, if every entry is written as one (no leading zeros, no words); otherwise as they are."""
+    for kind in kinds:
+        if values and all(isinstance(value, str) and WRITTEN[kind].fullmatch(value) for value in values):
+            return [kind(value) for value in values]
+    return values
 
 
 def _ensure_file(path: Path) -> None:
@@ -65,10 +84,11 @@ def _ensure_file(path: Path) -> None:
         raise InputError(f"{path} is {'a folder' if path.is_dir() else 'not there'}; give the path of a {', '.join(KINDS)} file")
 
 
-def _read_table(path: Path, kind: str) -> pd.DataFrame:
+def _read_table(path: Path, kind: str, text: bool = False) -> pd.DataFrame:
+    """A table; with `text` a CSV's entries are left as they are written."""
     try:
         if kind == ".csv":
-            return pd.read_csv(path)
+            return pd.read_csv(path, dtype=str, keep_default_na=False) if text else pd.read_csv(path)
         if kind == ".parquet":
             return pd.read_parquet(path)
     except ImportError as error:

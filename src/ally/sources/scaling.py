@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,6 +14,17 @@ from ally.types import AnyArray, IntArray
 
 LARGEST = 1e150
 """Above this the square of a float64 overflows."""
+
+
+@dataclass(frozen=True)
+class Scaler:
+    """``(x - mean) / scale`` for any source of the same features."""
+
+    mean: AnyArray
+    scale: AnyArray
+
+    def of(self, source: Source) -> Standardized:
+        return Standardized(source, self.mean, self.scale)
 
 
 @dataclass(frozen=True)
@@ -39,12 +51,30 @@ class Standardized:
     def column(self, number: int) -> str:
         return self.source.column(number)
 
-    def of(self, source: Source) -> Standardized:
-        """Another source through the same mean and scale."""
-        return replace(self, source=source)
+
+@dataclass(frozen=True)
+class Checked:
+    """A source as it is, whose values are checked to be finite as they are read."""
+
+    source: Source
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.source.shape
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def read(self, rows: IntArray) -> AnyArray:
+        values = self.source.read(rows)
+        check_finite(values, rows, self.source)
+        return values
+
+    def column(self, number: int) -> str:
+        return self.source.column(number)
 
 
-def standardize(source: Source, rows: IntArray, chunk_size: int | None = None) -> Standardized:
+def fit_scaler(source: Source, rows: IntArray, chunk_size: int | None = None) -> Scaler:
     """Mean and scale of `rows`: per feature for tables, per channel for images ``(channels, height, width)``.
 
     A constant feature keeps scale 1. Deviations are summed around the first row, so a large offset costs no precision.
@@ -53,7 +83,7 @@ def standardize(source: Source, rows: IntArray, chunk_size: int | None = None) -
     origin = source.read(rows[:1]).astype(np.float64).mean(axis=(0, *axes), keepdims=True)[0]
     total = np.zeros_like(origin)
     squares = np.zeros_like(origin)
-    for chunk in chunks(len(rows), chunk_size):
+    for chunk in chunks(len(rows), chunk_size, math.prod(source.shape)):
         values = source.read(rows[chunk])
         check_finite(values, rows[chunk], source)
         for block in blocks(len(values)):
@@ -63,7 +93,7 @@ def standardize(source: Source, rows: IntArray, chunk_size: int | None = None) -
     shift = total / len(rows)
     scale = np.sqrt(np.maximum(squares / len(rows) - np.square(shift), 0.0))
     noise = 1e-12 * np.maximum(np.abs(origin), np.sqrt(squares / len(rows)))
-    return Standardized(source, origin + shift, np.where(scale > noise, scale, 1.0))
+    return Scaler(origin + shift, np.where(scale > noise, scale, 1.0))
 
 
 def check_finite(values: AnyArray, rows: IntArray, source: Source) -> None:

@@ -145,10 +145,9 @@ def constant_features(strategy: Strategy, task: Task) -> None:
 def huge_and_tiny_scales(strategy: Strategy, task: Task) -> None:
     scene = blobs(task)
     reference = _ask(strategy, scene, 5)
-    for scale in (1e-30, 1e30):
-        _ask(strategy, replace(scene, X=scene.X * scale), 5)
+    for scale in (2.0**-90, 2.0**90):
+        assert _ask(strategy, replace(scene, X=scene.X * scale), 5).ids.tolist() == reference.ids.tolist(), scale
     _ask(strategy, replace(scene, X=scene.X * np.asarray([1e-12, 1.0, 1e12, 1e100])), 5)
-    assert len(reference) == 5
 
 
 def one_labelled_sample(strategy: Strategy, task: Task) -> None:
@@ -198,7 +197,8 @@ def rounds_never_repeat(strategy: Strategy, task: Task) -> None:
 def repr_is_the_configuration(strategy: Strategy, task: Task) -> None:
     assert strategy == replace(strategy)
     assert hash(strategy) == hash(replace(strategy))
-    assert type(strategy.score).__name__ in repr(strategy)
+    assert repr(strategy) == repr(replace(strategy))
+    assert " object at 0x" not in repr(strategy), "a part has no readable repr"
 
 
 CHECKS: tuple[Check, ...] = (

@@ -7,16 +7,19 @@ from ally.learning.objectives.base import Batch, Objective, Problem, Session, Un
 from ally.learning.objectives.constrained import PDCL, Feasibility
 from ally.learning.objectives.erm import ERM
 from ally.learning.objectives.regularizers import HalfSquaredNorm
+from ally.learning.objectives.unlabelled import PDCLUnlabelled
 from ally.registry import Registry
 
-OBJECTIVES: Registry[Objective] = Registry("objective", {"erm": ERM(), "pdcl": PDCL(), "feasibility": Feasibility()})
+OBJECTIVES: Registry[Objective] = Registry(
+    "objective", {"erm": ERM(), "pdcl": PDCL(), "pdcl-unlabelled": PDCLUnlabelled(), "feasibility": Feasibility()}
+)
 
 
 def resolve_objective(objective: str | Objective) -> Objective:
     """An objective by name, or the one given."""
     if isinstance(objective, str):
         return OBJECTIVES[objective]
-    if isinstance(objective, Objective):
+    if isinstance(objective, Objective) and not isinstance(objective, type):
         return objective
     raise InputError(
         f"objective is a {type(objective).__name__}; pass a name ({', '.join(OBJECTIVES)}) or an objective such as PDCL(eps=0.2)"
@@ -31,6 +34,7 @@ __all__ = [
     "Feasibility",
     "HalfSquaredNorm",
     "Objective",
+    "PDCLUnlabelled",
     "Problem",
     "Session",
     "UnlabelledBatch",

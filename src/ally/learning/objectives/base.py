@@ -59,6 +59,8 @@ class Session:
     """The state of an objective during one fit. This base has no constraints and no duals."""
 
     unlabelled_batch: int = 0
+    min_steps: int = 0
+    """Optimiser steps the whole fit should take at least; the trainer passes over the labelled samples more often per epoch."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem

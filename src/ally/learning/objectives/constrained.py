@@ -6,14 +6,15 @@ loss plus R(f) for `PDCL`, R(f) alone for `Feasibility`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import nn
 
+from ally.checks import check_count, check_number
 from ally.constrained import Eps, Multipliers, Power, Slacks, lagrangian, resolve_eps
 from ally.errors import InputError
 from ally.learning.losses import Loss, resolve_loss
@@ -41,7 +42,7 @@ class PDCL:
         regularizer: R(f) added to the risk.
     """
 
-    eps: Eps = None
+    eps: Eps = field(default=None, hash=False)
     dual_lr: float = 0.05
     dual_init: float = 0.0
     dual_decay: float = 1 / 16
@@ -53,12 +54,12 @@ class PDCL:
 
     def __post_init__(self) -> None:
         for name in ("dual_lr", "dual_init", "dual_decay"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise InputError(f"{name}={getattr(self, name)} must be a finite number >= 0")
-        if self.dual_cap is not None and not self.dual_cap > 0:
-            raise InputError(f"dual_cap={self.dual_cap} must be > 0, or None for no cap")
-        if not isinstance(self.primal_steps, int) or self.primal_steps < 1:
-            raise InputError(f"primal_steps={self.primal_steps} must be a whole number >= 1")
+            check_number(name, getattr(self, name))
+        if self.dual_cap is not None:
+            check_number("dual_cap", self.dual_cap, positive=True)
+        check_count("primal_steps", self.primal_steps)
+        if isinstance(self.eps, (list, np.ndarray)):
+            object.__setattr__(self, "eps", tuple(np.asarray(self.eps).tolist()))
         if self.slacks not in ("minibatch", "all"):
             raise InputError(f"slacks={self.slacks!r}; pass 'minibatch' or 'all'")
 

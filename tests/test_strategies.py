@@ -1,0 +1,68 @@
+import numpy as np
+
+import ally
+from ally.features import Gradient
+from ally.learning.dual_head import PaperHead, RidgeHead
+from ally.learning.objectives import PDCL, resolve_objective
+from ally.learning.training import Training
+from ally.scoring import Constant, Entropy, Margin, PredictedDual, Random
+from ally.selection import ClusterTop, FisherGreedy, KCenter, KMeansPP, Top
+from ally.testing.pools import blobs
+
+
+def parts(name):
+    entry = ally.CATALOGUE[name]
+    return entry.score, entry.select, resolve_objective(entry.objective)
+
+
+def test_the_catalogue_is_what_it_says():
+    erm = resolve_objective("erm")
+    assert parts("ally") == (PredictedDual(RidgeHead()), ClusterTop(shortlist=20), PDCL(eps=0.01))
+    assert parts("ally-paper") == (PredictedDual(PaperHead()), ClusterTop(), PDCL())
+    assert parts("random") == (Random(), Top(), erm)
+    assert parts("entropy") == (Entropy(), Top(), erm)
+    assert parts("margin") == (Margin(), Top(), erm)
+    assert parts("badge") == (Constant(), KMeansPP(Gradient()), erm)
+    assert parts("coreset") == (Constant(), KCenter(), erm)
+    assert parts("bait") == (Constant(), FisherGreedy(), erm)
+    assert parts("kmeanspp") == (Constant(), KMeansPP(), erm)
+
+
+def test_tasks_follow_from_the_parts():
+    only = {name for name, entry in ally.CATALOGUE.items() if entry.tasks == {"classification"}}
+    assert {"entropy", "margin", "badge"} <= only
+    assert {"ally", "ally-paper", "random", "coreset", "bait", "kmeanspp"}.isdisjoint(only)
+
+
+def test_an_objective_is_a_free_choice():
+    scene = blobs("classification")
+    plain = ally.query(scene.X, scene.y, n=5, strategy="margin", random_state=0)
+    constrained = ally.query(scene.X, scene.y, n=5, strategy="margin", objective="pdcl", random_state=0)
+    assert plain.report["fit"].positive_duals is None
+    assert constrained.report["fit"].positive_duals is not None
+
+
+def test_rounds_draw_anew():
+    scene = blobs("classification", n=300)
+    loop = ally.Loop(scene.X, scene.y, strategy="random", random_state=0)
+    first = loop.ask(20)
+    loop.release(first.id)
+    assert set(loop.ask(20).ids.tolist()) != set(first.ids.tolist())
+
+
+def test_percentiles_are_shares_of_the_candidates():
+    scene = blobs("classification", n=212)
+    q = ally.query(scene.X, scene.y, n=4, strategy="margin", random_state=0)
+    assert q.why["percentile"].tolist() == [100.0, 99.5, 99.0, 98.5]
+
+
+def test_batches_fit_the_labelled_set():
+    training = Training()
+    assert [training.batch_size_for(n) for n in (5, 200, 640, 10_000)] == [8, 12, 40, 64]
+    assert Training(batch_size=7).batch_size_for(10_000) == 7
+
+
+def test_labels_decide_the_task_alike_for_every_kind():
+    scene = blobs("classification")
+    for y in (scene.y, np.where(np.isnan(scene.y), None, scene.y), [None if label != label else f"c{label:.0f}" for label in scene.y]):
+        assert "classification" in ally.query(scene.X, y, n=2, strategy="random").notes[0]
