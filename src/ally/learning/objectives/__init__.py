@@ -11,7 +11,14 @@ from ally.learning.objectives.unlabelled import PDCLUnlabelled
 from ally.registry import Registry
 
 OBJECTIVES: Registry[Objective] = Registry(
-    "objective", {"erm": ERM(), "pdcl": PDCL(), "pdcl-unlabelled": PDCLUnlabelled(), "feasibility": Feasibility()}
+    "objective",
+    {
+        "erm": ERM(),
+        "pdcl": PDCL(),
+        "pdcl-unlabelled": PDCLUnlabelled(),
+        "feasibility": Feasibility(),
+        "accumulated-loss": PDCL(eps=0.01, weighted=False),
+    },
 )
 
 

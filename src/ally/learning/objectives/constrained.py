@@ -40,6 +40,7 @@ class PDCL:
             Algorithm 1 word for word: every slack, after the primal steps, in evaluation mode.
         secondary_loss: ℓ' by name or as a function; None means ℓ' = ℓ.
         regularizer: R(f) added to the risk.
+        weighted: False trains as if λ were 0 while λ still records the slacks: the ablation that says what the weighting adds.
     """
 
     eps: Eps = field(default=None, hash=False)
@@ -51,6 +52,7 @@ class PDCL:
     slacks: Reading = "minibatch"
     secondary_loss: Loss | str | None = None
     regularizer: Regularizer | None = None
+    weighted: bool = True
 
     def __post_init__(self) -> None:
         for name in ("dual_lr", "dual_init", "dual_decay"):
@@ -79,6 +81,7 @@ class _ConstrainedSession(Session):
     def __init__(self, problem: Problem, objective: PDCL, *, risk: bool) -> None:
         super().__init__(problem)
         self._risk = risk
+        self._weighted = objective.weighted
         self._regularizer = objective.regularizer
         self._same_loss = objective.secondary_loss is None
         self._secondary = resolve_loss(objective.secondary_loss, problem.task)
@@ -110,7 +113,7 @@ class _ConstrainedSession(Session):
         risk = losses.mean() if self._risk else losses.new_zeros(())
         if self._regularizer is not None:
             risk = risk + self._regularizer(model)
-        value = lagrangian(risk, slacks, self._multipliers.values[batch.index])
+        value = lagrangian(risk, slacks, self._multipliers.values[batch.index]) if self._weighted else risk
         if self._moving:
             self._multipliers.ascend(batch.index, slacks, self._schedule(self._moves))
         return value
