@@ -22,7 +22,7 @@ lint: $(VENV)/.ready
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/python -m pytest -m 'not slow'
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m 'not slow'
 
 test-slow: $(VENV)/.ready
 	$(BIN)/python -m pytest -m slow

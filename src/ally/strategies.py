@@ -8,11 +8,39 @@ from typing import Any
 from ally.errors import InputError, UnsupportedTask
 from ally.features import Gradient
 from ally.learning.dual_head import PaperHead
-from ally.learning.objectives import PDCL, Objective, resolve_objective
+from ally.learning.objectives import PDCL, Feasibility, Objective, PDCLUnlabelled, resolve_objective
 from ally.learning.readouts import Readout, readouts_of
 from ally.registry import Registry
-from ally.scoring import Constant, Entropy, Margin, PredictedDual, Random, Score
-from ally.selection import ClusterTop, FisherGreedy, KCenter, KMeansPP, Select, Top
+from ally.scoring import (
+    Constant,
+    CriticUncertainty,
+    Disagreement,
+    Discriminator,
+    Entropy,
+    Margin,
+    MutualInformation,
+    PredictedDual,
+    PredictedLoss,
+    Random,
+    Score,
+)
+from ally.selection import (
+    LCMD,
+    BatchBALD,
+    ClusterCentre,
+    ClusterMargin,
+    ClusterTop,
+    Discriminative,
+    FisherGreedy,
+    Herding,
+    KCenter,
+    KMeansPP,
+    Perturbed,
+    ProbCover,
+    Select,
+    Top,
+    TypiClust,
+)
 from ally.types import Task
 
 
@@ -53,10 +81,13 @@ class Strategy:
             raise UnsupportedTask(f"{name} is not defined for {task}; use one of {others}")
 
 
+DUALS = PDCL(eps=0.01)
+CLUSTERS = ClusterTop(shortlist=20)
+
 CATALOGUE: Registry[Strategy] = Registry(
     "strategy",
     {
-        "ally": Strategy(PredictedDual(), ClusterTop(shortlist=20), PDCL(eps=0.01), "informative and diverse by predicted duals"),
+        "ally": Strategy(PredictedDual(), CLUSTERS, DUALS, "informative and diverse by predicted duals"),
         "ally-paper": Strategy(PredictedDual(PaperHead()), ClusterTop(), PDCL(), "ALLY with the paper's head and constraint level"),
         "random": Strategy(Random(), Top(), "erm", "a uniform sample: the baseline to beat"),
         "entropy": Strategy(Entropy(), Top(), "erm", "most uncertain class distribution"),
@@ -65,6 +96,24 @@ CATALOGUE: Registry[Strategy] = Registry(
         "coreset": Strategy(Constant(), KCenter(), "erm", "covers the embedding space"),
         "bait": Strategy(Constant(), FisherGreedy(), "erm", "most Fisher information about the last layer"),
         "kmeanspp": Strategy(Constant(), KMeansPP(), "erm", "spread out in the embedding space"),
+        "ally-herding": Strategy(PredictedDual(), Herding(weighted=True), DUALS, "coverage weighted by predicted duals"),
+        "ally-feasibility": Strategy(PredictedDual(), CLUSTERS, Feasibility(eps=0.01), "ALLY trained on the constraints alone"),
+        "ally-unlabelled": Strategy(PredictedDual(), CLUSTERS, PDCLUnlabelled(), "duals of smoothness constraints over the whole pool"),
+        "accumulated-loss": Strategy(PredictedDual(), CLUSTERS, "accumulated-loss", "ablation: ALLY without the dual weighting"),
+        "bald": Strategy(MutualInformation(), Top(), "erm", "labels that tell most about the weights"),
+        "powerbald": Strategy(MutualInformation(), Perturbed("power"), "erm", "BALD with randomised batches"),
+        "batchbald": Strategy(Constant(), BatchBALD(), "erm", "small batches that tell most together"),
+        "learning-loss": Strategy(PredictedLoss(), Top(), "learning-loss", "highest loss predicted by a module beside the network"),
+        "vaal": Strategy(Discriminator(), Top(), "vaal", "latents that a discriminator is surest are unlabelled"),
+        "waal": Strategy(CriticUncertainty(), Top(), "waal", "uncertain, and unlike the labelled set by a Wasserstein critic"),
+        "dal": Strategy(Constant(), Discriminative(), "erm", "surest to be told apart from the labelled set"),
+        "lcmd": Strategy(Constant(), LCMD(), "erm", "spread that follows density; strong for regression"),
+        "typiclust": Strategy(Constant(), TypiClust(), "erm", "typical samples of uncovered clusters: the very first labels"),
+        "probcover": Strategy(Constant(), ProbCover(), "erm", "covers by balls: few labels, good embeddings"),
+        "maxherding": Strategy(Constant(), Herding(), "erm", "covers by a kernel: few labels, nothing to tune"),
+        "uherding": Strategy(Margin(), Herding(weighted=True), "erm", "coverage weighted by uncertainty: any number of labels"),
+        "dropquery": Strategy(Disagreement(), ClusterCentre(threshold=0.5), "erm", "predictions that change under dropout, spread out"),
+        "cluster-margin": Strategy(Margin(), ClusterMargin(), "erm", "uncertain and spread over clusters: very large batches"),
     },
 )
 

@@ -1,7 +1,7 @@
 """What else a strategy reads from the network, sample by sample, while the pool is embedded.
 
 A score or selection lists its readouts; they are computed block by block with the embeddings and kept in ``View.readouts``, so
-that a pool is read once. Random readouts (dropout) are seeded by block, and so do not depend on the chunk size.
+that a pool is read once. Random readouts (dropout) are seeded by the pass and the block, and so do not depend on the chunk size.
 """
 
 from __future__ import annotations
@@ -28,8 +28,11 @@ class Readout(Protocol):
         """How many independently trained networks it would like, given that one has no dropout; 1 for none but the fit."""
         ...
 
-    def __call__(self, fits: Sequence[Fit], x: torch.Tensor, seed: int) -> torch.Tensor:
-        """(B, ...) float32 on the CPU for the samples `x` (B, *shape) of one block, on the device of the fits."""
+    def __call__(self, fits: Sequence[Fit], x: torch.Tensor, seed: int, start: int) -> torch.Tensor:
+        """(B, ...) float32 on the CPU for the samples `x` (B, *shape) of one block, on the device of the fits.
+
+        `seed` is the same for all blocks of a pass, `start` the place of the block in it.
+        """
         ...
 
 

@@ -88,7 +88,7 @@ def view(
             else:
                 predictions[here] = fit.scale.invert(outputs.double().squeeze(1))
             for readout in readouts:
-                found = readout((fit, *members), x, seed + here.start)
+                found = readout((fit, *members), x, seed, here.start)
                 if readout.name not in read:
                     read[readout.name] = scratch.empty(len(rows), *found.shape[1:])
                 read[readout.name][here] = found

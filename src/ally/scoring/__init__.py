@@ -1,8 +1,24 @@
 """How informative each candidate is: one number per candidate, higher is more worth labelling."""
 
+from ally.scoring.adversarial import CriticUncertainty, Discriminator, PredictedLoss
+from ally.scoring.bald import Disagreement, MutualInformation
 from ally.scoring.base import Score, Scored, check_scores
 from ally.scoring.predicted_dual import PredictedDual
 from ally.scoring.simple import Constant, Random
 from ally.scoring.uncertainty import Entropy, Margin
 
-__all__ = ["Constant", "Entropy", "Margin", "PredictedDual", "Random", "Score", "Scored", "check_scores"]
+__all__ = [
+    "Constant",
+    "CriticUncertainty",
+    "Disagreement",
+    "Discriminator",
+    "Entropy",
+    "Margin",
+    "MutualInformation",
+    "PredictedDual",
+    "PredictedLoss",
+    "Random",
+    "Score",
+    "Scored",
+    "check_scores",
+]

@@ -6,8 +6,11 @@ from ally.errors import InputError
 from ally.learning.objectives.base import Batch, Objective, Problem, Session, UnlabelledBatch
 from ally.learning.objectives.constrained import PDCL, Feasibility
 from ally.learning.objectives.erm import ERM
+from ally.learning.objectives.learning_loss import LearningLoss
 from ally.learning.objectives.regularizers import HalfSquaredNorm
 from ally.learning.objectives.unlabelled import PDCLUnlabelled
+from ally.learning.objectives.vaal import VAAL
+from ally.learning.objectives.waal import WAAL
 from ally.registry import Registry
 
 OBJECTIVES: Registry[Objective] = Registry(
@@ -18,6 +21,9 @@ OBJECTIVES: Registry[Objective] = Registry(
         "pdcl-unlabelled": PDCLUnlabelled(),
         "feasibility": Feasibility(),
         "accumulated-loss": PDCL(eps=0.01, weighted=False),
+        "learning-loss": LearningLoss(),
+        "vaal": VAAL(),
+        "waal": WAAL(),
     },
 )
 
@@ -40,6 +46,7 @@ __all__ = [
     "Batch",
     "Feasibility",
     "HalfSquaredNorm",
+    "LearningLoss",
     "Objective",
     "PDCLUnlabelled",
     "Problem",

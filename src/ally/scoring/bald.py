@@ -1,0 +1,74 @@
+"""Bayesian scores: how much the samples of a predictive distribution differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ally.learning.posterior import DisagreementReadout, MutualInformationReadout
+from ally.learning.readouts import Readout
+from ally.learning.snapshot import Snapshot
+from ally.rng import Streams
+from ally.scoring.base import Scored
+from ally.types import BOTH_TASKS, Task
+
+
+@dataclass(frozen=True)
+class MutualInformation:
+    """BALD: mutual information of label and weights, in nats (Houlsby et al., 2011; Gal et al., 2017).
+
+    It is at most log K for K samples of the weights. For regression, the variance of the predictions (in standardised units),
+    which orders samples as the mutual information under equal Gaussian noise does.
+
+    Attributes:
+        samples: dropout masks drawn, for a network with dropout.
+        members: networks trained otherwise.
+    """
+
+    samples: int = 20
+    members: int = 5
+    tasks: ClassVar[frozenset[Task]] = BOTH_TASKS
+    reads: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        self._readout()
+
+    @property
+    def readouts(self) -> tuple[Readout, ...]:
+        return (self._readout(),)
+
+    def __call__(self, snapshot: Snapshot, streams: Streams) -> Scored:
+        return Scored(snapshot.candidates.readouts[self._readout().name].double())
+
+    def _readout(self) -> MutualInformationReadout:
+        return MutualInformationReadout(self.samples, self.members)
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """DropQuery's signal (Gupte et al., 2024): the share of embeddings with dropped units that change the predicted class.
+
+    Any network will do. For regression, the standard deviation of the predictions.
+
+    Attributes:
+        samples: perturbed copies of each embedding.
+        rate: share of its units dropped.
+    """
+
+    samples: int = 3
+    rate: float = 0.75
+    tasks: ClassVar[frozenset[Task]] = BOTH_TASKS
+    reads: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        self._readout()
+
+    @property
+    def readouts(self) -> tuple[Readout, ...]:
+        return (self._readout(),)
+
+    def __call__(self, snapshot: Snapshot, streams: Streams) -> Scored:
+        return Scored(snapshot.candidates.readouts[self._readout().name].double())
+
+    def _readout(self) -> DisagreementReadout:
+        return DisagreementReadout(self.samples, self.rate)

@@ -1,0 +1,70 @@
+"""Cluster-Margin (Citovsky et al., 2021): the highest scores, spread over clusters by turns, small clusters first.
+
+The paper clusters by average-linkage HAC, which needs all pairs; k-means stands in for it here at every size, so that one pool
+is treated alike however large it grows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+
+from ally.errors import InputError
+from ally.learning.snapshot import Snapshot
+from ally.rng import Streams
+from ally.selection.base import Limits, Selection, largest
+from ally.selection.cluster_top import k_means
+from ally.types import BOTH_TASKS, FloatArray, IntArray, Task
+
+MOST_CLUSTERS = 1000
+
+
+@dataclass(frozen=True)
+class ClusterMargin:
+    """Of the ``shortlist * n`` highest scores, one drawn at random per cluster and turn; a pick's value is its score.
+
+    Attributes:
+        shortlist: how many times n candidates are kept (the paper's k_m / k_t).
+        clusters: k over all candidates; None is one for every ten candidates, at most 1000.
+        iterations: Lloyd iterations.
+    """
+
+    shortlist: int = 10
+    clusters: int | None = None
+    iterations: int = 20
+    tasks: ClassVar[frozenset[Task]] = BOTH_TASKS
+    reads: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        for name in ("shortlist", "clusters", "iterations"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InputError(f"{name}={value} must be at least 1")
+
+    def __call__(self, snapshot: Snapshot, scores: torch.Tensor, n: int, streams: Streams, limits: Limits) -> Selection:
+        k = min(self.clusters or max(1, min(len(scores) // 10, MOST_CLUSTERS)), len(scores))
+        clusters = k_means(snapshot.candidates.embeddings, k, self.iterations, streams.seed("k-means"))
+        kept = largest(scores, self.shortlist * n).sort().values.numpy()
+        picks = kept[round_robin(clusters[kept], streams.numpy("round robin").random(len(kept)), n)]
+        return Selection(
+            rows=snapshot.candidates.rows[picks],
+            values=scores.numpy()[picks],
+            clusters=clusters[picks],
+            cluster_sizes=np.bincount(clusters, minlength=k)[clusters[picks]].astype(np.int64),
+        )
+
+
+def round_robin(clusters: IntArray, uniforms: FloatArray, n: int) -> IntArray:
+    """Positions of n picks: one of every cluster per turn, from the smallest to the largest, until none or n are left.
+
+    `uniforms` (m,) put the members of a cluster in random order. Clusters of one size go by number.
+    """
+    sizes = np.bincount(clusters)
+    by_cluster = np.lexsort((uniforms, clusters))
+    turn = np.empty(len(clusters), dtype=np.int64)
+    turn[by_cluster] = np.arange(len(clusters)) - np.searchsorted(clusters[by_cluster], clusters[by_cluster])
+    picks: IntArray = np.lexsort((clusters, sizes[clusters], turn))[:n]
+    return picks
