@@ -179,10 +179,9 @@ class Loop:
         if not isinstance(answers, Mapping):
             raise AnswerError(f"answers is a {type(answers).__name__}; pass a mapping from id to label, such as {{id: 'cat'}}")
         rows = self._ids.rows(answers)
-        for row in rows.tolist():
-            self._ensure_asked(row, number, query_id)
+        self._ensure_asked(rows, number, query_id)
         labels = list(answers.values())
-        code = self._code_for([label for label in labels if label is not SKIP])
+        code, notes = self._code_for([label for label in labels if label is not SKIP])
         values = [None if label is SKIP else code.encode(label) for label in labels]
         for row, value in zip(rows.tolist(), values, strict=True):
             self._ensure_not_replaced(row, value)
@@ -193,7 +192,7 @@ class Loop:
             else:
                 changed |= self._pool.state(row) is not State.LABELLED
                 self._pool.label(row, value)
-        self._code = code
+        self._code, self._task_notes = code, notes
         if changed:
             self._fits = []
         skipped = values.count(None)
@@ -235,12 +234,15 @@ class Loop:
             raise AnswerError(f"query {query_id!r} was never asked; queries so far: {', '.join(self._open) or 'none'}")
         return list(self._open).index(query_id) + 1
 
-    def _ensure_asked(self, row: int, number: int, query_id: str) -> None:
-        """The row was asked by this query and has not been given back since."""
-        name = self._ids.of(np.asarray([row])).tolist()[0]
-        if row not in self._open[query_id]:
-            raise AnswerError(f"id {name!r} is not part of query {query_id!r}; answer its ids only")
-        if self._pool.state(row) in (State.FREE, State.PENDING) and row not in self._pool.held(number):
+    def _ensure_asked(self, rows: IntArray, number: int, query_id: str) -> None:
+        """The rows were asked by this query and have not been given back since."""
+        stray = np.setdiff1d(rows, self._open[query_id])
+        if len(stray):
+            raise AnswerError(f"id {self._ids.of(stray).tolist()[0]!r} is not part of query {query_id!r}; answer its ids only")
+        open_rows = [row for row in rows.tolist() if self._pool.state(row) in (State.FREE, State.PENDING)]
+        gone = np.setdiff1d(np.asarray(open_rows, dtype=np.int64), self._pool.held(number))
+        if len(gone):
+            name = self._ids.of(gone).tolist()[0]
             raise AnswerError(f"id {name!r} was released from query {query_id!r}; ask again and answer the new query")
 
     def _ensure_not_replaced(self, row: int, value: float | None) -> None:
@@ -251,18 +253,17 @@ class Loop:
                 name, label = self._ids.of(np.asarray([row])).tolist()[0], self._code.decode(before).tolist()[0]
                 raise AnswerError(f"id {name!r} is labelled {label!r} already, and the new answer differs; answers are not replaced")
 
-    def _code_for(self, labels: list[Any]) -> LabelCode:
-        """The label code, decided by the first labels and extended by new classes where none were declared."""
+    def _code_for(self, labels: list[Any]) -> tuple[LabelCode, tuple[str, ...]]:
+        """The label code with its notes: decided by the first labels, extended by new classes where none were declared."""
         if not labels or self._declared:
-            return self._code
+            return self._code, self._task_notes
         if not self._decided and not len(self.labelled):
             parsed = parse_labels(labels, len(labels))
             if not parsed.known.all():
                 raise LabelError("an answer is None or NaN; give a label, or ally.SKIP to leave the sample out")
             self._strategy.ensure_task(parsed.code.task)
-            self._task_notes = parsed.notes
-            return parsed.code
-        return self._code if self._code.classes is None else self._code.extended(labels)
+            return parsed.code, parsed.notes
+        return (self._code if self._code.classes is None else self._code.extended(labels)), self._task_notes
 
 
 def _candidate_rows(candidates: Any, ids: Ids) -> IntArray:

@@ -28,31 +28,6 @@ class Scaler:
 
 
 @dataclass(frozen=True)
-class Standardized:
-    """A source seen through ``(x - mean) / scale``, computed in float64 and returned as float32."""
-
-    source: Source
-    mean: AnyArray
-    scale: AnyArray
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.source.shape
-
-    def __len__(self) -> int:
-        return len(self.source)
-
-    def read(self, rows: IntArray) -> AnyArray:
-        values = self.source.read(rows)
-        check_finite(values, rows, self.source)
-        standard: AnyArray = ((values.astype(np.float64) - self.mean) / self.scale).astype(np.float32)
-        return standard
-
-    def column(self, number: int) -> str:
-        return self.source.column(number)
-
-
-@dataclass(frozen=True)
 class Checked:
     """A source as it is, whose values are checked to be finite as they are read."""
 
@@ -72,6 +47,18 @@ class Checked:
 
     def column(self, number: int) -> str:
         return self.source.column(number)
+
+
+@dataclass(frozen=True)
+class Standardized(Checked):
+    """A source seen through ``(x - mean) / scale``, checked, computed in float64 and returned as float32."""
+
+    mean: AnyArray
+    scale: AnyArray
+
+    def read(self, rows: IntArray) -> AnyArray:
+        standard: AnyArray = ((super().read(rows).astype(np.float64) - self.mean) / self.scale).astype(np.float32)
+        return standard
 
 
 def fit_scaler(source: Source, rows: IntArray, chunk_size: int | None = None) -> Scaler:
