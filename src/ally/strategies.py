@@ -8,7 +8,7 @@ from typing import Any
 from ally.errors import InputError, UnsupportedTask
 from ally.features import Gradient
 from ally.learning.dual_head import PaperHead
-from ally.learning.objectives import PDCL, Feasibility, Objective, PDCLUnlabelled, resolve_objective
+from ally.learning.objectives import PDCL, VAAL, WAAL, Feasibility, LearningLoss, Objective, PDCLUnlabelled, resolve_objective
 from ally.learning.readouts import Readout, readouts_of
 from ally.registry import Registry
 from ally.scoring import (
@@ -64,6 +64,19 @@ class Strategy:
         """Tasks that every part is defined for."""
         features = getattr(self.select, "features", self.select)
         return frozenset(self.score.tasks & self.select.tasks & features.tasks)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """What it takes besides a training on the labels."""
+        objective = resolve_objective(self.objective)
+        found = {
+            "probabilities": self.tasks == {"classification"},
+            "embeddings": self.select.reads,
+            "duals": isinstance(objective, (PDCL, PDCLUnlabelled)),
+            "dropout or an ensemble": any(readout.members > 1 for readout in self.readouts),
+            "extra training": isinstance(objective, (PDCLUnlabelled, LearningLoss, VAAL, WAAL)),
+        }
+        return tuple(name for name, wanted in found.items() if wanted)
 
     @property
     def trains(self) -> bool:

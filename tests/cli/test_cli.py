@@ -48,7 +48,13 @@ def test_strategies(files):
     assert [row["name"] for row in listed] == list(ally.CATALOGUE)
     assert all(name in table.stdout for name in ally.CATALOGUE)
     assert listed[0]["objective"] == "pdcl"
+    needs = {row["name"]: row["needs"] for row in listed}
     assert listed[5]["tasks"] == ["classification"]
+    assert needs["random"] == []
+    assert needs["badge"] == ["probabilities", "embeddings"]
+    assert needs["bald"] == ["dropout or an ensemble"]
+    assert needs["ally"] == ["embeddings", "duals"]
+    assert needs["vaal"] == ["extra training"]
 
 
 def test_query_writes_csv_to_standard_output(files):

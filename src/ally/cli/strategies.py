@@ -22,6 +22,7 @@ def strategies(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.
             "objective": entry.objective if isinstance(entry.objective, str) else type(entry.objective).__name__.lower(),
             "score": repr(entry.score),
             "select": repr(entry.select),
+            "needs": list(entry.needs),
             "about": entry.about,
         }
         for name, entry in CATALOGUE.items()
@@ -29,7 +30,8 @@ def strategies(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.
     if as_json:
         print(json.dumps(rows, indent=2))
         return
-    table = Table("strategy", "tasks", "trained by", "picks", box=None, header_style="bold", pad_edge=False)
+    table = Table("strategy", "tasks", "needs", "picks", box=None, header_style="bold", pad_edge=False)
     for row in rows:
-        table.add_row(str(row["name"]), " ".join(row["tasks"]), str(row["objective"]), str(row["about"]))
+        both = len(row["tasks"]) == 2
+        table.add_row(str(row["name"]), "both" if both else str(row["tasks"][0]), ", ".join(row["needs"]), str(row["about"]))
     stdout.print(table)

@@ -11,12 +11,12 @@ from ally.report.summary import Comparison
 
 STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8881; }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 74rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2rem; }
 img { max-width: 100%; background: #fff; border-radius: 6px; }
 .scroll { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { padding: .35rem .6rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
+table { border-collapse: collapse; width: 100%; font-size: .92rem; font-variant-numeric: tabular-nums; }
+th, td { padding: .3rem .5rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
 th:first-child, td:first-child, th:last-child, td:last-child { text-align: left; }
 .answer { background: var(--soft); border-left: 4px solid #d62728; padding: .6rem 1rem; }
 dt { font-weight: 600; } dd { margin: 0 0 .4rem 0; }

@@ -43,6 +43,8 @@ __all__ = [
     "ERM",
     "OBJECTIVES",
     "PDCL",
+    "VAAL",
+    "WAAL",
     "Batch",
     "Feasibility",
     "HalfSquaredNorm",
