@@ -230,7 +230,7 @@ class Loop:
         return self._strategy, self._learner.snapshot(fit, self._pool, scratch, members=members, readouts=readouts, seed=seed)
 
     def _number(self, query_id: str) -> int:
-        if query_id not in self._open:
+        if not isinstance(query_id, str) or query_id not in self._open:
             raise AnswerError(f"query {query_id!r} was never asked; queries so far: {', '.join(self._open) or 'none'}")
         return list(self._open).index(query_id) + 1
 

@@ -185,6 +185,8 @@ def _declared_classes(classes: Any) -> AnyArray | None:
     values = [_plain(value) for value in classes]
     if len(values) < 2:
         raise LabelError(f"classes={values!r} declares {len(values)}; a classifier needs at least two")
+    if not all(isinstance(value, Hashable) for value in values):
+        raise LabelError(f"classes={values!r} holds something that cannot be a class; use strings or numbers")
     if len(set(values)) != len(values):
         raise LabelError(f"classes={values!r} repeats a class; list each once")
     return _class_array(values)
