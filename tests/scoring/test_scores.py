@@ -59,6 +59,14 @@ def test_cap_makes_the_highest_equal(make_snapshot):
         PredictedDual(cap=1.5)
 
 
+def test_a_ceiling_is_a_value_of_the_dual(make_snapshot):
+    s = make_snapshot(n=3)
+    snapshot = Snapshot(s.task, s.candidates, s.labelled, s.labels, s.duals, torch.tensor([0.0, 3.0, 1.0]))
+    np.testing.assert_allclose(PredictedDual(ceiling=2.0)(snapshot, Streams(0)).values, np.log1p([0, 2, 1]))
+    with pytest.raises(InputError, match="ceiling=0 must be a finite number > 0"):
+        PredictedDual(ceiling=0)
+
+
 def test_equal_duals_give_equal_scores(make_snapshot):
     s = make_snapshot()
     scored = PredictedDual()(Snapshot(s.task, s.candidates, s.labelled, s.labels, torch.zeros(20)), Streams(0))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 
+from ally.checks import check_number
 from ally.errors import InputError
 from ally.learning.dual_head import DualHead, RidgeHead
 from ally.learning.head_features import Labelled
@@ -23,16 +25,20 @@ class PredictedDual:
     Attributes:
         head: how λ is predicted.
         cap: quantile of the candidates' scores above which all count alike, against collective outliers; None for no cap.
+        ceiling: the same as a value of λ; None for none.
     """
 
     head: DualHead = RidgeHead()
     cap: float | None = None
+    ceiling: float | None = None
     tasks: ClassVar[frozenset[Task]] = BOTH_TASKS
     reads: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.cap is not None and not 0 < self.cap <= 1:
             raise InputError(f"cap={self.cap} is not a quantile; pass a number in (0, 1], or None")
+        if self.ceiling is not None:
+            check_number("ceiling", self.ceiling, positive=True)
 
     def __call__(self, snapshot: Snapshot, streams: Streams) -> Scored:
         if snapshot.candidate_duals is not None:
@@ -46,4 +52,6 @@ class PredictedDual:
         if self.cap is not None and len(values):
             place = max(1, round(self.cap * len(values)))
             values = values.clamp(max=float(values.kthvalue(place).values))
+        if self.ceiling is not None:
+            values = values.clamp(max=math.log1p(self.ceiling))
         return Scored(values, report)
