@@ -18,6 +18,7 @@ from typing import ClassVar
 
 import torch
 
+from ally.checks import check_count
 from ally.errors import InputError, NonFiniteScore
 from ally.execution.memory import check_budget
 from ally.learning.posterior import PosteriorSamples, entropy, mutual_information
@@ -59,9 +60,8 @@ class BatchBALD:
     def __post_init__(self) -> None:
         self._readout()
         for name in ("limit", "configurations", "shortlist"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise InputError(f"{name}={value} must be at least 1")
+            if getattr(self, name) is not None:
+                check_count(name, getattr(self, name))
 
     @property
     def readouts(self) -> tuple[Readout, ...]:

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from ally.errors import InputError
+from ally.checks import check_count
 from ally.learning.snapshot import Snapshot
 from ally.rng import Streams
 from ally.selection.base import Limits, Selection
@@ -35,8 +35,7 @@ class ClusterCentre:
     reads: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.iterations < 1:
-            raise InputError(f"iterations={self.iterations} must be at least 1")
+        check_count("iterations", self.iterations)
 
     def __call__(self, snapshot: Snapshot, scores: torch.Tensor, n: int, streams: Streams, limits: Limits) -> Selection:
         among = torch.arange(len(scores))

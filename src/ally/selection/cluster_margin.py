@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from ally.errors import InputError
+from ally.checks import check_count
 from ally.learning.snapshot import Snapshot
 from ally.rng import Streams
 from ally.selection.base import Limits, Selection, largest
@@ -40,9 +40,8 @@ class ClusterMargin:
 
     def __post_init__(self) -> None:
         for name in ("shortlist", "clusters", "iterations"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise InputError(f"{name}={value} must be at least 1")
+            if getattr(self, name) is not None:
+                check_count(name, getattr(self, name))
 
     def __call__(self, snapshot: Snapshot, scores: torch.Tensor, n: int, streams: Streams, limits: Limits) -> Selection:
         k = min(self.clusters or max(1, min(len(scores) // 10, MOST_CLUSTERS)), len(scores))

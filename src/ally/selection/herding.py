@@ -16,7 +16,7 @@ from typing import ClassVar
 
 import torch
 
-from ally.errors import InputError
+from ally.checks import check_count, check_number
 from ally.features import Embedding, ProductRows, Representation
 from ally.learning.snapshot import Snapshot
 from ally.rng import Streams
@@ -49,10 +49,9 @@ class Herding:
     reads: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.bandwidth is not None and not self.bandwidth > 0:
-            raise InputError(f"bandwidth={self.bandwidth} must be a number > 0, or None to adapt it to the pool")
-        if self.representatives < 1:
-            raise InputError(f"representatives={self.representatives} must be at least 1")
+        if self.bandwidth is not None:
+            check_number("bandwidth", self.bandwidth, positive=True)
+        check_count("representatives", self.representatives)
 
     def __call__(self, snapshot: Snapshot, scores: torch.Tensor, n: int, streams: Streams, limits: Limits) -> Selection:
         rows = self.features(snapshot.candidates)

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from ally.errors import InputError
+from ally.checks import check_count
 from ally.features import ProductRows
 from ally.learning.snapshot import Snapshot
 from ally.rng import Streams
@@ -44,8 +44,7 @@ class TypiClust:
 
     def __post_init__(self) -> None:
         for name in ("neighbours", "clusters", "smallest", "iterations"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name}={getattr(self, name)} must be at least 1")
+            check_count(name, getattr(self, name))
 
     def __call__(self, snapshot: Snapshot, scores: torch.Tensor, n: int, streams: Streams, limits: Limits) -> Selection:
         embeddings, known = snapshot.candidates.embeddings, snapshot.labelled.embeddings

@@ -7,6 +7,7 @@ dual for each of them.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, cast, runtime_checkable
@@ -55,7 +56,7 @@ class UnlabelledBatch:
     x: torch.Tensor
 
 
-class Session:
+class Session(ABC):
     """The state of an objective during one fit. This base has no constraints and no duals."""
 
     unlabelled_batch: int = 0
@@ -68,9 +69,9 @@ class Session:
     def start_epoch(self, epoch: int) -> None:
         """Called before epoch 1, 2, …"""
 
+    @abstractmethod
     def loss(self, model: nn.Module, batch: Batch, unlabelled: UnlabelledBatch | None) -> torch.Tensor:
         """The scalar to descend on this batch."""
-        raise NotImplementedError
 
     def after_step(self, step: int, outputs: Callable[[], torch.Tensor]) -> None:
         """Called after optimiser step 1, 2, …; `outputs()` evaluates all labelled samples in evaluation mode."""
