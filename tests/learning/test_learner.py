@@ -211,10 +211,12 @@ def test_dual_steps_diminish_with_the_moves():
 class Slope:
     """Descends the bias of the head with gradient 1, so that Adam moves it by the step size exactly."""
 
+    class Descent(Session):
+        def loss(self, model, batch, unlabelled):
+            return model.head.bias.sum()
+
     def start(self, problem):
-        session = Session(problem)
-        session.loss = lambda model, batch, unlabelled: model.head.bias.sum()
-        return session
+        return self.Descent(problem)
 
 
 def test_primal_steps_shrink_by_the_epoch():
