@@ -30,6 +30,7 @@ from ally.sources import as_source, fit_scaler
 from ally.types import AnyArray, FloatArray, IntArray, Task
 
 
+# scikit-learn has no type information, so its bases count as Any: hence the three marks below.
 class _ConstrainedEstimator(BaseEstimator):  # type: ignore[misc]
     """What both estimators share: parameters, training, embeddings and duals."""
 

@@ -39,7 +39,8 @@ def demo(
         "Data": "scikit-learn's digits (1197 in the pool, 600 for testing) and diabetes (300 and 142); one fixed split",
         "Protocol": "a random start, then batches; every strategy has the same trainer, starting sets and initial weights; "
         "labels come from an oracle; no validation labels are used",
-        "Mean": "the test metric averaged over the rounds after the first; gains are paired by seed, intervals are Student's t",
+        "Mean": "the test metric averaged over the rounds after the first; gains are paired by seed, intervals are Student's t, "
+        "not corrected for the number of strategies compared; with few seeds they show large effects only",
         "Versions": f"ally {ally.__version__}, torch {torch.__version__}, Python {platform.python_version()}, {platform.machine()}",
         "Time": f"{time.perf_counter() - began:.0f} s",
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -95,7 +96,7 @@ def _ensure_writable(out: Path | None) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    """All or nothing: a reader never sees half a file."""
-    partial = path.with_name(path.name + ".part")
+    """All or nothing: a reader never sees half a file, and two writers do not mix."""
+    partial = path.with_name(f"{path.name}.{os.getpid()}.part")
     partial.write_text(text, encoding="utf-8")
     partial.replace(path)
