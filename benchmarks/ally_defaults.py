@@ -2,7 +2,7 @@
 
     python benchmarks/ally_defaults.py --data-dir DATA [--seeds 3] [--trial mnist-dev parkinsons] [--out FILE.csv]
 
-mnist-dev: protocol of mnist.py, but the pool is the first 50 000 training images and accuracy is measured on the other 10 000, so
+mnist-dev: protocol of catalogue.py, but the pool is the first 50 000 training images and accuracy is measured on the other 10 000, so
 that MNIST's test set takes no part in choosing. parkinsons: total UPDRS of the Parkinsons telemonitoring data without the subject
 number, a fixed random split (1175 of 5875 for measuring), MLP 2×256, Adam at .001, 40 epochs, 200 random labels and 9 batches of 200.
 Variants already in the output file are not run again.
@@ -24,7 +24,7 @@ from ally.learning.training import Training
 from ally.scoring import Constant, PredictedDual
 from ally.selection import ClusterTop
 from ally.strategies import CATALOGUE, Strategy
-from mnist import load as load_mnist
+from mnist import load_development
 
 TIGHT = PDCL(eps=0.01)
 BOTH = {
@@ -48,9 +48,7 @@ PROTOCOL = {
 
 def load(data_dir: Path, name: str) -> Trial:
     if name == "mnist-dev":
-        whole = load_mnist(data_dir, "mnist")
-        cut = 50_000
-        return Trial(name, whole.task, whole.pool[:cut], whole.pool_labels[:cut], whole.pool[cut:], whole.pool_labels[cut:])
+        return load_development(data_dir, name)
     table = pd.read_csv(data_dir / "parkinsons" / "parkinsons_updrs.data")
     y = table["total_UPDRS"].to_numpy(dtype=float)
     X = table.drop(columns=["subject#", "motor_UPDRS", "total_UPDRS"]).to_numpy(dtype=float)

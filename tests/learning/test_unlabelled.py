@@ -13,7 +13,17 @@ import ally
 from ally.errors import InputError
 from ally.learning.learner import Learner
 from ally.learning.objectives import ERM, PDCL, PDCLUnlabelled
-from ally.learning.selfsupervised import NoiseConsistency, PredictiveEntropy, Reconstruction, Smoothness, divergence
+from ally.learning.selfsupervised import (
+    SELF_SUPERVISED,
+    Consistency,
+    Mask,
+    Noise,
+    PredictiveEntropy,
+    Reconstruction,
+    Shift,
+    Smoothness,
+    divergence,
+)
 from ally.learning.training import Examples, Training, Unlabelled
 from ally.models import MLP, Split
 from ally.rng import Streams
@@ -110,10 +120,98 @@ def test_losses_equal_their_definitions():
     torch.testing.assert_close(divergence(outputs, other), kl)
     torch.testing.assert_close(divergence(outputs[:, :1], other[:, :1]), (outputs[:, 0] - other[:, 0]).square())
     torch.testing.assert_close(PredictiveEntropy()(model, x, outputs), torch.distributions.Categorical(logits=outputs).entropy())
-    assert (NoiseConsistency(0.0)(model, x, outputs).abs() < 1e-6).all()
-    decoder = nn.Linear(8, 3)
-    expected = (decoder(model.backbone(x)) - x).square().mean(1)
-    torch.testing.assert_close(Reconstruction(decoder)(model, x, outputs), expected)
+    assert (Consistency(Noise(0.0))(model, x, outputs).abs() < 1e-6).all()
+    built = Reconstruction(hidden=0).build(model, x)
+    expected = (built.decoder(model.backbone(x)) - x).square().mean(1)
+    torch.testing.assert_close(built(model, x, outputs), expected)
+
+
+def test_shift_moves_whole_images_and_repeats_borders():
+    torch.manual_seed(0)
+    x = torch.arange(2 * 3 * 5 * 4, dtype=torch.float32).view(2, 3, 5, 4).repeat(40, 1, 1, 1)
+    moved = Shift(pixels=1)(x)
+    padded = F.pad(x, (1, 1, 1, 1), mode="replicate")
+    choices = torch.stack([padded[:, :, i : i + 5, j : j + 4] for i in range(3) for j in range(3)])
+    same = (choices == moved).flatten(2).all(2)
+    assert same.any(0).all()
+    assert same.any(1).all(), "some of the nine shifts never happened"
+    mirrored = Shift(pixels=1, flip=True)(x)
+    found = (choices == mirrored).flatten(2).all(2).any(0) | (choices.flip(4) == mirrored).flatten(2).all(2).any(0)
+    assert found.all()
+    assert not torch.equal(mirrored, moved)
+    with pytest.raises(InputError, match=r"shape \(4,\)"):
+        Shift()(torch.zeros(2, 4))
+
+
+def test_mask_hides_the_share_it_says():
+    torch.manual_seed(0)
+    kept = Mask(0.3)(torch.ones(100, 200))
+    assert set(kept.unique().tolist()) == {0.0, 1.0}
+    assert float(kept.mean()) == pytest.approx(0.7, abs=0.01)
+
+
+@pytest.mark.parametrize("name", SELF_SUPERVISED)
+def test_every_loss_trains_by_its_name(name):
+    task = "classification" if name == "entropy" else "regression"
+    scene = blobs(task)
+    X = scene.X[:, None, :2, None].repeat(3, 3) if name == "shift" else scene.X
+    model = ally.ConstrainedClassifier if task == "classification" else ally.ConstrainedRegressor
+    q = ally.query(X, scene.y, n=4, strategy="ally", objective=PDCLUnlabelled(name, batch=16, steps=30), task=task, random_state=0,
+                   model=model((8,), epochs=4))  # fmt: skip
+    assert np.isfinite(q.scores).all()
+
+
+def test_the_decoder_of_the_reconstruction_learns():
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(300, 2)) @ rng.normal(size=(2, 6))).astype(np.float32)
+    learner = Learner(lambda s, o: MLP(s, o, (16,)), "regression", None, Training(lr=5e-3, epochs=20, device="cpu"))
+    objective = PDCLUnlabelled(Reconstruction(hidden=0), dual_init=10.0, batch=64, steps=1500, warmup=0.0)
+    fit = learner.fit(
+        Examples(X[:40], X[:40, 0].astype(float)), objective, Streams(0), unlabelled=Unlabelled(as_source(X), np.arange(40, 300))
+    )
+    loss = fit.modules["secondary loss"]
+    with torch.no_grad():
+        x = fit.inputs(X)
+        error = float(loss(fit.model, x, fit.model(x)).mean())
+    assert error < 0.05 * float(X.var())
+
+
+def test_a_constraint_binds_only_where_the_network_is_sure():
+    scene = blobs("classification")
+    X = scene.X.astype(np.float32)
+    learner = Learner(lambda s, o: MLP(s, o, (8,)), "classification", (0, 1, 2), Training(epochs=6, device="cpu"))
+    fits = {}
+    for confidence in (0.0, 0.5, 0.999999):
+        objective = PDCLUnlabelled(Smoothness(radius=1.0), confidence=confidence, batch=16, steps=60, warmup=0.0)
+        fits[confidence] = learner.fit(
+            Examples(X[:12], scene.y[:12]), objective, Streams(0), unlabelled=Unlabelled(as_source(X), np.arange(12, 60))
+        )
+    held = replace(PDCLUnlabelled(Smoothness(radius=1.0), batch=16, steps=60), dual_init=0.0)
+    free = learner.fit(Examples(X[:12], scene.y[:12]), held, Streams(0), unlabelled=Unlabelled(as_source(X), np.arange(12, 60)))
+
+    def weights(fit):
+        return torch.cat([p.detach().flatten() for p in fit.model.parameters()])
+
+    # So high a level never binds, and training is what it would be with weight 0.
+    torch.testing.assert_close(weights(fits[0.999999]), weights(free))
+    assert not torch.allclose(weights(fits[0.0]), weights(fits[0.5]))
+    # The slacks are recorded either way.
+    assert float(fits[0.999999].duals["unlabelled"].std()) > 0
+
+
+def test_shares_pull_the_predicted_classes():
+    """One blob and random labels: nothing but the shares says how often a class should be predicted."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3)).astype(np.float32)
+    y = (np.arange(20) < 16).astype(float)
+    learner = Learner(lambda s, o: MLP(s, o, ()), "classification", (0, 1), Training(lr=0.01, epochs=30, device="cpu"))
+    mean = {}
+    for shares in ("labels", "equal"):
+        objective = PDCLUnlabelled(Smoothness(radius=0.1), shares=shares, shares_weight=50.0, batch=128, steps=600)
+        fit = learner.fit(Examples(X[:20], y), objective, Streams(0), unlabelled=Unlabelled(as_source(X), np.arange(20, 400)))
+        mean[shares] = float(fit.embed(fit.inputs(X[20:]))[1].softmax(1).mean(0)[1])
+    assert mean["labels"] == pytest.approx(17 / 22, abs=0.03)
+    assert mean["equal"] == pytest.approx(0.5, abs=0.03)
 
 
 def moons(n, seed):
@@ -183,7 +281,9 @@ def test_fits_take_as_many_steps_as_they_were_asked_to():
 
 def test_bad_settings():
     for settings, message in (({"eps": -1}, "eps=-1"), ({"weights": "kept"}, "weights='kept'"), ({"batch": 0}, "batch=0"),
-                              ({"price": 0}, "price=0"), ({"steps": 1.5}, "steps=1.5")):  # fmt: skip
+                              ({"price": 0}, "price=0"), ({"steps": 1.5}, "steps=1.5"), ({"confidence": 1.0}, "confidence=1.0"),
+                              ({"shares": "all"}, "shares='all'"), ({"secondary_loss": 3}, "secondary_loss is a int"),
+                              ({"secondary_loss": "smooth"}, "smoothness")):  # fmt: skip
         with pytest.raises(InputError, match=message):
             PDCLUnlabelled(**settings)
     scene = blobs("classification", n=12)

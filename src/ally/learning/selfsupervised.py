@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
+from ally.checks import check_count, check_number
+from ally.errors import InputError
 from ally.learning.objectives.base import forward
+from ally.registry import Registry
 
 
 class SelfSupervised(Protocol):
@@ -43,6 +46,12 @@ class Smoothness:
     iterations: int = 1
     probe: float = 1e-2
 
+    def __post_init__(self) -> None:
+        if self.radius is not None:
+            check_number("radius", self.radius, positive=True)
+        check_count("iterations", self.iterations)
+        check_number("probe", self.probe, positive=True)
+
     def __call__(self, model: nn.Module, x: torch.Tensor, outputs: torch.Tensor) -> torch.Tensor:
         radius = self.radius if self.radius is not None else 0.14 * math.sqrt(x[0].numel())
         return divergence(outputs, forward(model, x + radius * self.direction(model, x, outputs)))
@@ -66,14 +75,72 @@ class Smoothness:
         return unit
 
 
+class Change(Protocol):
+    """A frozen dataclass: a change of inputs (B, *shape) that should leave their prediction as it is."""
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor: ...
+
+
 @dataclass(frozen=True)
-class NoiseConsistency:
-    """The same divergence under Gaussian noise of standard deviation `scale` per feature."""
+class Noise:
+    """Gaussian noise of standard deviation `scale` on every feature."""
 
     scale: float = 0.3
 
+    def __post_init__(self) -> None:
+        check_number("scale", self.scale)
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.scale * torch.randn_like(x)
+
+
+@dataclass(frozen=True)
+class Mask:
+    """Every feature set to 0, its mean once standardised, with probability `share`."""
+
+    share: float = 0.2
+
+    def __post_init__(self) -> None:
+        check_number("share", self.share)
+        if self.share >= 1:
+            raise InputError(f"share={self.share} masks everything; pass a number below 1")
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        return x * (torch.rand_like(x) >= self.share)
+
+
+@dataclass(frozen=True)
+class Shift:
+    """Images (channels, height, width) moved by up to `pixels` in each direction, borders repeated; with `flip`, half are mirrored."""
+
+    pixels: int = 2
+    flip: bool = False
+
+    def __post_init__(self) -> None:
+        check_count("pixels", self.pixels)
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        if x.ndim != 4:
+            raise InputError(f"Shift moves images, and the samples have shape {tuple(x.shape[1:])}; use Noise() or Mask() for them")
+        count, _, height, width = x.shape
+        padded = F.pad(x, [self.pixels] * 4, mode="replicate")
+        down, right = (torch.randint(2 * self.pixels + 1, (count, 1), device=x.device) for _ in range(2))
+        rows, columns = down + torch.arange(height, device=x.device), right + torch.arange(width, device=x.device)
+        if self.flip:
+            columns = torch.where(torch.rand(count, 1, device=x.device) < 0.5, columns.flip(1), columns)
+        which = torch.arange(count, device=x.device)[:, None, None]
+        # Two indices around a slice put the channels last.
+        return padded[which, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
+
+
+@dataclass(frozen=True)
+class Consistency:
+    """The same divergence under a change that should not matter."""
+
+    change: Change = Noise()
+
     def __call__(self, model: nn.Module, x: torch.Tensor, outputs: torch.Tensor) -> torch.Tensor:
-        return divergence(outputs, forward(model, x + self.scale * torch.randn_like(x)))
+        return divergence(outputs, forward(model, self.change(x)))
 
 
 @dataclass(frozen=True)
@@ -81,20 +148,65 @@ class PredictiveEntropy:
     """H(p(·|x)): confident predictions everywhere (classification)."""
 
     def __call__(self, model: nn.Module, x: torch.Tensor, outputs: torch.Tensor) -> torch.Tensor:
+        if outputs.shape[1] == 1:
+            raise InputError("predictive entropy is defined for classification; use Smoothness() or Consistency() for regression")
         log_p = outputs.log_softmax(1)
         return -(log_p.exp() * log_p).sum(1)
 
 
+@dataclass(frozen=True)
 class Reconstruction:
-    """‖x − decoder(h)‖² per feature, with a linear decoder on the embedding whose parameters are the session's to train."""
+    """‖x − decoder(h)‖² per feature, the decoder trained beside the network: one layer of `hidden` units on the embedding, 0 for none."""
+
+    hidden: int = 256
+
+    def __post_init__(self) -> None:
+        check_count("hidden", self.hidden, least=0)
+
+    def build(self, model: nn.Module, x: torch.Tensor) -> ReconstructionLoss:
+        """The loss with its decoder, for inputs like `x` (B, *shape)."""
+        with torch.no_grad():
+            size = cast(nn.Module, model.backbone)(x[:2]).shape[1]
+        layers: list[nn.Module] = [nn.Linear(size, self.hidden), nn.ReLU()] if self.hidden else []
+        decoder = nn.Sequential(*layers, nn.Linear(self.hidden or size, x[0].numel()))
+        return ReconstructionLoss(decoder).to(x.device, x.dtype)
+
+
+class ReconstructionLoss(nn.Module):
+    """See `Reconstruction`."""
 
     def __init__(self, decoder: nn.Module) -> None:
+        super().__init__()
         self.decoder = decoder
 
-    def __call__(self, model: nn.Module, x: torch.Tensor, outputs: torch.Tensor) -> torch.Tensor:
-        flat = x.flatten(1)
+    def forward(self, model: nn.Module, x: torch.Tensor, outputs: torch.Tensor) -> torch.Tensor:
         restored = self.decoder(cast(nn.Module, model.backbone)(x))
-        return F.mse_loss(restored, flat, reduction="none").mean(1)
+        return F.mse_loss(restored, x.flatten(1), reduction="none").mean(1)
+
+
+SELF_SUPERVISED: Registry[SelfSupervised | Reconstruction] = Registry(
+    "self-supervised loss",
+    {
+        "smoothness": Smoothness(),
+        "noise": Consistency(Noise()),
+        "mask": Consistency(Mask()),
+        "shift": Consistency(Shift()),
+        "entropy": PredictiveEntropy(),
+        "reconstruction": Reconstruction(),
+    },
+)
+
+
+def resolve_self_supervised(loss: Any) -> SelfSupervised | Reconstruction:
+    """A loss by name, or the one given."""
+    if isinstance(loss, str):
+        return SELF_SUPERVISED[loss]
+    if callable(loss) or hasattr(loss, "build"):
+        given: SelfSupervised = loss
+        return given
+    raise InputError(
+        f"secondary_loss is a {type(loss).__name__}; pass a name ({', '.join(SELF_SUPERVISED)}) or a loss such as Smoothness()"
+    )
 
 
 def _normalised(direction: torch.Tensor) -> torch.Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 
@@ -34,6 +34,14 @@ class View:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def at(self, places: torch.Tensor) -> View:
+        """The samples at these positions (m,), ascending."""
+        some = [tensor[places] if len(tensor) else tensor for tensor in (self.embeddings, self.predictions)]
+        probabilities = None if self.probabilities is None else self.probabilities[places]
+        return View(
+            self.rows[places.numpy()], some[0], probabilities, some[1], {name: values[places] for name, values in self.readouts.items()}
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
@@ -48,6 +56,11 @@ class Snapshot:
     """(L,) λ of the labelled samples."""
     candidate_duals: torch.Tensor | None = None
     """(n,) λ of the candidates, for an objective with constraints over them."""
+
+    def among(self, places: torch.Tensor) -> Snapshot:
+        """The same round with only the candidates at these positions (m,), ascending."""
+        duals = None if self.candidate_duals is None else self.candidate_duals[places]
+        return replace(self, candidates=self.candidates.at(places), candidate_duals=duals)
 
 
 def view(
