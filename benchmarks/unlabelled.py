@@ -48,7 +48,7 @@ CLASSIFICATION: dict[str, Objective] = {
     "entropy": replace(DEFAULT, secondary_loss="entropy"),
 }
 REGRESSION: dict[str, Objective] = {
-    "radius 0.2": replace(DEFAULT, secondary_loss=Smoothness(radius=0.2)),
+    "radius 0.6": replace(DEFAULT, secondary_loss=Smoothness(radius=0.6)),
     "radius 1": replace(DEFAULT, secondary_loss=Smoothness(radius=1.0)),
 }
 TRIALS = {"mnist": ({**BOTH, **CLASSIFICATION}, [100, 200, 400, 1000]), "parkinsons": ({**BOTH, **REGRESSION}, [200, 600])}

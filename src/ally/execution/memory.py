@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 from types import TracebackType
+from typing import IO
 
 import numpy as np
 import torch
@@ -26,13 +27,18 @@ def check_budget(needed: int, budget: int, what: str, remedy: str) -> None:
 
 
 class Scratch:
-    """Float tensors for one query: in memory up to `budget` bytes in total, in a memory map beyond. Removed on exit."""
+    """Float tensors for one query: in memory up to `budget` bytes in total, in a memory map beyond.
+
+    A map's file has no name: the system takes its space back when the query is over, however it ends, also by ``kill -9``.
+    The files lie in Python's temporary folder (``TMPDIR``).
+    """
 
     def __init__(self, budget: int | None = None) -> None:
         self.budget = default_budget() if budget is None else check_count("memory_budget", budget, least=0)
+        self.mapped = 0
+        """Bytes in memory maps."""
         self._used = 0
-        self._folder: str | None = None
-        self._files = 0
+        self._files: list[IO[bytes]] = []
 
     def empty(self, *shape: int) -> torch.Tensor:
         """An uninitialised float32 tensor."""
@@ -40,16 +46,22 @@ class Scratch:
         if self._used + size <= self.budget or size == 0:
             self._used += size
             return torch.empty(shape)
-        if self._folder is None:
-            self._folder = tempfile.mkdtemp(prefix="ally-")
-        self._files += 1
-        path = os.path.join(self._folder, f"{self._files}.f32")
-        return torch.from_numpy(np.memmap(path, dtype=np.float32, mode="w+", shape=shape))
+        folder = tempfile.gettempdir()
+        free = shutil.disk_usage(folder).free
+        if size > free:
+            raise MemoryBudgetExceeded(
+                f"{size / 2**20:,.0f} MiB above memory_budget need disk space, and {folder} has {free / 2**20:,.0f} MiB free; "
+                "set TMPDIR to a folder on a larger disk, raise memory_budget, or pass fewer `candidates`"
+            )
+        file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115, closed in __exit__
+        self._files.append(file)
+        self.mapped += size
+        return torch.from_numpy(np.memmap(file, dtype=np.float32, mode="w+", shape=shape))
 
     def __enter__(self) -> Scratch:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            self._folder = None
+        for file in self._files:
+            file.close()
+        self._files = []

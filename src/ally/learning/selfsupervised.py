@@ -25,11 +25,12 @@ class SelfSupervised(Protocol):
 def divergence(clean: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     """How far the prediction moved, (B,): KL(p ‖ q) of class distributions, or the squared difference of targets.
 
-    `clean` is a constant: only the moved prediction is pulled.
+    Class distributions are pulled towards the `clean` one, which is held constant. Targets are pulled together: were one held
+    constant, nothing would keep both from drifting off where there are no labels.
     """
-    clean = clean.detach()
     if clean.shape[1] == 1:
         return (clean - other).square().squeeze(1)
+    clean = clean.detach()
     log_p, log_q = clean.log_softmax(1), other.log_softmax(1)
     return (log_p.exp() * (log_p - log_q)).sum(1)
 
@@ -39,7 +40,7 @@ class Smoothness:
     r"""Local distributional smoothness (Miyato et al., 2018): KL(p(·|x) ‖ p(·|x + r)) for the worst r of length `radius`.
 
     r is found by `iterations` of the power method on the curvature of the divergence, from a random direction. Without a radius it
-    is 0.14 √(inputs): about a seventh of a standard deviation per standardised feature.
+    is 0.14 √(inputs) for classes, about a seventh of a standard deviation per standardised feature, and 0.05 √(inputs) for targets.
     """
 
     radius: float | None = None
@@ -53,7 +54,7 @@ class Smoothness:
         check_number("probe", self.probe, positive=True)
 
     def __call__(self, model: nn.Module, x: torch.Tensor, outputs: torch.Tensor) -> torch.Tensor:
-        radius = self.radius if self.radius is not None else 0.14 * math.sqrt(x[0].numel())
+        radius = self.radius if self.radius is not None else (0.05 if outputs.shape[1] == 1 else 0.14) * math.sqrt(x[0].numel())
         return divergence(outputs, forward(model, x + radius * self.direction(model, x, outputs)))
 
     def direction(self, model: nn.Module, x: torch.Tensor, outputs: torch.Tensor) -> torch.Tensor:
