@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DATA ?= $(ALLY_DATA)
 
-.PHONY: demo test test-slow lint bench clean
+.PHONY: demo test test-slow lint bench bench-full docs clean
 
 # The environment is complete when its stamp is newer than the files that describe it.
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -29,6 +29,14 @@ test-slow: $(VENV)/.ready
 
 bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/pdcl_overhead.py
+	$(BIN)/python benchmarks/selection.py --scale small
+
+# PEERS is an interpreter with benchmarks/requirements-peers.txt, DATA a folder that holds mnist/; both may be left out.
+bench-full: $(VENV)/.ready
+	$(BIN)/python benchmarks/selection.py --scale full $(if $(DATA),--data-dir $(DATA)) $(if $(PEERS),--peers $(PEERS))
+
+docs: $(VENV)/.ready
+	OMP_NUM_THREADS=1 $(BIN)/python docs/build_strategies.py --figure
 
 clean:
 	rm -rf $(VENV) demo build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -10,6 +10,7 @@ from ally.types import SKIP
 
 if TYPE_CHECKING:
     from ally.estimators import ConstrainedClassifier, ConstrainedRegressor
+    from ally.hygiene import Hygiene
     from ally.loop import Loop, Query
     from ally.oneshot import query
     from ally.strategies import CATALOGUE, Strategy
@@ -20,6 +21,7 @@ _LAZY = {
     "CATALOGUE": "ally.strategies",
     "ConstrainedClassifier": "ally.estimators",
     "ConstrainedRegressor": "ally.estimators",
+    "Hygiene": "ally.hygiene",
     "Loop": "ally.loop",
     "Query": "ally.loop",
     "Strategy": "ally.strategies",
@@ -28,7 +30,7 @@ _LAZY = {
 
 _MODULES = {"features", "models", "scoring", "selection", "testing"}
 
-__all__ = ["CATALOGUE", "SKIP", "ConstrainedClassifier", "ConstrainedRegressor", "Loop", "Query", "Strategy", "errors", "query"]
+__all__ = ["CATALOGUE", "SKIP", "ConstrainedClassifier", "ConstrainedRegressor", "Hygiene", "Loop", "Query", "Strategy", "errors", "query"]
 
 
 def __getattr__(name: str) -> Any:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+import torch
 
 from ally.errors import AnswerError, InputError, LabelError
 from ally.estimators import network_of
 from ally.execution.memory import Scratch
 from ally.explain import why
+from ally.hygiene import Copies, Hygiene, choose, find_copies, put_last
 from ally.learning.fit import Fit
 from ally.learning.objectives import Objective, resolve_objective
 from ally.learning.pool_learner import PoolLearner, blind
@@ -24,7 +26,7 @@ from ally.pool import Ids, LabelCode, Pool, State, parse_labels
 from ally.rng import streams
 from ally.scoring import Constant, check_scores
 from ally.selection import KMeansPP
-from ally.selection.base import Limits, check_selection
+from ally.selection.base import Limits, Selection, check_selection
 from ally.sources import as_source, chunks
 from ally.strategies import Strategy, resolve_strategy
 from ally.types import NULL, SKIP, AnyArray, FloatArray, IntArray, Progress, Task
@@ -47,7 +49,8 @@ class Query:
     notes: tuple[str, ...] = ()
     """What was decided or is worth knowing, in sentences."""
     report: dict[str, Any] = field(default_factory=dict, repr=False)
-    """Counts, the fit's report, the rank quality of the dual head, seconds spent."""
+    """How many candidates the strategy looked at and how many were set aside, the fit's report, the rank quality of the dual head,
+    seconds spent."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -70,6 +73,8 @@ class Loop:
     Args:
         validation: ``(X, y)`` for early stopping; never trained on.
         training: settings of the trainer, instead of those of `model`.
+
+    Unlike there, `hygiene` is None by default: every free sample is a candidate.
     """
 
     def __init__(
@@ -84,6 +89,7 @@ class Loop:
         classes: Any = None,
         ids: Any = None,
         candidates: Any = None,
+        hygiene: Hygiene | None = None,
         missing_label: Any = NULL,
         random_state: Any = None,
         device: str = "auto",
@@ -123,6 +129,8 @@ class Loop:
             chunk_size=chunk_size,
             progress=progress,
         )
+        self._hygiene = _resolve_hygiene(hygiene)
+        self._copies: Copies | None = None
         self._budget = memory_budget
         self._open: dict[str, IntArray] = {}
         self._fits: list[Fit] = []
@@ -153,16 +161,25 @@ class Loop:
         self._pool.ensure_free(int(n))
         started = time.perf_counter()
         notes = [*self._task_notes, *self._notes]
-        report: dict[str, Any] = {"candidates": self.free, "labelled": len(self.labelled)}
+        report: dict[str, Any] = {"labelled": len(self.labelled)}
         round_streams = self._streams.child(f"round {len(self._open)}")
         with Scratch(self._budget) as scratch:
-            strategy, snapshot = self._look(scratch, report, notes)
+            rows, recalled, copies = self._distinct(int(n))
+            strategy, snapshot = self._look(rows, scratch, report, notes)
             scored = strategy.score(snapshot, round_streams)
             check_scores(scored, snapshot, strategy.score)
-            selection = strategy.select(snapshot, scored.values, int(n), round_streams, Limits(scratch.budget))
-            check_selection(selection, snapshot, int(n), strategy.select)
+
+            def pick(part: Snapshot, scores: torch.Tensor, count: int) -> Selection:
+                selection = strategy.select(part, scores, count, round_streams, Limits(scratch.budget))
+                check_selection(selection, part, count, strategy.select)
+                return selection
+
+            met = self._met(snapshot, scratch)
+            selection, aside = choose(self._hygiene, snapshot, scored.values, int(n), pick, met, round_streams, scratch)
+            selection, aside = put_last(selection, recalled), replace(aside, exact=copies, recalled=aside.recalled + len(recalled))
             frame = why(snapshot, scored.values, selection, self._ids, self._code)
-        report.update(scored.report, seconds=time.perf_counter() - started)
+        notes += aside.notes
+        report.update(scored.report, candidates=len(rows), set_aside=asdict(aside), seconds=time.perf_counter() - started)
         number = len(self._open) + 1
         self._pool.lend(selection.rows, number)
         query_id = f"q{number}"
@@ -211,13 +228,35 @@ class Loop:
             self._fits.append(self._learner.fit(self._pool, self._code, len(self._fits)))
         return self._fits[:count]
 
-    def _look(self, scratch: Scratch, report: dict[str, Any], notes: list[str]) -> tuple[Strategy, Snapshot]:
-        """The strategy that can be used now, and what it looks at."""
+    def _distinct(self, n: int) -> tuple[IntArray, IntArray, int]:
+        """The free rows to look at, without copies; the copies among them, recalled for want of others; how many copies there are."""
+        free = self._pool.rows(State.FREE)
+        if self._hygiene.duplicates == "keep":
+            return free, free[:0], 0
+        if self._copies is None:
+            learner = self._learner
+            self._copies = find_copies(learner.raw, learner.rows, learner.chunk_size, learner.progress)
+        distinct, copies = self._copies.collapse(free)
+        recalled = copies[: max(0, n - len(distinct))]
+        return np.sort(np.concatenate([distinct, recalled])), recalled, len(copies)
+
+    def _met(self, snapshot: Snapshot, scratch: Scratch) -> tuple[torch.Tensor, ...]:
+        """Embeddings of what was labelled, asked or skipped, if picks are to keep apart from it."""
+        if self._hygiene.duplicates != "near":
+            return ()
+        fit = self._fits[0] if self._strategy.trains and len(self.labelled) else None
+        others = np.setdiff1d(self._learner.rows, np.concatenate([self._pool.rows(state) for state in (State.FREE, State.LABELLED)]))
+        return snapshot.labelled.embeddings, self._learner.embeddings(fit, others, scratch)
+
+    def _look(self, rows: IntArray, scratch: Scratch, report: dict[str, Any], notes: list[str]) -> tuple[Strategy, Snapshot]:
+        """The strategy that can be used now, and what it looks at; `rows` are the candidates."""
         if not self._strategy.trains:
-            return self._strategy, blind(self._pool, self._code)
+            if self._hygiene.compares:
+                return self._strategy, self._learner.untrained(self._pool, self._code, rows, scratch)
+            return self._strategy, blind(self._pool, self._code, rows)
         if not len(self.labelled):
             notes.append("there are no labels yet: the first batch covers the input space (k-means++)")
-            return COLD_START, self._learner.untrained(self._pool, self._code, scratch)
+            return COLD_START, self._learner.untrained(self._pool, self._code, rows, scratch)
         fit = self.fit()
         report["fit"] = fit.report
         share = fit.report.positive_duals
@@ -227,7 +266,7 @@ class Loop:
         size = 1 if has_dropout(fit.model) else max([readout.members for readout in readouts], default=1)
         members = self._members(size)[1:]
         seed = self._streams.child(f"round {len(self._open)}").seed("readouts")
-        return self._strategy, self._learner.snapshot(fit, self._pool, scratch, members=members, readouts=readouts, seed=seed)
+        return self._strategy, self._learner.snapshot(fit, self._pool, rows, scratch, members=members, readouts=readouts, seed=seed)
 
     def _number(self, query_id: str) -> int:
         if not isinstance(query_id, str) or query_id not in self._open:
@@ -264,6 +303,14 @@ class Loop:
             self._strategy.ensure_task(parsed.code.task)
             return parsed.code, parsed.notes
         return (self._code if self._code.classes is None else self._code.extended(labels)), self._task_notes
+
+
+def _resolve_hygiene(hygiene: Any) -> Hygiene:
+    if hygiene is None:
+        return Hygiene(duplicates="keep")
+    if not isinstance(hygiene, Hygiene):
+        raise InputError(f"hygiene={hygiene!r} is not a setting; pass ally.Hygiene(...), or None for no hygiene")
+    return hygiene
 
 
 def _candidate_rows(candidates: Any, ids: Ids) -> IntArray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from ally.errors import InputError
+from ally.hygiene import Hygiene
 from ally.learning.objectives import Objective
 from ally.loop import Loop, Query
 from ally.strategies import Strategy
@@ -30,6 +31,7 @@ def query(
     memory_budget: int | None = None,
     engine: str = "local",
     progress: Progress | None = None,
+    hygiene: Hygiene | None = Hygiene(),
 ) -> Query:
     """Which n samples to label next.
 
@@ -53,6 +55,8 @@ def query(
         memory_budget: bytes for embeddings and probabilities before they move to a memory map; a quarter of memory if None.
         engine: ``"local"``.
         progress: called as ``progress(stage, done, total)``.
+        hygiene: which candidates to set aside: by default exact copies, of each other and of what is labelled; see `ally.Hygiene`.
+            The notes say how many. None for no hygiene.
     """
     if engine != "local":
         raise InputError(f"engine={engine!r} is not available; use engine='local'")
@@ -66,6 +70,7 @@ def query(
         classes=classes,
         ids=ids,
         candidates=candidates,
+        hygiene=hygiene,
         missing_label=missing_label,
         random_state=random_state,
         device=device,

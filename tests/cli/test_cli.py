@@ -106,6 +106,31 @@ def test_declared_classes(files):
     assert "4 classes were declared" in json.loads(done.stdout)["notes"][0]
 
 
+def test_duplicates_and_outliers(tmp_path):
+    scene = blobs("classification")
+    np.save(tmp_path / "X.npy", np.concatenate([scene.X, scene.X]))
+    (tmp_path / "L.csv").write_text("id,label\n" + "".join(f"{row},{int(scene.y[row])}\n" for row in range(12)))
+
+    def ask(*options):
+        done = run("query", tmp_path / "X.npy", "--labels", tmp_path / "L.csv", "--n", 40, "--strategy", "margin", "--json", *options)
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)
+        assert len(set(found["ids"])) == 40
+        assert all(f"note: {note}" in " ".join(done.stderr.split()) for note in found["notes"])
+        return found["ids"], found["notes"][1:]
+
+    ids, notes = ask()
+    assert len({row % 60 for row in ids}) == 40
+    assert notes == ["60 exact copies set aside"]
+    ids, notes = ask("--duplicates", "keep")
+    assert len({row % 60 for row in ids}) < 30
+    assert notes == []
+    ids, notes = ask("--duplicates", "near", "--outliers", "0.05")
+    assert len({row % 60 for row in ids}) == 40
+    assert notes[0] == "60 exact copies set aside"
+    assert "2 outliers set aside" in notes
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -117,6 +142,8 @@ def test_declared_classes(files):
         (["query", "{X.csv}", "--labels", "{rows.csv}", "--n", "2"], "error: id 0 is not in the pool of 60 samples; ids look like 's0'"),
         (["query", "{X.npy}", "--labels", "{rows.csv}", "--n", "2", "--strategy", "bagde"], "did you mean 'badge'?"),
         (["query", "{X.npy}", "--labels", "{rows.csv}", "--n", "2", "--classes", "0,1"], "error: label 2 is not one of the 2 classes"),
+        (["query", "{X.npy}", "--n", "2", "--outliers", "2"], "error: outliers=2.0 is not a share of the candidates"),
+        (["query", "{X.npy}", "--n", "2", "--duplicates", "some"], "Invalid value for '--duplicates'"),
         (["query", "{X.csv}", "--id-column", "name", "--n", "2"], "has no column 'name'"),
         (["query", "{X.npy}", "--n", "2", "--out", "no/such/Q.csv"], "error: the folder no/such of --out is not there"),
         (["query", "{X.npy}", "--n", "2", "--out", "."], "error: --out . is a folder"),

@@ -14,6 +14,7 @@ import typer
 from ally.cli.console import live_progress, stderr
 
 TaskName = Literal["auto", "classification", "regression"]
+Duplicates = Literal["keep", "exact", "near"]
 
 
 def query(
@@ -26,6 +27,10 @@ def query(
     id_column: Annotated[str | None, typer.Option(help="Column of a table that holds the ids (default: id, if there is one).")] = None,
     task: Annotated[TaskName, typer.Option(help="What the labels are.")] = "auto",
     classes: Annotated[str | None, typer.Option(help="All classes, separated by commas.")] = None,
+    duplicates: Annotated[
+        Duplicates, typer.Option(help="Copies of other samples: keep them, leave out exact ones, or near ones too.")
+    ] = "exact",
+    outliers: Annotated[float | None, typer.Option(help="Leave out this share of the candidates, the farthest from the others.")] = None,
     seed: Annotated[int, typer.Option(help="Equal seeds give equal ids.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -34,11 +39,12 @@ def query(
     from ally.sources.files import read_labels, read_pool
 
     _ensure_writable(out)
+    hygiene = ally.Hygiene(duplicates=duplicates, outliers=outliers)
     X, ids = read_pool(pool, id_column)
     y, declared = _labels(read_labels(labels) if labels else {}, len(X), ids, classes)
     with live_progress() as progress:
-        q = ally.query(X, y, n=n, strategy=strategy, objective=objective, task=task, classes=declared, ids=ids, random_state=seed,
-                       progress=progress)  # fmt: skip
+        q = ally.query(X, y, n=n, strategy=strategy, objective=objective, task=task, classes=declared, ids=ids, hygiene=hygiene,
+                       random_state=seed, progress=progress)  # fmt: skip
     for note in q.notes:
         stderr.print(f"note: {note}", highlight=False, soft_wrap=True)
     quality = q.report.get("rank_quality")

@@ -54,24 +54,40 @@ class PoolLearner:
         )
 
     def snapshot(
-        self, fit: Fit, pool: Pool, scratch: Scratch, *, members: Sequence[Fit] = (), readouts: Sequence[Readout] = (), seed: int = 0
+        self,
+        fit: Fit,
+        pool: Pool,
+        rows: IntArray,
+        scratch: Scratch,
+        *,
+        members: Sequence[Fit] = (),
+        readouts: Sequence[Readout] = (),
+        seed: int = 0,
     ) -> Snapshot:
-        """What the fit (and the other members of its ensemble) say about free and labelled rows."""
+        """What the fit (and the other members of its ensemble) say about the candidates `rows`, ascending, and the labelled rows."""
         source, chunk_size = self.source, self.chunk_size
-        free, known = pool.rows(State.FREE), pool.rows(State.LABELLED)
-        candidates = view(fit, source, free, scratch, members=members, readouts=readouts, seed=seed, chunk_size=chunk_size,
+        candidates = view(fit, source, rows, scratch, members=members, readouts=readouts, seed=seed, chunk_size=chunk_size,
                           progress=self.progress)  # fmt: skip
-        labelled = view(fit, source, known, scratch, chunk_size=chunk_size)
+        labelled = view(fit, source, pool.rows(State.LABELLED), scratch, chunk_size=chunk_size)
         labels = torch.from_numpy(pool.values(labelled.rows))
-        return Snapshot(fit.task, candidates, labelled, labels, fit.duals.get("labelled"), _candidate_duals(fit, free))
+        return Snapshot(fit.task, candidates, labelled, labels, fit.duals.get("labelled"), _candidate_duals(fit, rows))
 
-    def untrained(self, pool: Pool, code: LabelCode, scratch: Scratch) -> Snapshot:
-        """The inputs themselves as embeddings, before there are labels to train on."""
-        source, rows = self.source, pool.rows(State.FREE)
-        embeddings = scratch.empty(len(rows), int(np.prod(source.shape)))
-        for chunk in chunks(len(rows), self.chunk_size, embeddings.shape[1]):
-            embeddings[chunk] = torch.from_numpy(source.read(rows[chunk]).reshape(chunk.stop - chunk.start, -1).astype(np.float32))
-        return Snapshot(code.task, View(rows, embeddings, None, torch.empty(0)), blind(pool, code).labelled)
+    def untrained(self, pool: Pool, code: LabelCode, rows: IntArray, scratch: Scratch) -> Snapshot:
+        """The inputs themselves as embeddings, for want of a trained network."""
+        candidates, labelled = (
+            View(some, self.embeddings(None, some, scratch), None, torch.empty(0)) for some in (rows, pool.rows(State.LABELLED))
+        )
+        return Snapshot(code.task, candidates, labelled)
+
+    def embeddings(self, fit: Fit | None, rows: IntArray, scratch: Scratch) -> torch.Tensor:
+        """(n, d) float32 of any rows: the fit's embeddings, or the inputs themselves."""
+        source = self.source
+        if fit is not None:
+            return view(fit, source, rows, scratch, chunk_size=self.chunk_size).embeddings
+        inputs = scratch.empty(len(rows), int(np.prod(source.shape)))
+        for chunk in chunks(len(rows), self.chunk_size, inputs.shape[1]):
+            inputs[chunk] = torch.from_numpy(source.read(rows[chunk]).reshape(chunk.stop - chunk.start, -1).astype(np.float32))
+        return inputs
 
     def predict(self, fit: Fit, X: Any) -> View:
         """Other samples, seen the way the pool is."""
@@ -103,18 +119,18 @@ class PoolLearner:
         return Examples(source.read(np.arange(len(source))), labels)
 
 
-def _candidate_duals(fit: Fit, free: IntArray) -> torch.Tensor | None:
-    """λ of the free rows, from the rows that the objective held them for."""
+def _candidate_duals(fit: Fit, candidates: IntArray) -> torch.Tensor | None:
+    """λ of the candidates, from the rows that the objective held them for."""
     duals, rows = fit.duals.get("unlabelled"), fit.unlabelled_rows
     if duals is None or rows is None:
         return None
-    places = np.searchsorted(rows, free)
-    if len(free) and (places[-1] >= len(rows) or (rows[places] != free).any()):
+    places = np.searchsorted(rows, candidates)
+    if len(candidates) and (places[-1] >= len(rows) or (rows[places] != candidates).any()):
         raise InputError("samples became free after the fit, so that they have no dual; tell some answers and ask again")
     return duals[torch.from_numpy(places)]
 
 
-def blind(pool: Pool, code: LabelCode) -> Snapshot:
+def blind(pool: Pool, code: LabelCode, rows: IntArray) -> Snapshot:
     """Rows only, for strategies that look at nothing."""
-    free, labelled = (View(pool.rows(state), torch.empty(0, 0), None, torch.empty(0)) for state in (State.FREE, State.LABELLED))
-    return Snapshot(code.task, free, labelled)
+    candidates, labelled = (View(some, torch.empty(0, 0), None, torch.empty(0)) for some in (rows, pool.rows(State.LABELLED)))
+    return Snapshot(code.task, candidates, labelled)

@@ -2,6 +2,7 @@
 
 from ally.selection.base import Select, Selection
 from ally.selection.batchbald import BatchBALD
+from ally.selection.best_match import BestMatch
 from ally.selection.centre import ClusterCentre
 from ally.selection.cluster_margin import ClusterMargin
 from ally.selection.cluster_top import ClusterTop
@@ -13,12 +14,14 @@ from ally.selection.kmeanspp import KMeansPP
 from ally.selection.lcmd import LCMD
 from ally.selection.perturbed import Perturbed
 from ally.selection.probcover import ProbCover
+from ally.selection.shortlist import Shortlist
 from ally.selection.top import Top
 from ally.selection.typiclust import TypiClust
 
 __all__ = [
     "LCMD",
     "BatchBALD",
+    "BestMatch",
     "ClusterCentre",
     "ClusterMargin",
     "ClusterTop",
@@ -31,6 +34,7 @@ __all__ = [
     "ProbCover",
     "Select",
     "Selection",
+    "Shortlist",
     "Top",
     "TypiClust",
 ]

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from ally.errors import BrokenPart
+from ally.execution.engine import Engine, LocalEngine
 from ally.execution.memory import default_budget
 from ally.learning.snapshot import Snapshot
 from ally.rng import Streams
@@ -34,13 +35,17 @@ class Limits:
     """What a selection may use beyond the snapshot."""
 
     memory_budget: int = field(default_factory=default_budget)
+    engine: Engine = LocalEngine()
+    """Where shards of the candidates are worked on."""
 
 
 @runtime_checkable
 class Select(Protocol):
     """A frozen dataclass that picks exactly n of the candidates of a snapshot (it holds at least n)."""
 
-    tasks: ClassVar[frozenset[Task]]
+    @property
+    def tasks(self) -> frozenset[Task]: ...
+
     reads: ClassVar[bool]
     """Whether the selection looks at the snapshot beyond the scores."""
 

@@ -1,0 +1,1 @@
+"""docs/strategies.md and its figure, made from the catalogue."""

@@ -1,0 +1,57 @@
+"""A card for every training objective."""
+
+from __future__ import annotations
+
+from ally.cards import references as ref
+from ally.cards.card import ObjectiveCard
+
+OBJECTIVE_CARDS: dict[str, ObjectiveCard] = {
+    "erm": ObjectiveCard(
+        "Plain training: the default of every strategy without a reason for another.",
+        "nothing",
+        "min_θ  1/L Σ_{i ∈ L} ℓ(f_θ(x_i), y_i)",
+    ),
+    "pdcl": ObjectiveCard(
+        "You want the dual variable of every labelled sample, for ALLY or for finding mislabelled ones.",
+        "a few per cent of time, one number per labelled sample",
+        "min_θ  1/L Σ ℓ_i  s.t.  ℓ'_i ≤ ε_i, i ∈ L\n"
+        "θ descends 1/L Σ (ℓ_i + λ_i (ℓ'_i − ε_i))\nλ_i ← [λ_i + η_d (ℓ'_i − ε_i)]₊ once per epoch, η_d diminishing",
+        (ref.ALLY,),
+    ),
+    "feasibility": ObjectiveCard(
+        "Every sample has to meet its level and nothing else matters; with R = 0 only the path of λ informs.",
+        "as pdcl",
+        "min_θ  R(f_θ)  s.t.  ℓ'_i ≤ ε_i, i ∈ L\nθ descends R + 1/L Σ λ_i (ℓ'_i − ε_i);  λ as for pdcl",
+        (ref.ALLY,),
+    ),
+    "accumulated-loss": ObjectiveCard(
+        "The ablation of pdcl: λ records the slacks, and training does not see it.",
+        "as pdcl",
+        "min_θ  1/L Σ ℓ_i;  λ_i ← [λ_i + η_d (ℓ_i − ε)]₊",
+    ),
+    "pdcl-unlabelled": ObjectiveCard(
+        "Some hundreds of labels and a large pool to learn from; with fewer labels it may be worse than erm.",
+        "at least `steps` optimiser steps on labelled and unlabelled batches, with about three passes each",
+        "min_θ  1/L Σ_{i ∈ L} ℓ_i  s.t.  ℓ'(f_θ, x_i) ≤ ε, i ∈ L ∪ U\n"
+        "ℓ' = KL(p(·|x) ‖ p(·|x + r)), regression (f(x) − f(x + r))²;  r of length ρ moves f most",
+        (ref.ALLY, ref.VAT),
+    ),
+    "learning-loss": ObjectiveCard(
+        "The strategy learning-loss needs its module.",
+        "a small module on inner layers",
+        "min  1/B Σ ℓ_i + w 2/B Σ_{(i,j)} max(0, ξ − sign(ℓ_i − ℓ_j)(ℓ̂_i − ℓ̂_j))",
+        (ref.LEARNING_LOSS,),
+    ),
+    "vaal": ObjectiveCard(
+        "The strategy vaal needs its discriminator; the task itself is trained as by erm.",
+        "a VAE and a discriminator on labelled and unlabelled batches",
+        "VAE:  min  −E log p(x|z) + β KL(q(z|x) ‖ N(0, I)) − w (E_L log D(z) + E_U log D(z))\nD:    min  −E_L log D(z) − E_U log(1 − D(z))",
+        (ref.VAAL,),
+    ),
+    "waal": ObjectiveCard(
+        "The strategy waal needs its critic; the embedding is pulled towards one where L and U look alike.",
+        "a critic, and unlabelled batches through the backbone",
+        "min_{f,h} max_g  1/L Σ_{i ∈ L} ℓ_i + μ (E_U g(f(x)) − E_L g(f(x))),  ‖∇g‖ near 1",
+        (ref.WAAL,),
+    ),
+}

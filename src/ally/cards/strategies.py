@@ -1,0 +1,218 @@
+"""A card for every entry of the catalogue.
+
+In the equations h is the embedding, p the predicted class probabilities (p₁ ≥ p₂ the two largest), ℓ the loss, L the labelled
+samples, U the candidates, S the batch, picked one by one where a line reads "next x".
+"""
+
+from __future__ import annotations
+
+from ally.cards import references as ref
+from ally.cards.card import Card, Cost
+from ally.registry import Registry
+
+_TOP = Cost("O(n + b log b)", "O(n)")
+_UNCERTAIN = Cost("O(nC + b log b)", "O(n)")
+_SAMPLED = Cost("O(n + b log b) + K passes", "O(n)")
+_SIDE = Cost("O(n + b log b) + 1 pass", "O(n)")
+_DUAL = Cost("O(nC + b²d); regression O(nLd + b²d)", "O(n + bd); regression O(n + bd + Ld)")
+
+_DUALS = "λ_i ← [λ_i + η (ℓ_i − ε)]₊ while training;  λ̂(x) is predicted from the λ of L"
+_CLUSTERS = "S = argmax λ̂ in each of b k-means clusters of h over the shortlist·b largest λ̂"
+
+CARDS: Registry[Card] = Registry(
+    "card",
+    {
+        "random": Card(
+            "baseline",
+            "You need an unbiased sample, a test set, or the baseline: always run it beside the others.",
+            _TOP,
+            "S = b samples of U, all sets equally likely",
+        ),
+        "margin": Card(
+            "uncertainty",
+            "Classification, and you want the simplest thing that works: fast, hard to beat by much.",
+            _UNCERTAIN,
+            "S = top b of 1 − (p₁ − p₂)",
+            (ref.ACTIVE_HMM, ref.SURVEY),
+        ),
+        "entropy": Card(
+            "uncertainty",
+            "Every confused class should count, not only the closest two; margin is the safer choice.",
+            _UNCERTAIN,
+            "S = top b of −Σ_c p_c log p_c",
+            (ref.SURVEY,),
+        ),
+        "badge": Card(
+            "information",
+            "Classification in batches of tens to hundreds: unsure and diverse, nothing to tune.",
+            Cost("at worst O(bn(d + C))", "O(n + bd + bC)"),
+            "next x ∈ U with probability ∝ min_{s ∈ S} ‖g(x) − g(s)‖²,  g = (p − onehot(argmax p)) ⊗ h\nfirst x = argmax ‖g(x)‖",
+            (ref.BADGE,),
+        ),
+        "bait": Card(
+            "information",
+            "Few classes, small embeddings, at most some 10 000 candidates, and a minute per query.",
+            Cost("O((n + L)C²d² + C³d³ + bnC²(d + C) + bC³d²)", "O(nC² + nd + C²d²)"),
+            "min over S of tr(M⁻¹ F),  M = ρI + (Σ_{i ∈ L} J_i + b Σ_{i ∈ S} J_i) / (L + b),  F = mean J\n"
+            "J = (diag p − ppᵀ) ⊗ hhᵀ, regression hhᵀ;  greedy additions, then removals down to b",
+            (ref.BAIT,),
+        ),
+        "bald": Card(
+            "information",
+            "Labels are noisy and the network has dropout, or five trainings are cheap: skips mere noise.",
+            _SAMPLED,
+            "S = top b of H[E_θ p(y|x,θ)] − E_θ H[p(y|x,θ)];  regression: Var_θ f(x,θ)",
+            (ref.BALD, ref.DEEP_BALD),
+        ),
+        "powerbald": Card(
+            "information",
+            "As bald, for batches: randomness keeps near-copies apart at no cost.",
+            _SAMPLED,
+            "S = top b of log I(x) + Gumbel noise,  I = bald's score",
+            (ref.STOCHASTIC,),
+        ),
+        "batchbald": Card(
+            "information",
+            "Each label is dear: ten or fewer a round, few classes, dropout or an ensemble at hand.",
+            Cost("O(nKC + mKC^b) + K passes", "O(nKC + KC^(b−1))"),
+            "next x = argmax I(y_{S ∪ x}; θ),  I(y_S; θ) = H[E_θ Π_{i∈S} p(y_i|θ)] − Σ_{i∈S} E_θ H[p(y_i|θ)]",
+            (ref.BATCHBALD,),
+        ),
+        "coreset": Card(
+            "coverage",
+            "No region may be missed, outliers included; noisy pools make it chase them.",
+            Cost("at worst O((L + b)nd)", "O(n + bd)"),
+            "next x = argmax_{x ∈ U} min_{s ∈ L ∪ S} ‖h(x) − h(s)‖",
+            (ref.CORESET,),
+        ),
+        "kmeanspp": Card(
+            "coverage",
+            "A quick spread for either task, less drawn to outliers than coreset; ignores what is labelled.",
+            Cost("at worst O(bnd)", "O(n + bd)"),
+            "next x ∈ U with probability ∝ min_{s ∈ S} ‖h(x) − h(s)‖²;  first x = argmax ‖h(x)‖",
+            (ref.KMEANSPP,),
+        ),
+        "lcmd": Card(
+            "coverage",
+            "Regression: the batch follows the density of the pool and still reaches its edges.",
+            Cost("at worst O((L + b)nd)", "O(n + bd)"),
+            "next x = argmax_{c(x) = s*} D(x),  s* = argmax_s Σ_{c(x) = s} D(x)\nc(x) = nearest of L ∪ S,  D(x) = ‖h(x) − h(c(x))‖²",
+            (ref.LCMD,),
+        ),
+        "typiclust": Card(
+            "coverage",
+            "A handful of labels per class and features that cluster well, such as a pretrained network's.",
+            Cost("O((n + L)kd + nmd)", "O(n + md + Ld)"),
+            "x = argmin of the mean distance to the nearest neighbours in its cluster\n"
+            "one x for each of the largest of k = L + b k-means clusters of h, those without labels first",
+            (ref.TYPICLUST,),
+        ),
+        "probcover": Card(
+            "coverage",
+            "Few labels and well-clustered features; sensitive to the radius, which is chosen for you.",
+            Cost("O((n + L)md); at worst O(bnmd + nLd)", "O(n + md)"),
+            "next x = argmax |{x' ∈ U : ‖h(x) − h(x')‖ ≤ δ, x' in no ball of L ∪ S}|,  ‖h‖ = 1",
+            (ref.PROBCOVER,),
+        ),
+        "maxherding": Card(
+            "coverage",
+            "Few labels and no wish to tune a radius: a smooth probcover.",
+            Cost("O((n + L)md); at worst O(bnmd)", "O(n + md)"),
+            "next x = argmax_x Σ_{i ∈ U} max_{j ∈ L ∪ S ∪ x} exp(−‖h_i − h_j‖²/σ²),  ‖h‖ = 1",
+            (ref.MAXHERDING,),
+        ),
+        "uherding": Card(
+            "hybrid",
+            "Classification when you cannot say whether your labels are few or many.",
+            Cost("O(nC + (n + L)md); at worst O(bnmd)", "O(n + md)"),
+            "next x = argmax_x Σ_{i ∈ U} w_i max_{j ∈ L ∪ S ∪ x} exp(−‖h_i − h_j‖²/σ²),  w = 1 − (p₁ − p₂)",
+            (ref.UHERDING,),
+        ),
+        "cluster-margin": Card(
+            "hybrid",
+            "Batches of thousands: k-means once, then the cost of the batch is negligible.",
+            Cost("O(nC + nkd + b log b)", "O(n + md)"),
+            "S = by turns one of each k-means cluster of h, small clusters first\namong the shortlist·b largest 1 − (p₁ − p₂)",
+            (ref.CLUSTER_MARGIN,),
+        ),
+        "dropquery": Card(
+            "hybrid",
+            "A small head on frozen features of a foundation model.",
+            Cost("O(nbd + nKCd) + 1 pass", "O(n + md)"),
+            "S = the samples nearest to the b centroids of k-means of h over {x : q(x) ≥ threshold}\n"
+            "q(x) = share of K copies of h(x), some units dropped, whose predicted class differs",
+            (ref.DROPQUERY,),
+        ),
+        "ally": Card(
+            "constrained",
+            "The default, for either task: hard samples in diverse batches, close to margin in our measurements.",
+            _DUAL,
+            f"min_θ mean_{{i ∈ L}} ℓ_i  s.t.  ℓ_i ≤ ε\n{_DUALS}\n{_CLUSTERS}",
+            (ref.ALLY,),
+        ),
+        "ally-paper": Card(
+            "constrained",
+            "You reproduce the paper; otherwise ally, whose head ranks candidates better.",
+            Cost("O((n + L)d + nbd)", "O(n + md)"),
+            f"as ally, with λ̂ from a network on h, and clusters of all of U\n{_DUALS}",
+            (ref.ALLY,),
+        ),
+        "ally-herding": Card(
+            "constrained",
+            "Hard samples matter, but the batch should stand for the whole pool.",
+            Cost("O(nC + (n + L)md); regression O(nLd + (n + L)md); at worst O(bnmd)", "O(n + md); regression O(n + md + Ld)"),
+            "next x = argmax_x Σ_{i ∈ U} λ̂_i max_{j ∈ L ∪ S ∪ x} exp(−‖h_i − h_j‖²/σ²)",
+            (ref.ALLY, ref.UHERDING),
+        ),
+        "ally-feasibility": Card(
+            "constrained",
+            "Every sample has to meet the loss level and the mean does not matter; or you study the duals.",
+            _DUAL,
+            f"min_θ R(θ)  s.t.  ℓ_i ≤ ε, i ∈ L\n{_DUALS}\n{_CLUSTERS}",
+            (ref.ALLY,),
+        ),
+        "ally-unlabelled": Card(
+            "constrained",
+            "Some hundreds of labels, a large pool and long trainings; with fewer labels it can hurt.",
+            Cost("O(n + b²d)", "O(n + bd)"),
+            "min_θ mean_{i ∈ L} ℓ_i  s.t.  KL(p(x_i) ‖ p(x_i + r_i)) ≤ ε, i ∈ L ∪ U\n"
+            "λ of U is read, not predicted\nS = argmax λ in each of b k-means clusters of h over the shortlist·b largest λ",
+            (ref.ALLY, ref.VAT),
+        ),
+        "accumulated-loss": Card(
+            "constrained",
+            "You ask what the weighting by duals adds: ally's ablation, trained plainly.",
+            _DUAL,
+            f"min_θ mean_{{i ∈ L}} ℓ_i\n{_DUALS}\n{_CLUSTERS}",
+            (ref.ALLY,),
+        ),
+        "learning-loss": Card(
+            "learned",
+            "A deep network whose inner layers tell hard from easy; with few labels the ranking is rough.",
+            _SIDE,
+            "S = top b of ℓ̂(x);  ℓ̂ descends max(0, ξ − sign(ℓ_i − ℓ_j)(ℓ̂_i − ℓ̂_j)) over pairs of L",
+            (ref.LEARNING_LOSS,),
+        ),
+        "vaal": Card(
+            "learned",
+            "A large pool of images, time for a VAE, and a choice that must not depend on the task.",
+            _SIDE,
+            "S = top b of log((1 − D(z)) / D(z)),  z = mean of q(z|x),  D(z) = probability of being labelled",
+            (ref.VAAL,),
+        ),
+        "waal": Card(
+            "learned",
+            "Classification when the labelled set is unlike the pool and training may be changed too.",
+            _SIDE,
+            "S = top b of w g(h(x)) − ½(‖log p‖₁ + ‖log p‖₂),  g = critic of U against L, Lipschitz 1",
+            (ref.WAAL,),
+        ),
+        "dal": Card(
+            "learned",
+            "The labels should look like the pool, for any task and network, without changing the training.",
+            Cost("O((n + L + b)d)", "O(n + Ld + bd)"),
+            "S = top of log P(unlabelled | h(x)) / P(labelled | h(x))\nin sub-batches, each joining L before the next classifier is fitted",
+            (ref.DAL,),
+        ),
+    },
+)

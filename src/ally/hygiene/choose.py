@@ -1,0 +1,124 @@
+"""A batch chosen with outliers and near duplicates set aside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import torch
+
+from ally.execution.memory import Scratch
+from ally.hygiene.distances import Metric
+from ally.hygiene.outliers import farthest
+from ally.hygiene.settings import Hygiene, SetAside
+from ally.hygiene.subset import Subsets
+from ally.learning.snapshot import Snapshot
+from ally.rng import Streams
+from ally.selection.base import Selection
+from ally.sources import blocks
+from ally.types import IntArray
+
+PAIRS = 4096
+REPEATS = 64
+
+Pick: TypeAlias = Callable[[Snapshot, torch.Tensor, int], Selection]
+"""Snapshot, scores (m,), n → exactly n of the candidates."""
+
+
+def choose(
+    hygiene: Hygiene,
+    snapshot: Snapshot,
+    scores: torch.Tensor,
+    n: int,
+    pick: Pick,
+    met: Sequence[torch.Tensor],
+    streams: Streams,
+    scratch: Scratch,
+) -> tuple[Selection, SetAside]:
+    """n candidates by `pick`, and what was set aside for it.
+
+    `met` are embeddings (m, d) that picks keep apart from, besides each other. Only as many outliers are set aside as can be spared.
+    """
+    points = snapshot.candidates.embeddings
+    if len(snapshot.candidates) == n or not hygiene.compares:
+        return pick(snapshot, scores, n), SetAside()
+    metric = Metric(points[0].double())
+    subsets = Subsets(snapshot, scores, scratch)
+    keep = torch.ones(len(points), dtype=torch.bool)
+    if hygiene.outliers is not None:
+        keep[farthest(points, min(int(hygiene.outliers * len(points)), len(points) - n), metric, streams)] = False
+    outliers = int((~keep).sum())
+    if hygiene.duplicates != "near":
+        return pick(*subsets(keep), n), SetAside(outliers=outliers)
+    limit = (hygiene.near * typical_distance(points, keep.nonzero().squeeze(1), streams)) ** 2
+    selection, near, recalled = keep_apart(subsets, points, keep, n, pick, met, metric, limit)
+    return selection, SetAside(near=near, outliers=outliers, recalled=recalled)
+
+
+def typical_distance(points: torch.Tensor, positions: torch.Tensor, streams: Streams) -> float:
+    """Root mean square of the distance between two points at `positions` (m,), over a seeded sample of pairs; 0 for one point."""
+    if len(positions) < 2:
+        return 0.0
+    draws, size = streams.numpy("pairs"), len(positions)
+    one = draws.integers(size, size=PAIRS)
+    other = (one + draws.integers(1, size, size=PAIRS)) % size
+    total = 0.0
+    for block in blocks(PAIRS):
+        apart = points[positions[one[block]]].double() - points[positions[other[block]]].double()
+        total += float(apart.square().sum())
+    return float(np.sqrt(total / PAIRS))
+
+
+def keep_apart(
+    subsets: Subsets,
+    points: torch.Tensor,
+    keep: torch.Tensor,
+    n: int,
+    pick: Pick,
+    met: Sequence[torch.Tensor],
+    metric: Metric,
+    limit: float,
+) -> tuple[Selection, int, int]:
+    """Picks n of those to `keep`, sets aside the picks near `met` or near an earlier pick, and picks again until there are none.
+
+    When fewer than n are left, those set aside first are recalled; after `REPEATS` rounds the last picks stand. Returns the selection
+    with those recalled at its end, how many were set aside, and how many recalled. `keep` (m,) is changed in place.
+    """
+    rows = subsets.rows
+    cleared = torch.zeros_like(keep)
+    aside: list[int] = []
+    for _ in range(REPEATS):
+        selection = pick(*subsets(keep), n)
+        places = torch.from_numpy(np.searchsorted(rows, selection.rows))
+        fresh = places[~cleared[places]]
+        cleared[fresh] = True
+        for others in met:
+            cleared[fresh] &= ~metric.near(points[fresh], others, limit)
+        clash = ~cleared[places]
+        clash[~clash] = metric.repeats(points[places[~clash]], limit)
+        if not bool(clash.any()):
+            return selection, len(aside), 0
+        keep[places[clash]] = False
+        aside += places[clash].tolist()
+        missing = n - int(keep.sum())
+        if missing > 0:
+            recalled = aside[:missing]
+            keep[recalled] = True
+            return put_last(pick(*subsets(keep), n), rows[recalled]), len(aside), missing
+    return put_last(selection, selection.rows[clash.numpy()]), len(aside), int(clash.sum())
+
+
+def put_last(selection: Selection, rows: IntArray) -> Selection:
+    """The same picks with `rows`, some of them, at the end in the order given."""
+    if not len(rows):
+        return selection
+    late = {row: place for place, row in enumerate(rows.tolist(), start=1)}
+    order = np.argsort([late.get(row, 0) for row in selection.rows.tolist()], kind="stable")
+    clusters, sizes = selection.clusters, selection.cluster_sizes
+    return Selection(
+        rows=selection.rows[order],
+        values=selection.values[order],
+        clusters=None if clusters is None else clusters[order],
+        cluster_sizes=None if sizes is None else sizes[order],
+    )

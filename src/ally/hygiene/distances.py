@@ -1,0 +1,42 @@
+"""Distances between samples, a block at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from ally.sources import blocks
+
+
+@dataclass(frozen=True, eq=False)
+class Metric:
+    """Euclidean distances in float64 by inner products, around an origin near the samples so that an offset costs no precision."""
+
+    origin: torch.Tensor
+    """(d,) float64."""
+
+    def squared(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        """‖a_i − b_j‖², (A, d), (B, d) → (A, B)."""
+        x, y = a.double() - self.origin, b.double() - self.origin
+        return (x @ y.T).mul_(-2.0).add_(x.square().sum(1)[:, None]).add_(y.square().sum(1)).clamp_(min=0.0)
+
+    def near(self, points: torch.Tensor, others: torch.Tensor, limit: float) -> torch.Tensor:
+        """Whether any of `others` lies within a squared distance of `limit`, (n, d), (m, d) → (n,) bool."""
+        found = torch.zeros(len(points), dtype=torch.bool)
+        for block in blocks(len(points)):
+            for part in blocks(len(others)):
+                found[block] |= (self.squared(points[block], others[part]) <= limit).any(1)
+        return found
+
+    def repeats(self, points: torch.Tensor, limit: float) -> torch.Tensor:
+        """Whether a point lies that close to an earlier one that is not itself such a repeat, (n, d) → (n,) bool."""
+        found = torch.zeros(len(points), dtype=torch.bool)
+        for block in blocks(len(points)):
+            for earlier in blocks(block.start):
+                close = self.squared(points[block], points[earlier]) <= limit
+                found[block] |= (close & ~found[earlier]).any(1)
+            close, here = self.squared(points[block], points[block]) <= limit, found[block]
+            for place in range(1, len(here)):
+                here[place] |= (close[place, :place] & ~here[:place]).any()
+        return found
