@@ -143,6 +143,16 @@ def test_threads_do_not_disturb_each_other():
         assert list(pool.map(ids, range(8))) == alone
 
 
+def test_the_first_batch_covers_the_inputs():
+    """Six far blobs and no labels: six samples, one of each, for strategies that cover and for others."""
+    rng = np.random.default_rng(0)
+    X = 20 * np.repeat(rng.normal(size=(6, 4)), 30, axis=0) + 0.1 * rng.normal(size=(180, 4))
+    for strategy, by in (("margin", "ClusterCentre"), ("ally", "ClusterCentre"), ("coreset", "KCenter"), ("typiclust", "TypiClust")):
+        q = ally.query(X, n=6, strategy=strategy, classes=[0, 1], random_state=0)
+        assert set(q.ids // 30) == set(range(6)), strategy
+        assert any(f"no labels yet: the first batch covers the input space ({by})" in note for note in q.notes)
+
+
 def test_cold_start_takes_its_task_from_the_first_answers():
     scene = blobs("regression", labelled=60)
     loop = ally.Loop(scene.X, strategy="coreset", model=SMALL, random_state=0)

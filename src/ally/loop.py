@@ -25,13 +25,13 @@ from ally.models import has_dropout, model_builder
 from ally.pool import Ids, LabelCode, Pool, State, parse_labels
 from ally.rng import streams
 from ally.scoring import Constant, check_scores
-from ally.selection import KMeansPP
+from ally.selection import ClusterCentre
 from ally.selection.base import Limits, Selection, check_selection
 from ally.sources import as_source, chunks
 from ally.strategies import Strategy, resolve_strategy
 from ally.types import NULL, SKIP, AnyArray, FloatArray, IntArray, Progress, Task
 
-COLD_START = Strategy(Constant(), KMeansPP(), "erm", "covers the input space before there are labels")
+COLD_START = Strategy(Constant(), ClusterCentre(), "erm", "covers the input space before there are labels")
 FEW_POSITIVE_DUALS = 0.1
 
 
@@ -255,8 +255,9 @@ class Loop:
                 return self._strategy, self._learner.untrained(self._pool, self._code, rows, scratch)
             return self._strategy, blind(self._pool, self._code, rows)
         if not len(self.labelled):
-            notes.append("there are no labels yet: the first batch covers the input space (k-means++)")
-            return COLD_START, self._learner.untrained(self._pool, self._code, rows, scratch)
+            cold = self._strategy if self._strategy.covers else COLD_START
+            notes.append(f"there are no labels yet: the first batch covers the input space ({type(cold.select).__name__})")
+            return cold, self._learner.untrained(self._pool, self._code, rows, scratch)
         fit = self.fit()
         report["fit"] = fit.report
         share = fit.report.positive_duals

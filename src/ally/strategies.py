@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ally.errors import InputError, UnsupportedTask
-from ally.features import Gradient
+from ally.features import Embedding, Gradient
 from ally.learning.dual_head import PaperHead
 from ally.learning.objectives import PDCL, VAAL, WAAL, Feasibility, LearningLoss, Objective, PDCLUnlabelled, resolve_objective
 from ally.learning.readouts import Readout, readouts_of
@@ -82,6 +82,15 @@ class Strategy:
     def trains(self) -> bool:
         """Whether any part looks at a trained learner."""
         return self.score.reads or self.select.reads
+
+    @property
+    def covers(self) -> bool:
+        """Whether it asks for nothing but distances between samples, and so can do without labels."""
+        return (
+            isinstance(self.score, Constant)
+            and isinstance(self.select, (Herding, KCenter, KMeansPP, LCMD, ProbCover, TypiClust))
+            and isinstance(getattr(self.select, "features", Embedding()), Embedding)
+        )
 
     @property
     def readouts(self) -> tuple[Readout, ...]:

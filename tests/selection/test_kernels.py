@@ -4,23 +4,27 @@ import numpy as np
 import pytest
 import torch
 
-from ally.features import Embedding, FisherFactors, Gradient, ProductRows, fisher_factors
+from ally.features import Embedding, FisherFactors, Gradient, fisher_factors
 from ally.rng import Streams
 from ally.selection import FisherGreedy, KCenter, KMeansPP
 from ally.selection.base import Limits, largest
-from ally.selection.fisher_greedy import information
-from ally.selection.kcenter import k_center
-from ally.selection.kmeanspp import draw, k_means_pp
 from ally.sources import BLOCK
 
 
 def rows_of(seed, n=70, d=5, classes=None, dtype=torch.float64):
+    """Factors, and the rows they stand for."""
     generator = torch.Generator().manual_seed(seed)
     h = torch.randn(n, d, generator=generator, dtype=dtype)
     if classes is None:
-        return ProductRows((h,)), h.numpy()
+        return (h,), h.numpy()
     a = torch.randn(n, classes, generator=generator, dtype=dtype)
-    return ProductRows((a, h)), torch.einsum("nc,nd->ncd", a, h).reshape(n, -1).numpy()
+    return (a, h), torch.einsum("nc,nd->ncd", a, h).reshape(n, -1).numpy()
+
+
+def picks_of(build, pool, n, streams=Streams(0)):
+    """`pool` is a representation and a snapshot whose candidates are numbered from 0."""
+    features, snapshot = pool
+    return build(features)(snapshot, torch.zeros(len(snapshot.candidates)), n, streams, Limits()).rows.tolist()
 
 
 def naive_k_center(g, centres, n):
@@ -50,19 +54,19 @@ def naive_k_means_pp(g, uniforms):
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("classes", [None, 4])
-def test_k_center(seed, classes):
+def test_k_center(pool_of, seed, classes):
     rows, g = rows_of(seed, classes=classes)
     centres, c = rows_of(seed + 100, n=9, classes=classes)
-    assert k_center(rows, centres, 30)[0].tolist() == naive_k_center(g, c, 30)
-    assert k_center(rows, None, 30)[0].tolist() == naive_k_center(g, np.empty((0, g.shape[1])), 30)
+    assert picks_of(KCenter, pool_of(rows, centres), 30) == naive_k_center(g, c, 30)
+    assert picks_of(KCenter, pool_of(rows), 30) == naive_k_center(g, np.empty((0, g.shape[1])), 30)
 
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("classes", [None, 4])
-def test_k_means_pp(seed, classes):
+def test_k_means_pp(pool_of, seed, classes):
     rows, g = rows_of(seed, classes=classes)
-    uniforms = np.random.default_rng(seed).random(40)
-    assert k_means_pp(rows, 40, uniforms)[0].tolist() == naive_k_means_pp(g, uniforms)
+    uniforms = Streams(seed).numpy("d2 draws").random(40)
+    assert picks_of(KMeansPP, pool_of(rows), 40, Streams(seed)) == naive_k_means_pp(g, uniforms)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -77,31 +81,21 @@ def test_badge_on_a_snapshot_equals_the_definition(make_snapshot, seed):
     assert picked.rows.tolist() == snapshot.candidates.rows[naive].tolist()
 
 
-def test_several_blocks_equal_one_computation():
+def test_several_blocks_equal_one_computation(pool_of):
     rows, g = rows_of(0, n=2 * BLOCK + 100, d=3)
     centres, c = rows_of(1, n=BLOCK + 7, d=3)
-    assert k_center(rows, centres, 6)[0].tolist() == naive_k_center(g, c, 6)
-    uniforms = np.random.default_rng(0).random(20)
-    assert k_means_pp(rows, 20, uniforms)[0].tolist() == naive_k_means_pp(g, uniforms)
+    assert picks_of(KCenter, pool_of(rows, centres), 6) == naive_k_center(g, c, 6)
+    assert picks_of(KMeansPP, pool_of(rows), 20) == naive_k_means_pp(g, Streams(0).numpy("d2 draws").random(20))
 
 
-def test_copies_are_picked_last_and_by_position():
-    h = torch.tensor([[3.0, 0.0], [0.0, 1.0], [3.0, 0.0], [0.0, 1.0], [3.0, 0.0]])
-    assert k_center(ProductRows((h,)), None, 5)[0].tolist() == [0, 1, 2, 3, 4]
-    assert k_means_pp(ProductRows((h,)), 5, np.full(5, 0.3))[0].tolist() == [0, 1, 2, 3, 4]
-
-
-def test_draws_follow_the_weights():
-    weights = torch.zeros(3 * BLOCK)
-    weights[[5, BLOCK + 1, 3 * BLOCK - 1]] = torch.tensor([1.0, 2.0, 5.0])
-    counts = {}
-    for uniform in (np.arange(4000) + 0.5) / 4000:
-        place = draw(weights, uniform)
-        counts[place] = counts.get(place, 0) + 1
-    assert counts == {5: 500, BLOCK + 1: 1000, 3 * BLOCK - 1: 2500}
-    assert draw(weights, 0.0) == 5
-    assert draw(weights, np.nextafter(1.0, 0.0)) == 3 * BLOCK - 1
-    assert draw(torch.zeros(10), 0.5) == -1
+def test_copies_are_picked_last_and_by_position(pool_of):
+    pool = pool_of((torch.tensor([[3.0, 0.0], [0.0, 1.0], [3.0, 0.0], [0.0, 1.0], [3.0, 0.0]]),))
+    for seed in range(10):
+        assert picks_of(KCenter, pool, 5, Streams(seed)) == [0, 1, 2, 3, 4]
+        first, second, *copies = picks_of(KMeansPP, pool, 5, Streams(seed))
+        assert first == 0
+        assert second in (1, 3)
+        assert copies == sorted({1, 2, 3, 4} - {second})
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -147,17 +141,6 @@ def naive_bait(candidates, labelled, n, ridge, forward):
         out = kept.pop(int(np.argmin(values)))
         matrix = matrix - scale * parts[out]
     return picks, kept
-
-
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("classes", [1, 2, 4])
-def test_bait_forward_and_backward(seed, classes):
-    candidates, labelled = fisher_of(seed, 25, 4, classes), fisher_of(seed + 50, 6, 4, classes)
-    state = information(candidates, labelled, 5, 0.7)
-    positions, gains = state.add(10)
-    kept = state.remove(positions, 5)
-    assert (positions.tolist(), positions[kept].tolist()) == naive_bait(candidates, labelled, 5, 0.7, 10)
-    assert (gains > 0).all()
 
 
 def test_fisher_factors_equal_the_definition(make_snapshot):

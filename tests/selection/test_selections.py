@@ -5,10 +5,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ally.errors import InputError, MemoryBudgetExceeded
+from ally.execution.engine import LocalEngine
 from ally.rng import Streams
-from ally.selection import ClusterTop, FisherGreedy, Perturbed, Top
+from ally.selection import ClusterCentre, ClusterMargin, ClusterTop, FisherGreedy, Perturbed, Top, cluster_top, kmeans, perturbed, top
 from ally.selection.base import Limits
-from ally.selection.cluster_top import equal_top, k_means
+from ally.selection.cluster_top import equal_top
+from ally.selection.kmeans import k_means
+from ally.selection.top import leaders
+from ally.sources import BLOCK
 
 
 @given(st.data())
@@ -30,6 +34,25 @@ def test_equal_top_is_fair_and_exact(data):
         members = np.flatnonzero(clusters == cluster)
         best = members[np.argsort(-scores[members], kind="stable")][: taken[cluster]]
         assert set(best.tolist()) == set(picks[clusters[picks] == cluster].tolist())
+
+
+def naive_equal_top(scores, clusters, n):
+    """Every member of every cluster in its turn."""
+    turns = []
+    for cluster in set(clusters.tolist()):
+        members = sorted(np.flatnonzero(clusters == cluster).tolist(), key=lambda member: (-scores[member], member))
+        turns += [(turn, -scores[member], member) for turn, member in enumerate(members)]
+    return [member for _, _, member in sorted(turns)[:n]]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_equal_top_goes_run_by_run(monkeypatch, seed):
+    monkeypatch.setattr(cluster_top, "RUN", 16)
+    rng = np.random.default_rng(seed)
+    clusters = rng.choice(12, p=rng.dirichlet(np.full(12, 0.5)), size=300)
+    scores = rng.integers(0, 20, size=300).astype(float)
+    for n in (1, 5, 12, 100, 299, 300):
+        assert equal_top(scores, clusters, 12, n).tolist() == naive_equal_top(scores, clusters, n)
 
 
 def test_one_pick_per_cluster_when_k_is_n(make_snapshot):
@@ -66,6 +89,36 @@ def test_low_diversity_takes_several_per_cluster(make_snapshot):
     assert np.bincount(chosen.clusters).tolist() == [5, 5]
 
 
+SELECTIONS = [Top(), Perturbed("power"), Perturbed("softmax"), Perturbed("softrank"), ClusterTop(), ClusterTop(clusters=5),
+              ClusterTop(shortlist=20), ClusterMargin(), ClusterCentre(), ClusterCentre(threshold=0.2)]  # fmt: skip
+
+
+@pytest.mark.parametrize("select", SELECTIONS, ids=repr)
+def test_shards_and_runs_do_not_change_the_picks(monkeypatch, make_snapshot, select):
+    monkeypatch.setattr(kmeans, "SAMPLE", 1500)
+    monkeypatch.setattr(kmeans, "PER_CLUSTER", 10)
+    snapshot = make_snapshot(n=3 * BLOCK + 77)
+    scores = torch.randint(-5, 50, (len(snapshot.candidates),), generator=torch.Generator().manual_seed(1)).double() / 49
+    expected = select(snapshot, scores, 100, Streams(0), Limits(engine=LocalEngine(1, shards=1)))
+    monkeypatch.setattr(top, "RUN", 150)
+    monkeypatch.setattr(perturbed, "RUN", 150)
+    for engine in (LocalEngine(1, shards=1), LocalEngine(1, shards=3), LocalEngine(2, shards=4)):
+        found = select(snapshot, scores, 100, Streams(0), Limits(engine=engine))
+        assert found.rows.tolist() == expected.rows.tolist()
+        assert found.values.tolist() == expected.values.tolist()
+
+
+def test_shortlisted_rows_are_clustered_as_if_alone(make_snapshot):
+    snapshot = make_snapshot(n=400)
+    scores = torch.rand(400, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    chosen = ClusterTop(shortlist=4)(snapshot, scores, 20, Streams(0), Limits())
+    among = np.sort(np.argsort(-scores.numpy())[:80])
+    clusters = k_means(snapshot.candidates.embeddings[torch.from_numpy(among)], 20, 20, Streams(0).seed("k-means"))
+    picks = naive_equal_top(scores.numpy()[among], clusters, 20)
+    assert chosen.rows.tolist() == snapshot.candidates.rows[among[picks]].tolist()
+    assert chosen.clusters.tolist() == clusters[picks].tolist()
+
+
 @pytest.mark.parametrize("bad", [{"clusters": 0}, {"shortlist": 0}, {"iterations": 0}])
 def test_cluster_top_rejects(bad):
     with pytest.raises(InputError, match="must be a whole number of at least 1"):
@@ -95,6 +148,14 @@ def test_perturbed_follows_plackett_luce(make_snapshot, form, weights_of):
         assert counts.get(pair, 0) / draws == pytest.approx(expected, abs=4 * np.sqrt(expected * (1 - expected) / draws) + 1e-3)
 
 
+def test_noise_is_one_stream(make_snapshot):
+    scores = torch.rand(200, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    noise = Streams(3).numpy("gumbel noise").gumbel(size=200)
+    for form, weights in (("softmax", 2 * scores.numpy()), ("power", 2 * np.log(scores.numpy()))):
+        rows = Perturbed(form, 2.0)(make_snapshot(), scores, 50, Streams(3), Limits()).rows
+        assert (rows - 20).tolist() == np.argsort(-(weights + noise))[:50].tolist()
+
+
 def test_power_takes_zero_scores_last(make_snapshot):
     scores = torch.tensor([0.0, 1.0, 0.0, 2.0, -1.0], dtype=torch.float64)
     rows = Perturbed("power")(make_snapshot(n=5), scores, 2, Streams(0), Limits()).rows - 20
@@ -106,6 +167,19 @@ def test_perturbed_rejects():
         Perturbed("gumbel")
     with pytest.raises(InputError, match="sharpness"):
         Perturbed(sharpness=0)
+
+
+@given(st.data())
+@settings(max_examples=100, deadline=None)
+def test_leaders(data):
+    values = data.draw(st.lists(st.integers(0, 6), min_size=1, max_size=60))
+    n, run = data.draw(st.integers(1, len(values))), data.draw(st.integers(1, 20))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(top, "RUN", run)
+        found = leaders(torch.tensor(values, dtype=torch.float64), n, start=7)
+    expected = sorted(range(len(values)), key=lambda place: (-values[place], place))[:n]
+    assert found.positions.tolist() == [7 + place for place in expected]
+    assert found.values.tolist() == [values[place] for place in expected]
 
 
 def test_top_breaks_ties_by_row(make_snapshot):

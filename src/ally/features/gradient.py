@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import torch
 
-from ally.features.product import ProductRows
+from ally.features.product import Patched, ProductRows
 from ally.learning.snapshot import View
 from ally.sources import blocks
 from ally.types import CLASSIFICATION, Task
@@ -23,13 +23,13 @@ class Gradient:
         return ProductRows((residuals(view), view.embeddings))
 
 
-def residuals(view: View) -> torch.Tensor:
-    """a, (n, C). The entry of the predicted class is −(sum of the others), which keeps digits that 1 − p would lose."""
+def residuals(view: View) -> Patched:
+    """a, (n, C): p but for the entry of the predicted class, −(sum of the others), which keeps digits that p − 1 would lose."""
     assert view.probabilities is not None
-    result = torch.empty_like(view.probabilities)
+    top = torch.empty(len(view), dtype=torch.int32)
+    values = torch.empty(len(view), dtype=view.probabilities.dtype)
     for block in blocks(len(view)):
         a = view.probabilities[block].clone()
-        top = a.argmax(1, keepdim=True)
-        a.scatter_(1, top, 0.0)
-        result[block] = a.scatter(1, top, -a.sum(1, keepdim=True))
-    return result
+        top[block] = a.argmax(1)
+        values[block] = -a.scatter_(1, a.argmax(1, keepdim=True), 0.0).sum(1)
+    return Patched(view.probabilities, top, values)

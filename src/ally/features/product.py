@@ -6,6 +6,7 @@ in ℝ^(dC) cost d + C per pair and the n×(dC) matrix never exists. A plain mat
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -16,44 +17,64 @@ from ally.learning.snapshot import View
 from ally.sources import blocks
 from ally.types import Task
 
+OVERFLOW = "embeddings are so large that their squares overflow; rescale the features of your model"
+
+
+@dataclass(frozen=True, eq=False)
+class Patched:
+    """A matrix (n, C) with one entry of every row replaced. The matrix is not copied: rows are put together when they are read."""
+
+    matrix: torch.Tensor
+    places: torch.Tensor
+    """(n,) int32, the column of the entry."""
+    values: torch.Tensor
+    """(n,) what stands there instead, of the matrix's type."""
+
+    def __len__(self) -> int:
+        return len(self.matrix)
+
+    def __getitem__(self, which: slice | torch.Tensor) -> torch.Tensor:
+        return self.matrix[which].scatter(1, self.places[which].long()[:, None], self.values[which][:, None])
+
 
 @dataclass(frozen=True, eq=False)
 class ProductRows:
     """n rows; each factor is (n, d_f)."""
 
-    factors: tuple[torch.Tensor, ...]
+    stored: tuple[torch.Tensor | Patched, ...]
 
     def __len__(self) -> int:
-        return len(self.factors[0])
+        return len(self.stored[0])
+
+    @property
+    def factors(self) -> tuple[torch.Tensor, ...]:
+        """The factors as matrices; a patched one is put together. `part` does so for some of the rows."""
+        return tuple(factor if isinstance(factor, torch.Tensor) else factor[:] for factor in self.stored)
 
     def squared_norms(self) -> torch.Tensor:
         """‖g_i‖², (n,)."""
-        norms = torch.empty(len(self), dtype=self.factors[0].dtype)
+        norms = torch.empty(len(self), dtype=part(self, slice(0, 0)).factors[0].dtype)
         for block in blocks(len(self)):
-            norms[block] = _product([factor[block].square().sum(1) for factor in self.factors])
+            norms[block] = _product([factor.square().sum(1) for factor in part(self, block).factors])
         if not bool(torch.isfinite(norms).all()):
-            raise NonFiniteInput("embeddings are so large that their squares overflow; rescale the features of your model")
+            raise NonFiniteInput(OVERFLOW)
         return norms
 
-    def lower_to_row(self, distances: torch.Tensor, norms: torch.Tensor, row: int) -> None:
-        """distances_i ← min(distances_i, ‖g_i − g_row‖²), in place; distances_row becomes exactly 0."""
-        self.lower_to(distances, norms, tuple(factor[row : row + 1] for factor in self.factors), norms[row : row + 1])
-        distances[row] = 0.0
 
-    def lower_to(self, distances: torch.Tensor, norms: torch.Tensor, centres: tuple[torch.Tensor, ...], centre_norms: torch.Tensor) -> None:
-        """distances_i ← min over centres c of ‖g_i − c‖², in place, block by block on both sides."""
-        for block in blocks(len(self)):
-            for part in blocks(len(centre_norms)):
-                inner = _product([f[block] @ c[part].T for f, c in zip(self.factors, centres, strict=True)])
-                squared = inner.mul_(-2.0).add_(norms[block, None]).add_(centre_norms[None, part]).clamp_(min=0.0)
-                torch.minimum(distances[block], squared.amin(1), out=distances[block])
+def part(rows: ProductRows, which: slice | torch.Tensor) -> ProductRows:
+    """Some of the rows."""
+    return ProductRows(tuple(factor[which] for factor in rows.stored))
+
+
+def squared(a: ProductRows, b: ProductRows, a_norms: torch.Tensor, b_norms: torch.Tensor) -> torch.Tensor:
+    """‖a_i − b_j‖², (len(a), len(b)), less a margin of rounding, so that copies are at exactly 0."""
+    inner = _product([left @ right.T for left, right in zip(a.factors, b.factors, strict=True)])
+    keep = 1.0 - 8.0 * torch.finfo(inner.dtype).eps
+    return inner.mul_(-2.0).add_((keep * a_norms)[:, None]).add_((keep * b_norms)[None, :]).clamp_(min=0.0)
 
 
 def _product(values: list[torch.Tensor]) -> torch.Tensor:
-    result = values[0]
-    for value in values[1:]:
-        result = result * value
-    return result
+    return functools.reduce(torch.mul, values)
 
 
 class Representation(Protocol):

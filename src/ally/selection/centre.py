@@ -12,9 +12,9 @@ from ally.checks import check_count
 from ally.learning.snapshot import Snapshot
 from ally.rng import Streams
 from ally.selection.base import Limits, Selection
-from ally.selection.cluster_top import equal_top, k_means
-from ally.sources import blocks
-from ally.types import BOTH_TASKS, IntArray, Task
+from ally.selection.cluster_top import equal_top
+from ally.selection.kmeans import cluster_means, k_means, squared_to
+from ally.types import BOTH_TASKS, FloatArray, IntArray, Task
 
 
 @dataclass(frozen=True)
@@ -38,29 +38,22 @@ class ClusterCentre:
         check_count("iterations", self.iterations)
 
     def __call__(self, snapshot: Snapshot, scores: torch.Tensor, n: int, streams: Streams, limits: Limits) -> Selection:
-        among = torch.arange(len(scores))
+        among = None
         if self.threshold is not None and int((scores >= self.threshold).sum()) >= n:
-            among = (scores >= self.threshold).nonzero().squeeze(1)
-        points = snapshot.candidates.embeddings[among]
-        clusters = k_means(points, n, self.iterations, streams.seed("k-means"))
-        best = equal_top(-squared_to_centroid(points, clusters, n).numpy(), clusters, n, n)
-        positions = among.numpy()[best]
+            among = np.flatnonzero(scores.numpy() >= self.threshold)
+        embeddings = snapshot.candidates.embeddings
+        clusters = k_means(embeddings, n, self.iterations, streams.seed("k-means"), among, limits.engine)
+        best = equal_top(-squared_to_centroid(embeddings, clusters, n, among), clusters, n, n)
+        positions = best if among is None else among[best]
         return Selection(
             rows=snapshot.candidates.rows[positions],
             values=scores.numpy()[positions],
             clusters=clusters[best],
-            cluster_sizes=np.bincount(clusters, minlength=n)[clusters[best]].astype(np.int64),
+            cluster_sizes=np.bincount(clusters, minlength=n)[clusters[best]],
         )
 
 
-def squared_to_centroid(points: torch.Tensor, clusters: IntArray, k: int) -> torch.Tensor:
-    """‖h_i − mean of its cluster‖², (m, d) → (m,) float64."""
+def squared_to_centroid(points: torch.Tensor, clusters: IntArray, k: int, among: IntArray | None = None) -> FloatArray:
+    """‖h_i − mean of its cluster‖² of the points, or of those at positions `among` only, (m, d) → (m,) float64."""
     number = torch.from_numpy(clusters)
-    sums = torch.zeros(k, points.shape[1], dtype=torch.float64)
-    for block in blocks(len(points)):
-        sums.index_add_(0, number[block], points[block].double())
-    means = sums / torch.bincount(number, minlength=k).clamp(min=1)[:, None]
-    squared = torch.empty(len(points), dtype=torch.float64)
-    for block in blocks(len(points)):
-        squared[block] = (points[block].double() - means[number[block]]).square().sum(1)
-    return squared
+    return squared_to(points, cluster_means(points, number, k, among), number, among).numpy()

@@ -15,8 +15,9 @@ import torch
 from ally.checks import check_count
 from ally.learning.snapshot import Snapshot
 from ally.rng import Streams
-from ally.selection.base import Limits, Selection, largest
-from ally.selection.cluster_top import k_means
+from ally.selection.base import Limits, Selection
+from ally.selection.kmeans import k_means
+from ally.selection.top import leaders
 from ally.types import BOTH_TASKS, FloatArray, IntArray, Task
 
 MOST_CLUSTERS = 1000
@@ -45,14 +46,14 @@ class ClusterMargin:
 
     def __call__(self, snapshot: Snapshot, scores: torch.Tensor, n: int, streams: Streams, limits: Limits) -> Selection:
         k = min(self.clusters or max(1, min(len(scores) // 10, MOST_CLUSTERS)), len(scores))
-        clusters = k_means(snapshot.candidates.embeddings, k, self.iterations, streams.seed("k-means"))
-        kept = largest(scores, self.shortlist * n).sort().values.numpy()
+        clusters = k_means(snapshot.candidates.embeddings, k, self.iterations, streams.seed("k-means"), engine=limits.engine)
+        kept = leaders(scores, self.shortlist * n).positions.sort().values.numpy()
         picks = kept[round_robin(clusters[kept], streams.numpy("round robin").random(len(kept)), n)]
         return Selection(
             rows=snapshot.candidates.rows[picks],
             values=scores.numpy()[picks],
             clusters=clusters[picks],
-            cluster_sizes=np.bincount(clusters, minlength=k)[clusters[picks]].astype(np.int64),
+            cluster_sizes=np.bincount(clusters, minlength=k)[clusters[picks]],
         )
 
 

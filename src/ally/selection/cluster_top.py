@@ -11,8 +11,14 @@ import torch
 from ally.checks import check_count
 from ally.learning.snapshot import Snapshot
 from ally.rng import Streams
-from ally.selection.base import Limits, Selection, largest
-from ally.types import BOTH_TASKS, IntArray, Task
+from ally.selection.base import Limits, Selection
+from ally.selection.kmeans import k_means
+from ally.selection.top import leaders
+from ally.types import BOTH_TASKS, FloatArray, IntArray, Task
+
+__all__ = ["ClusterTop", "equal_top", "k_means"]
+
+RUN = 2**17
 
 
 @dataclass(frozen=True)
@@ -37,47 +43,45 @@ class ClusterTop:
                 check_count(name, getattr(self, name))
 
     def __call__(self, snapshot: Snapshot, scores: torch.Tensor, n: int, streams: Streams, limits: Limits) -> Selection:
-        among = torch.arange(len(scores))
+        among = None
         if self.shortlist is not None and self.shortlist * n < len(scores):
-            among = largest(scores, self.shortlist * n).sort().values
-        k = min(self.clusters or n, n, len(among))
-        embeddings = snapshot.candidates.embeddings
-        points = embeddings if len(among) == len(embeddings) else embeddings[among]
-        clusters = k_means(points, k, self.iterations, streams.seed("k-means"))
-        best = equal_top(scores[among].numpy(), clusters, k, n)
-        sizes = np.bincount(clusters, minlength=k)
-        positions = among[torch.from_numpy(best)].numpy()
+            among = leaders(scores, self.shortlist * n).positions.sort().values.numpy()
+        ranked = scores.numpy() if among is None else scores.numpy()[among]
+        k = min(self.clusters or n, n)
+        clusters = k_means(snapshot.candidates.embeddings, k, self.iterations, streams.seed("k-means"), among, limits.engine)
+        best = equal_top(ranked, clusters, k, n)
         return Selection(
-            rows=snapshot.candidates.rows[positions],
-            values=scores.numpy()[positions],
+            rows=snapshot.candidates.rows[best if among is None else among[best]],
+            values=ranked[best],
             clusters=clusters[best],
-            cluster_sizes=sizes[clusters[best]].astype(np.int64),
+            cluster_sizes=np.bincount(clusters, minlength=k)[clusters[best]],
         )
 
 
-def k_means(points: torch.Tensor, k: int, iterations: int, seed: int) -> IntArray:
-    """Lloyd's algorithm on (m, d) float32 points; the cluster of each point, (m,)."""
-    import faiss
-
-    data = points.numpy().astype(np.float32)
-    data -= data.mean(axis=0)
-    # faiss seeds with a 31-bit int and samples the training set above max_points_per_centroid.
-    means = faiss.Kmeans(
-        data.shape[1], k, niter=iterations, seed=seed % (2**31 - 1), min_points_per_centroid=1, max_points_per_centroid=len(data)
-    )
-    means.train(data)
-    return np.asarray(means.index.search(data, 1)[1][:, 0], dtype=np.int64)
-
-
-def equal_top(scores: np.ndarray[tuple[int], np.dtype[np.float64]], clusters: IntArray, k: int, n: int) -> IntArray:
+def equal_top(scores: FloatArray, clusters: IntArray, k: int, n: int) -> IntArray:
     """Positions of n picks: by turns the next best of every cluster, higher scores first within a turn, until n are found.
 
     Every cluster that holds enough gives n // k or n // k + 1; clusters that run out are made up for by the others.
     """
-    order = np.lexsort((np.arange(len(scores)), -scores))
-    by_cluster = order[np.argsort(clusters[order], kind="stable")]
-    starts = np.searchsorted(clusters[by_cluster], np.arange(k))
-    turn = np.empty(len(scores), dtype=np.int64)
-    turn[by_cluster] = np.arange(len(scores)) - starts[clusters[by_cluster]]
-    picks: IntArray = order[np.argsort(turn[order], kind="stable")][:n].astype(np.int64)
+    sizes = np.bincount(clusters, minlength=k)
+    by_turn = np.bincount(sizes)[::-1].cumsum()[::-1][1:]
+    turns = int(np.searchsorted(by_turn.cumsum(), n)) + 1
+    kept, lowest = np.empty(0, dtype=np.int64), np.full(k, -np.inf)
+    for start in range(0, len(scores), RUN):
+        run = slice(start, start + RUN)
+        # An equal score comes too late: ties go to the lowest position.
+        rivals = np.flatnonzero(scores[run] > lowest[clusters[run]]) + start
+        kept, turn = best_of_each(np.concatenate([kept, rivals]), scores, clusters, turns)
+        last = kept[turn == turns - 1]
+        lowest[clusters[last]] = scores[last]
+    picks: IntArray = kept[np.lexsort((kept, -scores[kept], turn))][:n]
     return picks
+
+
+def best_of_each(positions: IntArray, scores: FloatArray, clusters: IntArray, most: int) -> tuple[IntArray, IntArray]:
+    """Of the given positions the `most` highest scores of each cluster, positions ascending, and the place of each in its cluster."""
+    order = positions[np.lexsort((positions, -scores[positions], clusters[positions]))]
+    place = np.arange(len(order)) - np.searchsorted(clusters[order], clusters[order])
+    kept, place = order[place < most], place[place < most]
+    ascending = np.argsort(kept)
+    return kept[ascending], place[ascending]

@@ -1,143 +1,228 @@
 r"""BAIT: greedy Bayesian A-optimal design on the last layer's Fisher information (Ash et al., 2021).
 
-Minimise tr(M⁻¹F) where M = λI + (labelled information) + (picked information) and F is the mean information of the pool.
-With h (d), W (C×C) per candidate and A = M⁻¹ (Cd×Cd), each candidate keeps two C×C matrices
+Minimise tr(AF), where A⁻¹ = λI + (labelled information) + (picked information) and F is the mean information of the pool. 2n rows are
+added one by one, each the one that lowers the objective most; then n are removed again, each the one whose loss raises it least.
 
-    Q = [hᵀ A_cc' h],   G = [hᵀ (AFA)_cc' h],
+Most rows need not be followed. With Q and G as in `fisher_forms` and μ the largest eigenvalue of AF, G ≼ μQ, so that
 
-in which the decrease of the objective from adding it is tr(G W (I + QW)⁻¹), and both follow a pick by a rank-C update. Adding
-goes 2n picks forward; then n are removed again, each the one whose loss raises the objective least.
+    gain = tr((I + Q)⁻¹G) ≤ μ tr((I + Q)⁻¹Q),
+
+and both factors only fall while rows are added. Q and G are kept up to date for those rows alone whose bound reaches half the best
+gain; no other can be picked until the best gain has halved. Then μ is bounded anew, and rows that reach the new mark are computed.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
+import numpy as np
 import torch
 
-from ally.checks import check_number
+from ally.checks import check_count, check_number
+from ally.errors import NonFiniteInput
+from ally.execution.engine import Crew, LocalCrew
 from ally.execution.memory import check_budget
-from ally.features import FisherFactors, fisher_factors
-from ally.learning.snapshot import Snapshot
+from ally.features.fisher import FisherRows, most_uncertain_classes, together, total_information
+from ally.features.product import OVERFLOW
+from ally.learning.snapshot import Snapshot, View
 from ally.rng import Streams
 from ally.selection.base import Limits, Selection, picked
-from ally.sources import blocks
-from ally.types import BOTH_TASKS, Task
+from ally.selection.fisher_design import Step, first_design
+from ally.selection.fisher_forms import CHUNK, Forms
+from ally.selection.shards import Pick, cut
+from ally.sources import BLOCK
+from ally.types import BOTH_TASKS, FloatArray, IntArray, Task
+
+TIE = 1e-9
+"""Gains that agree to nine digits are equal: the first row wins."""
+FRESH = 1e-3
+"""All is computed anew when the best gain has fallen to this share of what it was: AFA falls with its square, rounding stays."""
 
 
 @dataclass(frozen=True)
 class FisherGreedy:
-    """`ridge` is λ of the reference implementation; `oversample` how many times n are picked before removal."""
+    """Greedy choice by Fisher information; the value of a pick is how much it lowered the objective.
+
+    Attributes:
+        ridge: λ of the reference implementation.
+        oversample: how many times n are picked before removal.
+        classes: None is exact. A number is an approximation for many classes: only the classes − 1 of them whose prediction varies most
+            over the candidates, by Σ p(1 − p), are told apart, and all others count as one. As many as there are changes nothing.
+    """
 
     ridge: float = 1.0
     oversample: float = 2.0
+    classes: int | None = None
     tasks: ClassVar[frozenset[Task]] = BOTH_TASKS
     reads: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_number("ridge", self.ridge, positive=True)
         check_number("oversample", self.oversample, positive=True)
+        if self.classes is not None:
+            check_count("classes", self.classes, least=2)
 
     def __call__(self, snapshot: Snapshot, scores: torch.Tensor, n: int, streams: Streams, limits: Limits) -> Selection:
-        classes = 1 if snapshot.candidates.probabilities is None else snapshot.candidates.probabilities.shape[1]
-        size = snapshot.candidates.embeddings.shape[1]
-        needed = 8 * (len(snapshot.candidates) * (4 * classes**2 + 2 * size) + 6 * (classes * size) ** 2)
-        check_budget(needed, limits.memory_budget, f"BAIT on {len(snapshot.candidates)} candidates with {classes} classes",
-                     "raise memory_budget, pass fewer `candidates`, or use strategy='badge'")  # fmt: skip
-        candidates, labelled = fisher_factors(snapshot.candidates), fisher_factors(snapshot.labelled)
-        state = information(candidates, labelled, n, self.ridge)
-        forward = min(len(candidates), max(n, int(self.oversample * n)))
-        positions, gains = state.add(forward)
-        keep = state.remove(positions, forward - n)
+        candidates, p = snapshot.candidates, snapshot.candidates.probabilities
+        found = 1 if p is None else p.shape[1]
+        classes = min(self.classes or found, found)
+        views = divided(candidates, limits.engine.parts(len(candidates) * classes**2))
+        check_budget(memory(len(candidates), candidates.embeddings.shape[1], classes, len(views)), limits.memory_budget,
+                     f"BAIT on {len(candidates)} candidates with {classes} classes",
+                     "raise memory_budget, pass fewer `candidates`, tell fewer classes apart with FisherGreedy(classes=k), "
+                     "or use strategy='badge'")  # fmt: skip
+        apart = None if p is None or classes == found else most_uncertain_classes(p, classes - 1)
+        labelled = FisherRows(snapshot.labelled.embeddings, snapshot.labelled.probabilities, apart)
+        parts = [(start, FisherRows(view.embeddings, view.probabilities, apart)) for start, view in views]
+        with limits.engine.crew(parts, partial(Candidates, scale=weight(labelled, n))) as crew:
+            state = FisherState(crew, labelled, len(candidates), n, self.ridge)
+            forward = min(len(candidates), max(n, int(self.oversample * n)))
+            positions, gains = state.add(forward)
+            keep = state.remove(positions, forward - n)
         return picked(snapshot, positions[keep], gains[keep])
 
 
-def information(candidates: FisherFactors, labelled: FisherFactors, n: int, ridge: float) -> FisherState:
-    """The state before any pick. The labelled mean weighs L/(L+n), a pick s = n/(L+n)."""
-    known = labelled.mean()
-    pooled = (candidates.mean() * len(candidates) + known * len(labelled)) / (len(candidates) + len(labelled))
-    prior = ridge * torch.eye(len(known), dtype=known.dtype)
-    inverse = torch.linalg.inv(known * (len(labelled) / (len(labelled) + n)) + prior).contiguous()
-    return FisherState(candidates, inverse, pooled, scale=n / (len(labelled) + n))
+def memory(n: int, size: int, classes: int, parts: int) -> int:
+    """Bytes that are needed at most, when every candidate is kept up to date."""
+    k = max(1, classes - 1)
+    held = (n + parts * CHUNK) * (k * (k + 1) + (classes if classes > 1 else 0) + 6)
+    chunks = parts * BLOCK * (size * (k + 3) + 4 * classes**2 + 2 * k**2)
+    return 8 * (held + 2 * chunks + (10 + 2 * parts) * (k * size) ** 2)
+
+
+def divided(view: View, parts: int) -> list[tuple[int, View]]:
+    """Near-equal runs of whole blocks, each with its first position."""
+    blocks = -(-len(view) // BLOCK)
+    edges = np.linspace(0, blocks, min(parts, blocks) + 1).astype(int) * BLOCK
+    return [(start, cut(view, slice(start, stop))) for start, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)]
+
+
+def weight(labelled: FisherRows, n: int) -> float:
+    """What a pick weighs beside the labelled samples: s = n / (L + n)."""
+    return n / (len(labelled) + n)
+
+
+def information(candidates: FisherRows, labelled: FisherRows, n: int, ridge: float) -> FisherState:
+    """The state before any pick, with all candidates in one place."""
+    crew = LocalCrew([(0, candidates)], partial(Candidates, scale=weight(labelled, n)), threads=1)
+    return FisherState(crew, labelled, len(candidates), n, ridge)
+
+
+class Candidates:
+    """A worker: one run of candidates, of which some are kept up to date."""
+
+    def __init__(self, part: tuple[int, FisherRows], scale: float) -> None:
+        self._start, self._rows = part
+        self._forms = Forms(self._rows, scale, len(self._rows))
+        self._free = np.ones(len(self._rows), dtype=bool)
+        self._reach: FloatArray = np.empty(0)
+
+    def information(self) -> torch.Tensor:
+        """Σ W ⊗ hhᵀ, (kd, kd)."""
+        return total_information(self._rows)
+
+    def survey(self, inverse: torch.Tensor) -> float:
+        """Finds tr((I + Q)⁻¹Q) of every row; the largest."""
+        self._reach = self._forms.survey(inverse)
+        return float(self._reach.max())
+
+    def rally(self, inverse: torch.Tensor, spread: torch.Tensor, least: float, fresh: bool) -> Pick | None:
+        """From now on keeps up to date the rows whose tr((I + Q)⁻¹Q) reaches `least`; the best of them."""
+        self._reach[self._forms.places] = self._forms.reaches()
+        if fresh:
+            self._forms.hold(self._forms.places[:0], inverse, spread)
+        self._forms.hold(np.flatnonzero(self._free & (self._reach >= least)), inverse, spread)
+        return self._offer()
+
+    def take(self, position: int, step: Step) -> Pick | None:
+        """Follows a pick; the best of the rows that are kept up to date."""
+        if 0 <= position - self._start < len(self._free):
+            self._free[position - self._start] = False
+        self._forms.take(step)
+        return self._offer()
+
+    def _offer(self) -> Pick | None:
+        places = self._forms.places
+        free = self._free[places]
+        if not free.any():
+            return None
+        gains = np.where(free, self._forms.gains(), -np.inf)
+        if not np.isfinite(gains.max()):
+            raise NonFiniteInput(OVERFLOW)
+        place = int(places[best_places(gains)].min())
+        return Pick(float(gains.max()), self._start + place, self._rows.copy(slice(place, place + 1)))
 
 
 class FisherState:
-    """A = M⁻¹ with the matrices Q and G (m, C, C) of all candidates."""
+    """The coordinator of a crew of `Candidates`: adds some of them, and removes some of those again."""
 
-    def __init__(self, candidates: FisherFactors, inverse: torch.Tensor, pooled: torch.Tensor, scale: float) -> None:
-        self._h = candidates.embeddings
-        self._scale = scale
-        self._roots = candidates.roots
-        self._inverse = inverse
-        self._pooled = pooled
-        self._curvature = candidates.curvature * scale
-        self._q = self._quadratic(inverse)
-        self._g = self._quadratic(inverse @ pooled @ inverse)
+    def __init__(self, crew: Crew, labelled: FisherRows, count: int, n: int, ridge: float) -> None:
+        self._crew, self._scale = crew, weight(labelled, n)
+        classes = 1 if labelled.probabilities is None else labelled.unknowns + 1
+        self._design = first_design(crew.each("information"), count, labelled, classes, n, ridge)
+        self._rows: dict[int, FisherRows] = {}
+        self._highest = 0.0
+        self._least = 0.5 * max(crew.each("survey", self._design.inverse))
+        """Candidates whose tr((I + Q)⁻¹Q) reaches this are kept up to date."""
+        if not math.isfinite(self._least) or not math.isfinite(self._design.ceiling):
+            raise NonFiniteInput(OVERFLOW)
+        self._offers = self._rally(0.0)
 
     def add(self, count: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Picks `count` candidates one by one; positions and the decrease of the objective by each."""
-        free = torch.ones(len(self._h), dtype=torch.bool)
-        positions = torch.empty(count, dtype=torch.int64)
-        gains = torch.empty(count, dtype=torch.float64)
-        everyone = torch.arange(len(self._h))
-        for pick in range(count):
-            gain = torch.where(free, self._gains(everyone, 1.0), -torch.inf)
-            row = int(gain.argmax())
-            positions[pick], gains[pick] = row, gain[row]
-            free[row] = False
-            self._update(row, 1.0, everyone)
+        positions, gains = torch.empty(count, dtype=torch.int64), torch.empty(count, dtype=torch.float64)
+        for number in range(count):
+            pick = self._best()
+            gains[number], step = self._design.take(pick.row.take(slice(None), self._scale), 1.0)
+            positions[number], self._rows[pick.position] = pick.position, pick.row
+            self._offers = self._crew.each("take", pick.position, step)
         return positions, gains
 
     def remove(self, positions: torch.Tensor, count: int) -> torch.Tensor:
         """Takes `count` of the picked `positions` out again; the places in `positions` that stay, in order."""
-        keep = torch.ones(len(positions), dtype=torch.bool)
+        rows = together([self._rows[position] for position in positions.tolist()])
+        forms = Forms(rows, self._scale, len(rows))
+        self._design.renew()
+        forms.hold(np.arange(len(rows)), self._design.inverse, self._design.spread)
+        keep = np.ones(len(rows), dtype=bool)
         for _ in range(count):
-            left = keep.nonzero().squeeze(1)
-            place = int(left[int(self._gains(positions[left], -1.0).argmax())])
+            place = int(best_places(np.where(keep, forms.gains(-1.0), -np.inf))[0])
             keep[place] = False
-            self._update(int(positions[place]), -1.0, positions)
-        return keep.nonzero().squeeze(1)
+            forms.take(self._design.take(rows.take(slice(place, place + 1), self._scale), -1.0)[1])
+        return torch.from_numpy(np.flatnonzero(keep))
 
-    def _gains(self, rows: torch.Tensor, sign: float) -> torch.Tensor:
-        """tr(G W (±I + QW)⁻¹) for `rows`."""
-        gains = torch.empty(len(rows), dtype=torch.float64)
-        for block in blocks(len(rows)):
-            w = self._curvature[rows[block]]
-            system = self._q[rows[block]] @ w
-            system.diagonal(dim1=1, dim2=2).add_(sign)
-            solved = torch.linalg.solve(system, self._g[rows[block]] @ w, left=False)
-            gains[block] = solved.diagonal(dim1=1, dim2=2).sum(1)
-        return gains
+    def _best(self) -> Pick:
+        """The best candidate of all: whatever is not kept up to date gains less than μ · least."""
+        pick = best_pick(self._offers)
+        while self._least > 0.0 and pick.value <= 1.001 * self._design.ceiling * self._least:
+            self._design.tighten()
+            # Where nothing gains any more, everybody is kept: rounding can make a reach negative.
+            self._least = 0.5 * pick.value / self._design.ceiling if min(pick.value, self._design.ceiling) > 0.0 else -math.inf
+            self._offers = self._rally(pick.value)
+            pick = best_pick(self._offers)
+        return pick
 
-    def _update(self, row: int, sign: float, rows: torch.Tensor) -> None:
-        """M ← M ± XᵀX with X = √s S ⊗ hᵀ of `row`; Q and G of `rows` follow."""
-        classes, size = self._curvature.shape[1], self._h.shape[1]
-        root = self._scale**0.5 * self._roots[row]
-        u = (self._inverse.view(-1, size) @ self._h[row]).view(-1, classes) @ root.T
-        xu = root @ (self._h[row] @ u.view(classes, size, classes))
-        middle = torch.linalg.inv(sign * torch.eye(classes, dtype=u.dtype) + xu)
-        fu = self._pooled @ u
-        z = self._inverse @ fu
-        k = u.T @ fu
-        both = torch.cat([u, z], dim=1).view(classes, size, 2 * classes).permute(1, 0, 2).reshape(size, -1)
-        for block in blocks(len(rows)):
-            part = rows[block]
-            projected = (self._h[part] @ both).view(len(part), classes, 2 * classes)
-            v, y = projected[:, :, :classes], projected[:, :, classes:]
-            vm = v @ middle
-            cross = vm @ y.transpose(1, 2)
-            self._q[part] -= vm @ v.transpose(1, 2)
-            self._g[part] += vm @ k @ vm.transpose(1, 2) - cross - cross.transpose(1, 2)
-        self._inverse.addmm_(u @ middle, u.T, alpha=-1.0)
+    def _rally(self, gain: float) -> list[Pick | None]:
+        fresh = gain < FRESH * self._highest
+        if fresh:
+            self._design.renew()
+        self._highest = gain if fresh else max(gain, self._highest)
+        return self._crew.each("rally", self._design.inverse, self._design.spread, self._least, fresh)
 
-    def _quadratic(self, matrix: torch.Tensor) -> torch.Tensor:
-        """[hᵀ B_cc' h] for all candidates, (m, C, C)."""
-        classes, size = self._curvature.shape[1], self._h.shape[1]
-        blocked = matrix.view(classes, size, classes, size)
-        result = self._h.new_empty(len(self._h), classes, classes)
-        for block in blocks(len(self._h)):
-            h = self._h[block]
-            for c in range(classes):
-                result[block, c] = torch.einsum("ndk,nd->nk", (h @ blocked[c].reshape(size, -1)).view(-1, classes, size).transpose(1, 2), h)
-        return result
+
+def best_places(gains: FloatArray) -> IntArray:
+    """Where the gain is the largest, ties included, in ascending order."""
+    return np.flatnonzero(gains >= gains.max() - TIE * abs(gains.max()))
+
+
+def best_pick(offers: Iterable[Pick | None]) -> Pick:
+    """Of the best offers the one of lowest position; an offer of −1 if there is none."""
+    found = [offer for offer in offers if offer is not None]
+    if not found:
+        return Pick(-1.0, -1, None)
+    ties = best_places(np.asarray([offer.value for offer in found]))
+    return found[min(ties.tolist(), key=lambda place: found[place].position)]

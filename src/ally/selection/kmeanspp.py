@@ -1,24 +1,31 @@
-"""k-means++ seeding, exact for any chunking (BADGE on gradients: Ash et al., 2020)."""
+"""k-means++ seeding, the same for any number of shards (BADGE on gradients: Ash et al., 2020)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import partial
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
 
-from ally.features import Embedding, ProductRows, Representation
+from ally.execution.engine import Crew
+from ally.features import Embedding, Representation
 from ally.learning.snapshot import Snapshot
 from ally.rng import Streams
 from ally.selection.base import Limits, Selection, picked
-from ally.sources import BLOCK
-from ally.types import BOTH_TASKS, Task
+from ally.selection.nearest import Nearest
+from ally.selection.shards import Pick, best, greedy, shards
+from ally.selection.weights import is_worn, scale_of, share
+from ally.types import BOTH_TASKS, FloatArray, Task
 
 
 @dataclass(frozen=True)
 class KMeansPP:
-    """The first pick has the largest norm; each next one is drawn by squared distance to those picked (its value)."""
+    """The first pick has the largest norm; each next one is drawn by squared distance to those picked (its value).
+
+    When every row left is a copy of a picked one, the lowest positions follow.
+    """
 
     features: Representation = Embedding()
     tasks: ClassVar[frozenset[Task]] = BOTH_TASKS
@@ -26,43 +33,45 @@ class KMeansPP:
 
     def __call__(self, snapshot: Snapshot, scores: torch.Tensor, n: int, streams: Streams, limits: Limits) -> Selection:
         uniforms = streams.numpy("d2 draws").random(n)
-        positions, squared = k_means_pp(self.features(snapshot.candidates), n, uniforms)
-        return picked(snapshot, positions, squared)
+        with limits.engine.crew(shards(snapshot, scores, limits), partial(Weighted, self.features, None, n)) as crew:
+            positions, squared = greedy(crew, n, partial(draw, crew, len(scores), uniforms))
+        return picked(snapshot, torch.from_numpy(positions), torch.from_numpy(squared))
 
 
-def k_means_pp(rows: ProductRows, n: int, uniforms: np.ndarray[tuple[int], np.dtype[np.float64]]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Positions of n picks and their squared distances when picked; `uniforms` (n,) drives the draws.
+class Weight(NamedTuple):
+    """What a shard says before a draw."""
 
-    When every row left is a copy of a picked one, the lowest positions follow.
+    centres: int
+    peak: float
+    """The largest D."""
+    total: int
+    """The sum of the weights ⌊D · s⌋."""
+
+
+class Weighted(Nearest):
+    """A shard offers its weight."""
+
+    def offer(self) -> Weight:
+        return Weight(self.count, self.peak(), self.total())
+
+    def take(self, pick: Pick) -> Weight:
+        self.add(pick)
+        return self.offer()
+
+
+def draw(crew: Crew, size: int, uniforms: FloatArray, offers: list[Weight]) -> Pick:
+    """A row with probability weight / total: the shard first, then the block, then the row. `size` is the number of all rows.
+
+    Without weights it is the first pick, or a copy.
     """
-    norms = rows.squared_norms()
-    distances = torch.full_like(norms, torch.inf)
-    free = torch.ones(len(rows), dtype=torch.bool)
-    positions = torch.empty(n, dtype=torch.int64)
-    squared = torch.empty(n, dtype=norms.dtype)
-    for pick in range(n):
-        row = int(norms.argmax()) if pick == 0 else draw(distances, float(uniforms[pick]))
-        if row < 0:
-            row = int(free.int().argmax())
-        positions[pick] = row
-        squared[pick] = norms[row] if pick == 0 else distances[row]
-        free[row] = False
-        rows.lower_to_row(distances, norms, row)
-    return positions, squared
-
-
-def draw(weights: torch.Tensor, uniform: float) -> int:
-    """A position with probability weight / total; −1 if all weights are 0.
-
-    Sums are float64 over fixed blocks; the block is found first, then the place inside it.
-    """
-    totals = torch.nn.functional.pad(weights.double(), (0, -len(weights) % BLOCK)).view(-1, BLOCK).sum(1)
-    edges = totals.cumsum(0)
-    if not float(edges[-1]) > 0:
-        return -1
-    target = uniform * float(edges[-1])
-    block = min(int(torch.searchsorted(edges, target, right=True)), int(totals.nonzero()[-1]))
-    inside = weights[block * BLOCK : (block + 1) * BLOCK].double()
-    rest = target - (float(edges[block - 1]) if block else 0.0)
-    place = int(torch.searchsorted(inside.cumsum(0), rest, right=True))
-    return block * BLOCK + min(place, int(inside.nonzero()[-1]))
+    totals, centres = [offer.total for offer in offers], offers[0].centres
+    peak = max(offer.peak for offer in offers)
+    if centres and peak > 0 and is_worn(sum(totals), size):
+        totals = crew.each("weigh", scale_of(peak, size))
+    edges = np.cumsum(totals)
+    if not edges[-1]:
+        return best(crew.each("farthest"))
+    weight = share(int(edges[-1]), float(uniforms[centres]))
+    shard = int(np.searchsorted(edges, weight, side="right"))
+    found: Pick = crew.one(shard, "at", weight - int(edges[shard]) + totals[shard])
+    return found

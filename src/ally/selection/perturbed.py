@@ -7,22 +7,28 @@ with those weights; for n > 1 inclusion shares are not proportional to the weigh
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from functools import partial
+from typing import ClassVar, Literal, cast
 
+import numpy as np
 import torch
 
 from ally.errors import InputError
 from ally.learning.snapshot import Snapshot
 from ally.rng import Streams
-from ally.selection.base import Limits, Selection, largest, picked
+from ally.selection.base import Limits, Selection, picked
+from ally.selection.shards import Shard, shards
+from ally.selection.top import NOBODY, RUN, Leaders, joined, overtaken
 from ally.types import BOTH_TASKS, Task
+
+Form = Literal["softmax", "power", "softrank"]
 
 
 @dataclass(frozen=True)
 class Perturbed:
     r"""log-weight of a score s: ``softmax`` β·s, ``power`` β·log s (s ≤ 0 only after all positive ones), ``softrank`` −β·log rank."""
 
-    form: Literal["softmax", "power", "softrank"] = "power"
+    form: Form = "power"
     sharpness: float = 1.0
     tasks: ClassVar[frozenset[Task]] = BOTH_TASKS
     reads: ClassVar[bool] = False
@@ -32,22 +38,43 @@ class Perturbed:
             raise InputError(f"{self}: form is 'softmax', 'power' or 'softrank', and sharpness a number > 0")
 
     def __call__(self, snapshot: Snapshot, scores: torch.Tensor, n: int, streams: Streams, limits: Limits) -> Selection:
-        noise = torch.from_numpy(streams.numpy("gumbel noise").gumbel(size=len(scores)))
-        keys = self.sharpness * self._log_weights(scores) + noise
-        if self.form == "power":
-            positive = (scores > 0).nonzero().squeeze(1)
-            others = (scores <= 0).nonzero().squeeze(1)
-            first = positive[largest(keys[positive], min(n, len(positive)))]
-            best = torch.cat([first, others[largest(noise[others], n - len(first))]]) if len(first) < n else first
-        else:
-            best = largest(keys, n)
+        parts = shards(snapshot, ranks(scores) if self.form == "softrank" else scores, limits)
+        with limits.engine.crew(parts, partial(Noisy, self, n, streams)) as crew:
+            first, after = (joined(offers, n) for offers in zip(*crew.each("offer"), strict=True))
+        best = torch.cat([first.positions, after.positions])[:n]
         return picked(snapshot, best, scores[best])
 
-    def _log_weights(self, scores: torch.Tensor) -> torch.Tensor:
+    def log_weights(self, scores: torch.Tensor) -> torch.Tensor:
+        """Of positive scores, or of ranks for ``softrank``, (m,) float64."""
         if self.form == "softmax":
-            return scores
-        if self.form == "power":
-            return scores.clamp(min=torch.finfo(torch.float64).tiny).log()
-        ranks = torch.empty_like(scores)
-        ranks[torch.sort(scores, descending=True, stable=True).indices] = torch.arange(1, len(scores) + 1, dtype=scores.dtype)
-        return -ranks.log()
+            return self.sharpness * scores.double()
+        return (self.sharpness if self.form == "power" else -self.sharpness) * scores.double().log()
+
+
+class Noisy:
+    """A shard offers its n largest noisy log-weights and, for ``power``, its n largest noises of scores without one."""
+
+    def __init__(self, select: Perturbed, n: int, streams: Streams, shard: Shard) -> None:
+        self._select, self._n, self._streams, self._shard = select, n, streams, shard
+
+    def offer(self) -> tuple[Leaders, Leaders]:
+        generator = self._streams.numpy("gumbel noise")
+        # One draw for each candidate before this shard, so that shards do not change the noise of a candidate.
+        cast(np.random.PCG64, generator.bit_generator).advance(self._shard.start)
+        first = after = NOBODY
+        for start in range(0, len(self._shard.scores), RUN):
+            scores = self._shard.scores[start : start + RUN]
+            noise = torch.from_numpy(generator.gumbel(size=len(scores)))
+            weighed = scores > 0 if self._select.form == "power" else torch.ones(len(scores), dtype=torch.bool)
+            here, rest = (which.nonzero().squeeze(1) for which in (weighed, ~weighed))
+            keys = self._select.log_weights(scores[here]) + noise[here]
+            first = overtaken(first, Leaders(keys, here + self._shard.start + start), self._n)
+            after = overtaken(after, Leaders(noise[rest], rest + self._shard.start + start), self._n)
+        return first, after
+
+
+def ranks(scores: torch.Tensor) -> torch.Tensor:
+    """1 for the highest score, equal ones by position, (m,) float64."""
+    result = torch.empty(len(scores), dtype=torch.float64)
+    result[torch.sort(scores, descending=True, stable=True).indices] = torch.arange(1, len(scores) + 1, dtype=torch.float64)
+    return result

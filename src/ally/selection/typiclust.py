@@ -1,6 +1,6 @@
 r"""TypiClust (Hacohen et al., 2022): the most typical sample of each of the largest clusters that hold no label yet.
 
-Typicality(x) = (1/K Σ_{x' ∈ K-NN(x)} ‖x − x'‖)⁻¹ over the candidates of x's cluster.
+Typicality(x) = (1/K Σ_{x' ∈ K-NN(x)} ‖x − x'‖)⁻¹ over the candidates of x's cluster, or over a seeded sample of a large cluster.
 """
 
 from __future__ import annotations
@@ -16,15 +16,18 @@ from ally.features import ProductRows
 from ally.learning.snapshot import Snapshot
 from ally.rng import Streams
 from ally.selection.base import Limits, Selection
-from ally.selection.cluster_top import k_means
-from ally.selection.herding import distances
+from ally.selection.kmeans import cluster_means, k_means
+from ally.selection.neighbours import Points, nearest
 from ally.sources import blocks
-from ally.types import BOTH_TASKS, FloatArray, IntArray, Task
+from ally.types import BOTH_TASKS, BoolArray, FloatArray, IntArray, Task
+
+JOINT = 2**16
+"""Up to so many samples, candidates and labelled are clustered together; of more, the labelled join the clusters of the candidates."""
 
 
 @dataclass(frozen=True)
 class TypiClust:
-    """k-means of labelled and candidates together, k = labelled + n; a pick's value is its typicality.
+    """k-means of the samples, k = labelled + n; a pick's value is its typicality.
 
     Clusters take turns: fewer labelled samples first, then larger ones. In its turn a cluster gives its most typical candidate left.
 
@@ -33,28 +36,31 @@ class TypiClust:
         clusters: the largest k.
         smallest: clusters of fewer samples come when all others are used up.
         iterations: Lloyd iterations.
+        members: neighbours are sought among at most this many candidates of a cluster, a seeded sample.
     """
 
     neighbours: int = 20
     clusters: int = 500
     smallest: int = 5
     iterations: int = 20
+    members: int = 4096
     tasks: ClassVar[frozenset[Task]] = BOTH_TASKS
     reads: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         for name in ("neighbours", "clusters", "smallest", "iterations"):
             check_count(name, getattr(self, name))
+        check_count("members", self.members, least=2)
 
     def __call__(self, snapshot: Snapshot, scores: torch.Tensor, n: int, streams: Streams, limits: Limits) -> Selection:
         embeddings, known = snapshot.candidates.embeddings, snapshot.labelled.embeddings
-        everything = torch.cat([embeddings, known]) if len(known) else embeddings
-        k = min(len(known) + n, self.clusters, len(everything))
-        found = k_means(everything, k, self.iterations, streams.seed("k-means"))
-        clusters, labelled = found[: len(embeddings)], np.bincount(found[len(embeddings) :], minlength=k)
-        sizes = np.bincount(clusters, minlength=k)
+        k = min(len(known) + n, self.clusters, len(embeddings) + len(known))
+        clusters, held = cluster_together(embeddings, known, k, self.iterations, streams.seed("k-means"))
+        labelled, sizes = np.bincount(held, minlength=k), np.bincount(clusters, minlength=k)
         order = np.lexsort((-(sizes + labelled), labelled, sizes + labelled < self.smallest))
-        picks, values = take_turns(embeddings, clusters, order[sizes[order] > 0], self.neighbours, n, labelled + sizes < self.smallest)
+        order, last = order[sizes[order] > 0], labelled + sizes < self.smallest
+        points = Points(ProductRows((embeddings,)), unit=False)
+        picks, values = take_turns(points, clusters, order, self.neighbours, n, last, self.members, streams.numpy("members"))
         return Selection(
             rows=snapshot.candidates.rows[picks],
             values=values,
@@ -63,46 +69,57 @@ class TypiClust:
         )
 
 
+def cluster_together(embeddings: torch.Tensor, known: torch.Tensor, k: int, iterations: int, seed: int) -> tuple[IntArray, IntArray]:
+    """The clusters of the candidates (m,) and of the labelled samples (L,).
+
+    Above `JOINT` samples k-means sees the candidates only and they are not copied; a labelled sample joins the cluster of nearest mean.
+    """
+    if not len(known):
+        return k_means(embeddings, k, iterations, seed), np.empty(0, dtype=np.int64)
+    if len(embeddings) + len(known) <= JOINT:
+        found = k_means(torch.cat([embeddings, known]), k, iterations, seed)
+        return found[: len(embeddings)], found[len(embeddings) :]
+    clusters = k_means(embeddings, k, iterations, seed)
+    means = cluster_means(embeddings, torch.from_numpy(clusters), k)
+    used = np.flatnonzero(np.bincount(clusters, minlength=k))
+    held = np.empty(len(known), dtype=np.int64)
+    for block in blocks(len(known)):
+        held[block] = used[torch.cdist(known[block].double(), means[used], compute_mode="donot_use_mm_for_euclid_dist").argmin(1).numpy()]
+    return clusters, held
+
+
 def take_turns(
-    embeddings: torch.Tensor, clusters: IntArray, order: IntArray, neighbours: int, n: int, last: np.ndarray[tuple[int], np.dtype[np.bool_]]
+    points: Points, clusters: IntArray, order: IntArray, neighbours: int, n: int, last: BoolArray, members: int, rng: np.random.Generator
 ) -> tuple[IntArray, FloatArray]:
     """n positions and their typicality: by turns the next most typical of every cluster in `order`, those marked `last` (k,) last.
 
-    `order` lists clusters that hold candidates; the first n of them always suffice.
+    `order` lists clusters that hold candidates; the first n of them always suffice. A cluster of more than `members` is sampled by `rng`.
     """
-    members, values, turns, ranks = [], [], [], []
+    found, values, turns, ranks = [], [], [], []
     by_cluster = np.argsort(clusters, kind="stable")
     edges = np.searchsorted(clusters[by_cluster], np.arange(len(last) + 1))
     for place, cluster in enumerate(order[:n]):
         inside = by_cluster[edges[cluster] : edges[cluster + 1]]
-        typical = typicality(embeddings[torch.from_numpy(inside)], neighbours).numpy()
+        among = np.arange(len(inside)) if len(inside) <= members else np.sort(rng.permutation(len(inside))[:members])
+        typical = typicality(points.at(inside), neighbours, among)
         best = np.argsort(-typical, kind="stable")[:n]
-        members.append(inside[best])
+        found.append(inside[best])
         values.append(typical[best])
         turns.append(np.arange(len(best)))
         ranks.append(np.full(len(best), place))
-    candidates, rank = np.concatenate(members), np.concatenate(ranks)
+    candidates, rank = np.concatenate(found), np.concatenate(ranks)
     chosen = np.lexsort((rank, np.concatenate(turns), last[order[rank]]))[:n]
     return candidates[chosen], np.concatenate(values)[chosen]
 
 
-def typicality(points: torch.Tensor, neighbours: int) -> torch.Tensor:
-    """1 / (1e-5 + mean distance to the `neighbours` nearest other points), (m, d) → (m,); 0 for a point alone. 1e-5 as the authors'.
+def typicality(points: Points, neighbours: int, among: IntArray) -> FloatArray:
+    """1 / (1e-5 + mean distance to the `neighbours` nearest other points `among` (t,) positions), (m,); 0 for a point alone.
 
-    Rounded to single precision, so that rounding does not decide between the two points of a pair.
+    1e-5 as the authors'. Rounded to single precision, so that rounding does not decide between the two points of a pair.
     """
-    k = min(neighbours, len(points) - 1)
-    result = torch.zeros(len(points), dtype=torch.float64)
+    k = min(neighbours, len(among) - 1)
     if k == 0:
-        return result
-    for block in blocks(len(points)):
-        here = ProductRows((points[block].double(),))
-        nearest = torch.empty(len(here), 0, dtype=torch.float64)
-        for others in blocks(len(points)):
-            squared = distances(here, ProductRows((points[others].double(),)))
-            if block == others:
-                squared.fill_diagonal_(torch.inf)
-            nearest = torch.cat([nearest, squared], dim=1)
-            nearest = nearest.topk(min(k, nearest.shape[1]), dim=1, largest=False).values
-        result[block] = 1.0 / (1e-5 + nearest.sqrt().mean(1))
-    return result.float().double()
+        return np.zeros(len(points))
+    apart = np.sqrt(nearest(points, points.at(among), k, labels=(np.arange(len(points)), among)))
+    typical: FloatArray = (1.0 / (1e-5 + apart.mean(1))).astype(np.float32).astype(np.float64)
+    return typical

@@ -1,0 +1,162 @@
+r"""The nearest centroid of each point, the same to the bit for any chunk size, number of threads and matrix library.
+
+Matrix products do the work but decide nothing: a point goes to a centroid only where a bound on rounding shows that no other is
+nearer. The few points in doubt are measured again, in float64 and in the end by sums of one fixed order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from ally.sources import BLOCK, blocks
+from ally.types import IntArray
+
+GROUP, GROUPS = 32, 64
+"""Centroids are looked at in groups of 32, or of more so that there are at most 64."""
+PRODUCT = 2**21
+"""About so many distances are held at a time."""
+NONE = 2.0**120
+"""Farther than any centroid."""
+TINY = 2.0**-100
+"""More than what squares lose where they vanish."""
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """x ↦ (x − centre) · scale in single precision: no square overflows or vanishes, and a common offset hides nothing."""
+
+    centre: torch.Tensor
+    """(d,) float64."""
+    scale: float
+    """A power of two."""
+
+    @staticmethod
+    def around(points: torch.Tensor, rows: IntArray) -> Frame:
+        """Moves the mean of the points at `rows` to 0 and their largest coordinate between 1/2 and 1."""
+        parts = [torch.from_numpy(rows[block]) for block in blocks(len(rows))]
+        centre = torch.from_numpy(sum(points[part].numpy().sum(0, dtype=np.float64) for part in parts) / len(rows))
+        largest = max(float((points[part].double() - centre).abs().max()) for part in parts)
+        return Frame(centre, 2.0 ** -math.frexp(largest)[1])
+
+    def __call__(self, points: torch.Tensor) -> torch.Tensor:
+        """(m, d) → (m, d + 2): x, ‖x‖ and 1. Coordinates beyond 2**40 are cut there, so that squares stay finite."""
+        x = ((points.double() - self.centre) * self.scale).clamp_(-(2.0**40), 2.0**40).float()
+        return torch.cat([x, x.norm(dim=1, keepdim=True), torch.ones(len(x), 1)], dim=1)
+
+
+class Centroids:
+    """`means` (k, d), float64. Points are what a frame gives, (m, d + 2)."""
+
+    def __init__(self, means: torch.Tensor) -> None:
+        self.means = means
+        self._rounded = means.float()
+        self._bounds, self._fine = Bounds.of(means, torch.float32), Bounds.of(means, torch.float64)
+
+    def runs(self, size: int) -> Iterator[slice]:
+        """Slices of whole blocks that cover ``range(size)``, about `PRODUCT` distances each."""
+        step = max(1, min(PRODUCT // len(self.means), 2**15) // BLOCK) * BLOCK
+        return (slice(first, min(first + step, size)) for first in range(0, size, step))
+
+    def nearest(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """argmin_c Σ_j (x_j − c_j)² with the sums in float64, the lowest of equal ones, (m,).
+
+        Also bounds below the distance to all other centroids, by group, (m, groups).
+        """
+        found, rest, limit, _ = self._bounds.search(x)
+        apart = self._bounds.distance(x, rest)
+        doubt = (rest.amin(1) <= limit).nonzero().squeeze(1)
+        if len(doubt):
+            found[doubt] = self._measured(x[doubt].double())
+            apart[doubt] = 0.0
+        return found, apart
+
+    def others(self, x: torch.Tensor, own: torch.Tensor, group: int) -> torch.Tensor:
+        """Bounds below the distance to the centroids of one group other than a point's `own` (m,), (m,)."""
+        columns = slice(group * self._bounds.group, (group + 1) * self._bounds.group)
+        low = x @ self._bounds.factor[:, columns]
+        mine = ((own >= columns.start) & (own < columns.stop)).nonzero().squeeze(1)
+        low[mine, own[mine] - columns.start] = NONE
+        return self._bounds.distance(x, low.amin(1))
+
+    def above(self, x: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
+        """Bounds above the distance to `own` (m,), (m,)."""
+        result = torch.empty(len(x))
+        for block in blocks(len(x)):
+            result[block] = (x[block, :-2] - self._rounded.index_select(0, own[block])).norm(dim=1)
+        return result.mul_(1.0 + self._bounds.slack).add_(self._bounds.norms[own], alpha=2.0**-22).add_(2.0**-50)
+
+    def moved_from(self, means: torch.Tensor) -> torch.Tensor:
+        """A bound above the distance of any centroid of a group to its place among other `means` (k, d), (groups,)."""
+        moves = torch.nn.functional.pad((self.means - means).norm(dim=1), (0, -len(means) % self._bounds.group))
+        return (moves.view(-1, self._bounds.group).amax(1) * (1.0 + 2.0**-20)).float()
+
+    def _measured(self, x: torch.Tensor) -> torch.Tensor:
+        found, rest, limit, low = self._fine.search(x)
+        doubt = (rest.amin(1) <= limit).nonzero().squeeze(1)
+        if len(doubt):
+            row, column = (low[doubt] <= limit[doubt, None]).nonzero().unbind(1)
+            squared = [row_squares(x[doubt[row[part]], :-2] - self.means[column[part]]) for part in blocks(len(row))]
+            order = np.lexsort((column.numpy(), torch.cat(squared).numpy(), row.numpy()))
+            found[doubt] = column[torch.from_numpy(order[np.searchsorted(row.numpy(), np.arange(len(doubt)))])]
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """Bounds below ‖x − c‖² − ‖x‖² for many x and c by one matrix product.
+
+    With u the unit roundoff, ‖c‖² − 2x·c comes out within (d + 8)u(2‖x‖‖c‖ + ‖c‖²) of its value, in whatever order it is summed.
+    `slack` is twice as much and more: enough also for the rounding of what is computed from it and of direct sums in float64.
+    """
+
+    factor: torch.Tensor
+    """(d + 2, K), K a multiple of `group`; columns beyond the centroids give `NONE`."""
+    norms: torch.Tensor
+    """(K,)."""
+    slack: float
+    group: int
+
+    @staticmethod
+    def of(means: torch.Tensor, dtype: torch.dtype) -> Bounds:
+        slack = torch.finfo(dtype).eps * (means.shape[1] + 16)
+        norms = means.norm(dim=1, keepdim=True)
+        group = GROUP * -(-len(means) // (GROUP * GROUPS))
+        factor = torch.cat([-2.0 * means, -2.0 * slack * norms, (1.0 - slack) * norms.square()], dim=1).T
+        pad = torch.zeros(len(factor), -len(means) % group, dtype=factor.dtype)
+        pad[-1] = NONE
+        return Bounds(torch.cat([factor, pad], dim=1).to(dtype), torch.cat([norms.squeeze(1), pad[0]]).to(dtype), slack, group)
+
+    def search(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+        """The likely centroid (m,); the bounds of all others by group (m, groups), of which those up to `limit` (m,) may be
+        nearer; all bounds (m, K)."""
+        low = x @ self.factor
+        found, best, rest = split_lowest(low, self.group)
+        return found, rest, best + 2.0 * self.slack * (x[:, -2] + self.norms[found]).square() + TINY, low
+
+    def distance(self, x: torch.Tensor, low: torch.Tensor) -> torch.Tensor:
+        """From bounds (m, ...) to bounds below the distance."""
+        squares = (1.0 - self.slack) * x[:, -2].square() - TINY
+        return (low + squares.view(-1, *[1] * (low.dim() - 1))).clamp_(min=0.0).sqrt_().mul_(1.0 - 2.0**-20)
+
+
+def split_lowest(values: torch.Tensor, group: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Of each row of (m, K): the column of the lowest value, that value, and the lowest of all others by group, (m, K / group).
+
+    The lowest of each group first, because an argmin over all columns takes several times as long.
+    """
+    rest = values.view(len(values), -1, group).amin(2)
+    best, which = rest.min(1)
+    inside = values.view(-1, group).index_select(0, torch.arange(len(values)) * rest.shape[1] + which)
+    place = inside.argmin(1, keepdim=True)
+    rest.scatter_(1, which[:, None], inside.scatter_(1, place, NONE).amin(1, keepdim=True))
+    return which * group + place.squeeze(1), best, rest
+
+
+def row_squares(differences: torch.Tensor) -> torch.Tensor:
+    """Sums of squares of float64 rows, (m, d) → (m,); numpy sums each row by itself and in one order."""
+    return torch.from_numpy(np.square(differences.numpy()).sum(1))

@@ -1,0 +1,181 @@
+r"""k-means of pools of any size, the same to the bit for any chunk size and number of threads.
+
+Lloyd's algorithm on a seeded sample, from a greedy k-means++ start; then every point goes to its nearest centroid.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from ally.execution.engine import Engine, LocalEngine
+from ally.selection.centroids import GROUP, Centroids, Frame, row_squares
+from ally.selection.seeding import seeds
+from ally.sources import blocks
+from ally.types import IntArray
+
+SAMPLE, PER_CLUSTER = 65_536, 64
+"""Centroids are trained on `PER_CLUSTER` points for each, but on at least `SAMPLE`."""
+DENSE = 0.4
+"""When more of the bounds than this share are stale, one product over everything is faster."""
+
+
+def k_means(
+    points: torch.Tensor, k: int, iterations: int, seed: int, among: IntArray | None = None, engine: Engine = LocalEngine(1)
+) -> IntArray:
+    """The cluster of each of the (m, d) points, or of those at ascending positions `among` only; numbers below k, some perhaps unused.
+
+    The sample, drawn from the seed alone and without replacement, is the only copy of points that is made. The `engine` shares out
+    points beyond it.
+    """
+    rng = np.random.default_rng(seed)
+    size = len(points) if among is None else len(among)
+    sample = np.arange(size)
+    if size > (most := max(SAMPLE, PER_CLUSTER * k)):
+        sample = np.sort(rng.choice(size, most, replace=False, shuffle=False))
+    frame, x = framed(points, sample if among is None else among[sample])
+    members = train(x, k, iterations, rng)
+    if len(x) == size:
+        return members.clusters.numpy()
+    with engine.crew(parts(points, among, engine.parts(size)), partial(Assigned, frame, members.centroids.means)) as crew:
+        return np.concatenate(crew.each("clusters"))
+
+
+class Part(NamedTuple):
+    """A run of points, of which those at positions `among` are asked about; None is all."""
+
+    points: torch.Tensor
+    among: IntArray | None
+
+
+def parts(points: torch.Tensor, among: IntArray | None, number: int) -> list[Part]:
+    """Near-equal runs of the points, not copied."""
+    edges = np.linspace(0, len(points), number + 1).astype(int).tolist()
+    if among is None:
+        return [Part(points[start:stop], None) for start, stop in pairwise(edges)]
+    inside = pairwise(np.searchsorted(among, edges).tolist())
+    return [Part(points[start:stop], among[slice(*which)] - start) for (start, stop), which in zip(pairwise(edges), inside, strict=True)]
+
+
+class Assigned:
+    """A part of the points and the centroids they are nearest to."""
+
+    def __init__(self, frame: Frame, means: torch.Tensor, part: Part) -> None:
+        self._frame, self._centroids, self._part = frame, Centroids(means), part
+
+    def clusters(self) -> IntArray:
+        points, among = self._part
+        result = np.empty(len(points) if among is None else len(among), dtype=np.int64)
+        for run in self._centroids.runs(len(result)):
+            result[run] = self._centroids.nearest(self._frame(read(points, run, among)))[0].numpy()
+        return result
+
+
+def read(points: torch.Tensor, run: slice, among: IntArray | None) -> torch.Tensor:
+    """A run of the points, or of those at positions `among`."""
+    return points[run] if among is None else points[torch.from_numpy(among[run])]
+
+
+def framed(points: torch.Tensor, rows: IntArray) -> tuple[Frame, torch.Tensor]:
+    """The frame around some points, and those points in it."""
+    frame = Frame.around(points, rows)
+    x = torch.empty(len(rows), points.shape[1] + 2)
+    for block in blocks(len(rows)):
+        x[block] = frame(read(points, block, rows))
+    return frame, x
+
+
+def train(x: torch.Tensor, k: int, iterations: int, rng: np.random.Generator) -> Members:
+    """At most k clusters of points in a frame; fewer if fewer are distinct."""
+    means = neighbours_together(x[seeds(x[:, :-2], k, rng), :-2].double())
+    members = Members(x, Centroids(means))
+    for _ in range(iterations):
+        if not members.follow(Centroids(improved(x[:, :-2], members.clusters, len(members.centroids.means), k))):
+            break
+    return members
+
+
+class Members:
+    """The cluster of each point in a frame, (m,), kept while the centroids move.
+
+    Bounds below the distance to the centroids of each group but a point's own fall by as much as these move; only where a bound
+    falls to the distance of the own centroid is there anything to measure (Yinyang k-means, Ding et al., 2015).
+    """
+
+    def __init__(self, x: torch.Tensor, centroids: Centroids) -> None:
+        self.centroids = centroids
+        self.clusters = torch.empty(len(x), dtype=torch.int64)
+        self._x = x
+        self._apart = torch.empty(0, 0)
+        self._search(None)
+
+    def follow(self, centroids: Centroids) -> bool:
+        """Moves the centroids; whether any point changed its cluster."""
+        before, old, self.centroids = self.clusters.clone(), self.centroids, centroids
+        if len(old.means) != len(centroids.means):
+            self._search(None)
+            return True
+        own = centroids.above(self._x, before)
+        self._apart.mul_(1.0 - 2.0**-22).sub_(centroids.moved_from(old.means)[:, None])
+        stale = self._apart <= own
+        if int(stale.sum()) > DENSE * stale.numel():
+            self._search(None)
+        else:
+            for group, rows in enumerate(stale):
+                which = rows.nonzero().squeeze(1)
+                self._apart[group, which] = centroids.others(self._x.index_select(0, which), before[which], group)
+            self._search((self._apart <= own).any(0).nonzero().squeeze(1))
+        return not torch.equal(before, self.clusters)
+
+    def _search(self, rows: torch.Tensor | None) -> None:
+        """Finds the nearest centroid of `rows` anew; None is all."""
+        for run in self.centroids.runs(len(self._x) if rows is None else len(rows)):
+            which = run if rows is None else rows[run]
+            x = self._x[run] if rows is None else self._x.index_select(0, rows[run])
+            self.clusters[which], apart = self.centroids.nearest(x)
+            if rows is None and run.start == 0:
+                self._apart = torch.empty(apart.shape[1], len(self._x))
+            self._apart[:, which] = apart.T
+
+
+def neighbours_together(means: torch.Tensor) -> torch.Tensor:
+    """Orders means by which of the first few is nearest, so that groups of centroids are near each other."""
+    frame = Frame(torch.zeros(means.shape[1], dtype=torch.float64), 1.0)
+    first = Centroids(means[: -(-len(means) // GROUP)])
+    return means[torch.sort(first.nearest(frame(means))[0], stable=True).indices]
+
+
+def improved(x: torch.Tensor, clusters: torch.Tensor, count: int, k: int) -> torch.Tensor:
+    """The means of `count` clusters; where they are empty, or fewer than k, the points farthest from their mean, if any are left."""
+    means = cluster_means(x, clusters, count)
+    empty = (torch.bincount(clusters, minlength=count) == 0).nonzero().squeeze(1)
+    missing = k - count + len(empty)
+    if missing == 0:
+        return means
+    squared = squared_to(x, means, clusters)
+    farthest = torch.sort(squared, descending=True, stable=True).indices[:missing]
+    new = torch.unique(x[farthest[squared[farthest] > 0]], dim=0).double()
+    means[empty[: len(new)]] = new[: len(empty)]
+    kept = torch.ones(count, dtype=torch.bool)
+    kept[empty[len(new) :]] = False
+    return torch.cat([means[kept], new[len(empty) :]])
+
+
+def cluster_means(points: torch.Tensor, clusters: torch.Tensor, k: int, among: IntArray | None = None) -> torch.Tensor:
+    """(k, d) float64, 0 for an empty cluster. Sums are in the order of the points, block by block."""
+    sums = torch.zeros(k, points.shape[1], dtype=torch.float64)
+    for block in blocks(len(clusters)):
+        sums.index_add_(0, clusters[block], read(points, block, among).double())
+    return sums / torch.bincount(clusters, minlength=k).clamp(min=1)[:, None]
+
+
+def squared_to(points: torch.Tensor, means: torch.Tensor, clusters: torch.Tensor, among: IntArray | None = None) -> torch.Tensor:
+    """‖x − mean of its cluster‖², (m,) float64."""
+    squared = torch.empty(len(clusters), dtype=torch.float64)
+    for block in blocks(len(clusters)):
+        squared[block] = row_squares(read(points, block, among).double() - means[clusters[block]])
+    return squared

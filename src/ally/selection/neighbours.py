@@ -1,0 +1,162 @@
+r"""Distances between rows: screened by matrix products in single precision, decided in double precision.
+
+The squared distance of two rows is a float64 sum in a fixed order (`pairs.squared_distance`): it does not depend on how many rows are
+computed at once, it is the same from both sides, and copies are at exactly 0. Matrix products are several times faster, but they round.
+With u = 2⁻²⁴ and rows of d numbers, whatever the order of summation,
+
+    | (‖x‖² + ‖z‖² − 2⟨x, z⟩ in single precision) − ‖x − z‖² | ≤ (d + 24) u (‖x‖² + ‖z‖²),
+
+so norms made smaller by that share give a lower bound of the distance. A pair whose bound is too large already is done with; the few
+others are computed. What comes out is what one loop over all pairs gives.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from ally.features import ProductRows
+from ally.features.product import part
+from ally.selection.pairs import Double, Doubles, Single, longest, lower_to_rows, to_double, to_single, to_sketch
+from ally.sources import BLOCK, blocks
+from ally.types import IntArray
+
+ROUNDOFF = 1.01 * 2.0**-24
+UNDERFLOW = 1e-34
+"""More than products of numbers up to 1 lose to underflow."""
+AXES = 15
+"""Directions of a sketch."""
+HELD = 8
+"""Blocks of rows held in double and single precision at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Rows read in double precision, of unit length if `unit` (rows of 0 stay 0): all of them, or those at the positions `which` (m,)."""
+
+    rows: ProductRows
+    unit: bool
+    which: IntArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.rows) if self.which is None else len(self.which)
+
+    def at(self, which: IntArray) -> Points:
+        """Some of the points. Nothing is copied until they are read."""
+        return Points(self.rows, self.unit, which if self.which is None else self.which[which])
+
+    def __getitem__(self, some: slice | IntArray) -> Doubles:
+        chosen = some if self.which is None else self.which[some]
+        there = chosen if isinstance(chosen, slice) else torch.from_numpy(chosen)
+        return tuple(to_double(factor.contiguous().numpy(), self.unit) for factor in part(self.rows, there).factors)
+
+
+@dataclass(frozen=True, eq=False)
+class Singles:
+    """Rows in single precision, seen in a `Frame`; norms_i + norms_j − 2⟨i, j⟩ is at most scale² times the squared distance."""
+
+    factors: tuple[Single, ...]
+    norms: Single
+
+    def __len__(self) -> int:
+        return len(self.norms)
+
+    def products(self, others: Singles, room: Single) -> Single:
+        """⟨i, j⟩, (len(self), len(others)), written into `room`, which holds at least as many numbers."""
+        inner = torch.from_numpy(room[: len(self) * len(others)].reshape(len(self), len(others)))
+        for number, (a, b) in enumerate(zip(self.factors, others.factors, strict=True)):
+            if number == 0:
+                torch.mm(torch.from_numpy(a), torch.from_numpy(b).T, out=inner)
+            else:
+                inner.mul_(torch.from_numpy(a) @ torch.from_numpy(b).T)
+        found: Single = inner.numpy()
+        return found
+
+
+def room() -> Single:
+    """For products of two blocks. To ask the system for new memory block after block would take as long as the products."""
+    return np.empty(BLOCK * BLOCK, np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """How rows are seen in single precision: less `centre` (d,) where they have one factor, each factor times a power of two."""
+
+    centre: Double | None
+    scales: tuple[float, ...]
+    axes: Double | None = None
+    """(r, d) orthonormal directions for sketches; None for rows of several factors, and of few numbers."""
+
+    @property
+    def scale(self) -> float:
+        """What distances are multiplied by."""
+        return float(np.prod(self.scales))
+
+    def singles(self, rows: Doubles) -> Singles:
+        norms = np.ones(len(rows[0]))
+        factors = tuple(
+            to_single(factor, np.zeros(factor.shape[1]) if self.centre is None else self.centre, scale, norms)
+            for factor, scale in zip(rows, self.scales, strict=True)
+        )
+        margin = ROUNDOFF * sum(factor.shape[1] + 24 for factor in rows)
+        return Singles(factors, ((1.0 - margin) * norms - UNDERFLOW).astype(np.float32))
+
+    def sketches(self, rows: Doubles) -> Singles | None:
+        """Singles of r + 1 numbers, no farther apart than the rows: coordinates along the axes, and the length of what is left.
+
+        Trained embeddings vary in few directions, so that most distances need not be known any better.
+        """
+        if self.axes is None or self.centre is None:
+            return None
+        norms = np.empty(len(rows[0]))
+        factor = to_sketch(rows[0], self.centre, self.scales[0], self.axes, norms)
+        # What is left is the root of a difference. It is wrong by up to √(d 2⁻⁵²) of the length, distances by twice that, squares by more.
+        margin = ROUNDOFF * (factor.shape[1] + 24) + 8.0 * np.sqrt(len(self.centre) * 2.0**-52)
+        return Singles((factor,), ((1.0 - margin) * norms - UNDERFLOW).astype(np.float32))
+
+
+def frame(*groups: Points) -> Frame:
+    """A frame in which the points of all groups have lengths of about 1 or less, centred on the first points of the last group."""
+    first = groups[-1][: min(BLOCK, len(groups[-1]))]
+    lengths = np.ones(len(first))
+    if not all(points.unit for points in groups):
+        lengths = np.max([longest(points[block]) for points in groups for block in blocks(len(points))], axis=0)
+    scales = tuple(2.0 ** -np.ceil(np.log2(some)) if some > 0 else 1.0 for some in lengths)
+    if len(first) > 1:
+        return Frame(None, scales)
+    centre = first[0].mean(0)
+    return Frame(centre, scales, directions(scales[0] * (first[0] - centre)))
+
+
+def directions(rows: Double) -> Double | None:
+    """About the directions in which (m, d) rows vary most, (AXES, d) orthonormal, by subspace iteration; None for d below 4 AXES."""
+    if rows.shape[1] < 4 * AXES or len(rows) < AXES:
+        return None
+    found = np.linalg.qr(rows[:AXES].T)[0]
+    for _ in range(4):
+        found = np.linalg.qr(rows.T @ (rows @ found))[0]
+    return np.ascontiguousarray(found.T)
+
+
+def nearest(points: Points, others: Points, k: int = 1, labels: tuple[IntArray, IntArray] | None = None) -> Double:
+    """Squared distances of each point to its k nearest others, ascending, (m, k); infinite where there are fewer.
+
+    With `labels`, those of the points and of the others, only others of a different label count.
+    """
+    found = np.full((len(points), k), np.inf)
+    if not len(points) or not len(others):
+        return found
+    here, there = labels or (np.zeros(len(points), np.int64), np.ones(len(others), np.int64))
+    seen, inner = frame(points, others), room()
+    steps = list(blocks(len(others)))
+    for first in range(0, len(steps), HELD):
+        held = [(some, z, seen.singles(z)) for some in steps[first : first + HELD] for z in [others[some]]]
+        for block in blocks(len(points)):
+            x = points[block]
+            x_singles = seen.singles(x)
+            for some, z, singles in held:
+                lower_to_rows(found[block], x_singles.products(singles, inner), x_singles.norms, singles.norms, seen.scale**2,
+                              x, z, here[block], there[some])  # fmt: skip
+    return found

@@ -1,0 +1,83 @@
+"""The skeleton of a greedy selection over shards: in memory, memory-mapped or distributed, it is one code.
+
+    every shard makes an offer → one pick is chosen → every shard takes it, and makes its next offer
+
+A worker has the methods ``offer()`` and ``take(pick)``, which returns the next offer. Values are computed row by row and ties go to the
+lowest position, so the number of shards does not change the picks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from ally.execution.engine import Crew
+from ally.learning.snapshot import Snapshot, View
+from ally.selection.base import Limits
+from ally.sources import BLOCK
+from ally.types import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Shard:
+    """A run of candidates: whole blocks, but for the last shard. Nothing is copied."""
+
+    view: View
+    scores: torch.Tensor
+    """(n,)"""
+    start: int
+    """The position of its first row among all candidates."""
+
+
+class Pick(NamedTuple):
+    """A candidate, and what shards must know of it."""
+
+    value: float
+    position: int
+    """Among all candidates."""
+    row: Any
+    """Small plain values that stand for it."""
+
+
+def shards(snapshot: Snapshot, scores: torch.Tensor, limits: Limits) -> list[Shard]:
+    """The candidates in as many near-equal shards as the engine asks for, at most one for each block."""
+    size = len(snapshot.candidates)
+    blocks = -(-size // BLOCK)
+    edges = np.linspace(0, blocks, min(limits.engine.parts(size), blocks) + 1).astype(int) * BLOCK
+    return [
+        Shard(cut(snapshot.candidates, slice(start, stop)), scores[start:stop], start)
+        for start, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
+    ]
+
+
+def cut(view: View, which: slice) -> View:
+    """Some of the samples, without copying."""
+    return replace(
+        view,
+        rows=view.rows[which],
+        embeddings=view.embeddings[which],
+        probabilities=None if view.probabilities is None else view.probabilities[which],
+        predictions=view.predictions[which],
+        readouts={name: values[which] for name, values in view.readouts.items()},
+    )
+
+
+def best(picks: Iterable[Pick]) -> Pick:
+    """The largest value; of equal ones the lowest position."""
+    return max(picks, key=lambda pick: (pick.value, -pick.position))
+
+
+def greedy(crew: Crew, n: int, choose: Callable[[list[Any]], Pick]) -> tuple[IntArray, FloatArray]:
+    """Positions of n picks and their values; `choose` makes a pick from the shards' offers."""
+    positions, values = np.empty(n, dtype=np.int64), np.empty(n)
+    offers = crew.each("offer")
+    for number in range(n):
+        pick = choose(offers)
+        positions[number], values[number] = pick.position, pick.value
+        if number + 1 < n:
+            offers = crew.each("take", pick)
+    return positions, values

@@ -1,0 +1,79 @@
+r"""A few numbers per row from which most distances need not be computed.
+
+For orthonormal directions p_r the sketch of x is (⟨x, p_1⟩, …, ⟨x, p_7⟩, ‖x − Σ_r ⟨x, p_r⟩ p_r‖), and by the triangle inequality in the
+rest of the space
+
+    ‖x − c‖² ≥ ‖sketch(x) − sketch(c)‖².
+
+Any directions will do; those of largest variance over a sample leave the least in the rest. Trained embeddings vary in few of them.
+Rows of one factor are taken relative to the sample's mean. For a product a ⊗ h the directions are products u ⊗ v, with u and v those of a
+and of h.
+
+Sketches are kept in single precision, in units near the largest length, and clipped far beyond it (which brings no two farther apart).
+With δ = ρ (max‖x‖ + ‖c‖) a bound on what rounding changes in a distance of sketches, (√D + δ)² ≤ (1 + t) D + (1 + 1/t) δ² for any t > 0. A
+row whose sketch is that far from the centre's cannot gain from it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ally.selection.scans import NUMBERS, Double
+from ally.types import AnyArray
+
+ITERATIONS = 3
+SHARE = 2.0**-13
+"""t"""
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """How rows are sketched: their directions u (7, C) and v (7, d) after `mean` (d,) is taken off, times `unit`."""
+
+    mean: Double
+    u: Double
+    v: Double
+    unit: float
+
+    @property
+    def area(self) -> float:
+        """What squared distances between sketches are multiplied by."""
+        return self.unit**-2
+
+    def slack(self, length: float) -> float:
+        """What rounding may add to a squared distance between sketches, for two rows of summed length `length`."""
+        # The rest is the root of a difference: its own rounding is the root of that of a sum of squares.
+        root = math.sqrt((self.u.shape[1] + self.v.shape[1] + 8) * 2.0**-49)
+        delta = (2.0**-22 + root) * length + 2.0**-140 / self.unit
+        return (2.0 + 1.0 / SHARE) * delta * delta + 2.0**-140 * self.area
+
+
+def frame(a: AnyArray, h: AnyArray) -> Frame:
+    """Directions of a sample of rows, in float64: a (m, C), C = 0 for rows of one factor, and h (m, d)."""
+    u, v = np.zeros((NUMBERS - 1, a.shape[1])), np.zeros((NUMBERS - 1, h.shape[1]))
+    plain = a.shape[1] == 0
+    mean = h.mean(0) if plain else np.zeros(h.shape[1])
+    lengths = np.linalg.norm(h - mean, axis=1)
+    if plain:
+        found = directions(h - mean)
+        v[: len(found)] = found
+    else:
+        ours, theirs = directions(a * lengths[:, None]), directions(h * np.linalg.norm(a, axis=1)[:, None])
+        spread = np.square(a @ ours.T * lengths[:, None]).sum(0)[:, None] * np.square(h @ theirs.T).sum(0)
+        for r, pair in enumerate(np.argsort(-spread, axis=None, kind="stable")[: NUMBERS - 1]):
+            u[r], v[r] = ours[pair // len(theirs)], theirs[pair % len(theirs)]
+        lengths = lengths * np.linalg.norm(a, axis=1)
+    exponent = math.frexp(float(lengths.max()))[1]
+    return Frame(mean, u, v, math.ldexp(1.0, -min(max(exponent, -500), 500)))
+
+
+def directions(x: AnyArray) -> Double:
+    """Up to 7 orthonormal directions in which the rows of x (m, d) are large, largest first: orthogonal iteration from a fixed start."""
+    scaled = x / max(float(np.abs(x).max()), np.finfo(np.float64).tiny)
+    found = np.random.default_rng(0).normal(size=(x.shape[1], min(NUMBERS - 1, x.shape[1])))
+    for _ in range(ITERATIONS):
+        found = np.linalg.qr(scaled.T @ (scaled @ np.linalg.qr(found).Q)).Q
+    return np.ascontiguousarray(found.T)
