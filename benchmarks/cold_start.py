@@ -4,7 +4,7 @@
 
 Pools: scikit-learn's digits (1197 samples); with DATA also 10 000 MNIST images and Parkinsons (total_UPDRS, standardised). Each
 selection picks n of the pool from standardised inputs; an MLP is trained plainly on their labels and measured on held-out samples
-(accuracy; mean squared error for Parkinsons). None of these test samples is used elsewhere to choose between strategies.
+(accuracy; mean squared error for Parkinsons).
 """
 
 from __future__ import annotations

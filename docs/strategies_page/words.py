@@ -39,8 +39,8 @@ is at hand, as far as the [measurements](#measured) and the papers go:
 - **Ten labels a round or fewer, each dear:** `batchbald`. **Thousands a round:** `cluster-margin`.
 - **Noisy labels:** `bald` or `powerbald` for doubt that a label can settle. **Outliers in the pool:** not `coreset`; see
   [hygiene](#pool-hygiene).
-- **Some hundreds of labels and a large pool:** any strategy with `objective="pdcl-unlabelled"` learns from the unlabelled samples as well.
-  On MNIST that gained more than any choice of samples did ([measurements](measurements.md)); with few labels it can lose.
+- **A large pool, and time to train:** any strategy with `objective="pdcl-unlabelled"` learns from the unlabelled samples as well.
+  On MNIST that gained more than any choice of samples did ([measurements](measurements.md)); trainings take many times as long.
 - **No time:** `margin`, or `Perturbed` for a batch that is not all alike; both cost next to nothing.
 
 What the constraints of `ally` add to an uncertainty is small where it was measured; the dual variables are there for regression too, and

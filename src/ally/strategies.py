@@ -130,7 +130,7 @@ CATALOGUE: Registry[Strategy] = Registry(
         "waal": Strategy(CriticUncertainty(), Top(), "waal", "uncertain, and unlike the labelled set by a Wasserstein critic"),
         "dal": Strategy(Constant(), Discriminative(), "erm", "surest to be told apart from the labelled set"),
         "lcmd": Strategy(Constant(), LCMD(), "erm", "spread that follows density; strong for regression"),
-        "typiclust": Strategy(Constant(), TypiClust(), "erm", "typical samples of uncovered clusters: the very first labels"),
+        "typiclust": Strategy(Constant(), TypiClust(), "erm", "typical samples of uncovered clusters: the first labels"),
         "probcover": Strategy(Constant(), ProbCover(), "erm", "covers by balls: few labels, good embeddings"),
         "maxherding": Strategy(Constant(), Herding(), "erm", "covers by a kernel: few labels, nothing to tune"),
         "uherding": Strategy(Margin(), Herding(weighted=True), "erm", "coverage weighted by uncertainty: any number of labels"),

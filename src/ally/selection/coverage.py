@@ -8,7 +8,11 @@ Gains only fall as S grows, so three kinds of number bound g(x), each at least t
 products in single precision (`Covering.bounds`); and g(x) itself, a float64 sum over the targets in their order, rounded to single
 precision so that rounding does not decide between equals (`Covering.gains`). Only the head of the ranking is brought from one kind to
 the next, and it is offered when its number is a gain. These are the picks of plain greedy, ties to the lowest position, whatever the
-number of threads or shards. Beyond the targets, of which there are few, a candidate costs 9 bytes.
+number of threads or shards.
+
+A centre adds to a target only if it is nearer than all others: after c centres, for one pair in about c. Where sketches of a few
+numbers (`Frame.sketches`) leave few pairs to look at, as they do for trained embeddings, bounds come from those pairs alone. No pair is
+stored: beyond the targets, of which there are few, the ranking costs 9 bytes a candidate.
 """
 
 from __future__ import annotations

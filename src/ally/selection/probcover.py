@@ -34,7 +34,8 @@ class ProbCover:
     """Each pick's value is the share of candidates it newly covers. When all are covered, the farthest from the centres follow.
 
     Attributes:
-        radius: δ; None takes the largest at which a share `purity` of the balls lies in one k-means cluster, see `pure_radius`.
+        radius: δ; None takes the largest at which a share `purity` of the balls lies in one k-means cluster of the representatives (at
+            most 32 768), see `pure_radius`.
         purity: α of the paper.
         normalise: scale embeddings to unit length.
         clusters: k for `pure_radius`; None is the number of classes, or 10 where there are none.
