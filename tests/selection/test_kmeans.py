@@ -12,7 +12,7 @@ from sklearn.cluster import KMeans
 from ally.execution.engine import LocalEngine
 from ally.learning.snapshot import Snapshot, View
 from ally.rng import Streams
-from ally.selection import kmeans
+from ally.selection import kmeans, seeding
 from ally.selection.base import Limits
 from ally.selection.centroids import Centroids, Frame
 from ally.selection.cluster_top import ClusterTop
@@ -152,6 +152,16 @@ def test_seeds_are_greedy_k_means_pp():
     expected = naive_seeds(on_grid(x)[:, :-2], 25, np.random.default_rng(5))
     assert seeds(x, 25, np.random.default_rng(5)).tolist() == expected
     assert len(set(expected)) == 25
+
+
+def test_seeds_come_from_a_few_points_for_each(monkeypatch):
+    monkeypatch.setattr(seeding, "POINTS", 10)
+    monkeypatch.setattr(seeding, "PER_SEED", 4)
+    x = normal(0, 300, 3)
+    rng = np.random.default_rng(5)
+    among = np.sort(rng.choice(300, 100, replace=False, shuffle=False))
+    expected = among[naive_seeds(on_grid(x[among])[:, :-2], 25, rng)]
+    assert seeds(x, 25, np.random.default_rng(5)).tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize("d", [1, 128, 260, 3000])

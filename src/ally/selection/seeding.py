@@ -10,17 +10,22 @@ import torch
 from ally.sources import blocks
 
 CANDIDATES = 96
+POINTS, PER_SEED = 2**13, 64
+"""Starts are looked for among `PER_SEED` points for each, but at least `POINTS`: more take longer and hardly lower the final inertia."""
 
 
 def seeds(x: torch.Tensor, k: int, rng: np.random.Generator) -> torch.Tensor:
     """Positions of up to k distinct points, (m, d) → (k,): of 2 + ln k drawn by squared distance, the one that lowers its sum most.
 
     Draws for several picks are measured together. One that a pick has come nearer to since is kept in proportion, so that it is as if
-    drawn now. There are fewer than k if the rest lies on top of them.
+    drawn now. Of very many points some are looked at, drawn at random. There are fewer than k if the rest of these lies on top of them.
     """
-    grid = on_grid(x)
+    among = np.arange(len(x))
+    if len(x) > (most := max(POINTS, PER_SEED * k)):
+        among = np.sort(rng.choice(len(x), most, replace=False, shuffle=False))
+    grid = on_grid(x[torch.from_numpy(among)])
     trials = 2 + int(math.log(k))
-    picks = [int(rng.integers(len(x)))]
+    picks = [int(rng.integers(len(grid)))]
     nearest = _distances(grid, torch.tensor(picks))[0]
     while len(picks) < k:
         edges = nearest.cumsum(0, dtype=torch.float64)
@@ -40,7 +45,7 @@ def seeds(x: torch.Tensor, k: int, rng: np.random.Generator) -> torch.Tensor:
                 picks.append(int(drawn[tried[best]]))
                 nearest, tried = lowered[best], []
         nearest = nearest.clone()
-    return torch.tensor(picks)
+    return torch.from_numpy(among[picks])
 
 
 def on_grid(x: torch.Tensor) -> torch.Tensor:
