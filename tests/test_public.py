@@ -18,6 +18,7 @@ def test_public_names():
         "Loop",
         "Query",
         "Strategy",
+        "bench",
         "errors",
         "query",
     ]

@@ -10,6 +10,7 @@ from ally.types import SKIP
 
 if TYPE_CHECKING:
     from ally.estimators import ConstrainedClassifier, ConstrainedRegressor
+    from ally.experiment import bench
     from ally.hygiene import Hygiene
     from ally.loop import Loop, Query
     from ally.oneshot import query
@@ -25,12 +26,25 @@ _LAZY = {
     "Loop": "ally.loop",
     "Query": "ally.loop",
     "Strategy": "ally.strategies",
+    "bench": "ally.experiment",
     "query": "ally.oneshot",
 }
 
-_MODULES = {"features", "models", "scoring", "selection", "testing"}
+_MODULES = {"datasets", "features", "generation", "models", "scoring", "selection", "testing"}
 
-__all__ = ["CATALOGUE", "SKIP", "ConstrainedClassifier", "ConstrainedRegressor", "Hygiene", "Loop", "Query", "Strategy", "errors", "query"]
+__all__ = [
+    "CATALOGUE",
+    "SKIP",
+    "ConstrainedClassifier",
+    "ConstrainedRegressor",
+    "Hygiene",
+    "Loop",
+    "Query",
+    "Strategy",
+    "bench",
+    "errors",
+    "query",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -58,6 +58,10 @@ class ModelError(InputError):
     """A model does not have the shape the library needs (backbone + head)."""
 
 
+class DataError(AllyError):
+    """A data set is not there, is damaged, or is not what its format says."""
+
+
 class MissingPart(AllyError, ImportError):
     """An optional dependency is not installed."""
 

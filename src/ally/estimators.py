@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ally.errors import InputError, ModelError
 from ally.execution.memory import Scratch
-from ally.learning.dual_head import RidgeHead
+from ally.learning.dual_head import FittedHead, RidgeHead
 from ally.learning.fit import Fit
 from ally.learning.head_features import Labelled
 from ally.learning.learner import Learner
@@ -26,7 +26,7 @@ from ally.learning.training import Examples, Training
 from ally.models import MLP, ModelBuilder
 from ally.pool import LabelCode, parse_labels
 from ally.rng import Streams, streams
-from ally.sources import as_source, fit_scaler
+from ally.sources import Scaler, as_source, fit_scaler
 from ally.types import AnyArray, FloatArray, IntArray, Task
 
 
@@ -75,9 +75,12 @@ class _ConstrainedEstimator(BaseEstimator):  # type: ignore[misc]
     def predict_duals(self, X: Any) -> FloatArray:
         """λ ≥ 0 that samples would have if they were labelled, predicted from those of the training samples."""
         seen = self._view(X)
+        return np.asarray(self._dual_head().duals(seen).numpy())
+
+    def _dual_head(self) -> FittedHead:
         if self._head is None:
             raise InputError(f"objective={self.objective!r} has no dual variables; use 'pdcl' or 'feasibility'")
-        return np.asarray(self._head.duals(seen).numpy())
+        return self._head
 
     def _training(self) -> Training:
         """The trainer's settings as one value."""
@@ -106,7 +109,7 @@ class _ConstrainedEstimator(BaseEstimator):  # type: ignore[misc]
         classes = None if code.classes is None else tuple(code.classes.tolist())
         rows, held_out = self._split(X, y, code, seeds)
         source = as_source(X)
-        self._scaler = fit_scaler(source, rows)
+        self._scaler: Scaler = fit_scaler(source, rows)
         learner = Learner(self._network(), self._task, classes, self._training())
         self._fitted: Fit = learner.fit(
             Examples(self._scaler.of(source).read(rows), y[rows]),
@@ -118,7 +121,7 @@ class _ConstrainedEstimator(BaseEstimator):  # type: ignore[misc]
         self.report_ = self._fitted.report
         self.training_rows_ = rows
         duals = self._fitted.duals.get("labelled")
-        self._head = None
+        self._head: FittedHead | None = None
         if duals is not None:
             self.duals_ = duals.numpy()
             with Scratch() as scratch:
@@ -256,6 +259,14 @@ def network_of(model: Any) -> tuple[Any, Training | None, str]:
     given = {name: value for name, value in model.get_params().items() if name in UNUSED_IN_QUERIES}
     unused = [name for name, value in given.items() if value is not plain[name] and repr(value) != repr(plain[name])]
     return model._network(), model._training(), ", ".join(unused)
+
+
+def dual_parts(model: Any) -> tuple[Fit, FittedHead, Scaler]:
+    """What a fitted estimator predicts duals with: its network, its dual head and the scaling of its inputs."""
+    if not isinstance(model, _ConstrainedEstimator):
+        raise ModelError(f"model is a {type(model).__name__}; pass a fitted ConstrainedClassifier or ConstrainedRegressor")
+    check_is_fitted(model)
+    return model._fitted, model._dual_head(), model._scaler
 
 
 def _print_progress(stage: str, done: int, total: int) -> None:

@@ -180,10 +180,7 @@ class Loop:
             frame = why(snapshot, scored.values, selection, self._ids, self._code)
         notes += aside.notes
         report.update(scored.report, candidates=len(rows), set_aside=asdict(aside), seconds=time.perf_counter() - started)
-        number = len(self._open) + 1
-        self._pool.lend(selection.rows, number)
-        query_id = f"q{number}"
-        self._open[query_id] = selection.rows
+        query_id = self._lend(selection.rows)
         return Query(query_id, self._ids.of(selection.rows), selection.values, frame, tuple(notes), report)
 
     def tell(self, query_id: str, answers: Mapping[Any, Any]) -> Told:
@@ -215,12 +212,30 @@ class Loop:
         skipped = values.count(None)
         return Told(len(values) - skipped, skipped, tuple(self._ids.of(self._pool.held(number)).tolist()))
 
+    def reopen(self, ids: Any) -> str:
+        """Marks ids pending that an earlier process asked about, instead of asking; gives the id of their query.
+
+        After the same queries and answers in the same order, what is asked next is what that process would have asked.
+        """
+        rows = self._ids.rows(list(ids))
+        if not len(rows):
+            raise InputError("a query without ids cannot be opened again; pass the ids that were asked about")
+        return self._lend(rows)
+
     def release(self, query_id: str) -> int:
         """Gives up on a query: its unanswered samples become free again. Returns how many they were."""
         released = self._pool.release(self._number(query_id))
         if any("unlabelled" in fit.duals for fit in self._fits):
             self._fits = []
         return released
+
+    def _lend(self, rows: IntArray) -> str:
+        """A new query of free rows; its id."""
+        number = len(self._open) + 1
+        self._pool.lend(rows, number)
+        query_id = f"q{number}"
+        self._open[query_id] = rows
+        return query_id
 
     def _members(self, count: int) -> list[Fit]:
         """Networks trained on everything labelled so far, differing in weights and shuffling; trained once per labelled set."""

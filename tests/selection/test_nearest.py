@@ -20,7 +20,7 @@ from ally.selection import LCMD, KCenter, KMeansPP, scans
 from ally.selection import nearest as nearest_module
 from ally.selection.arrays import arrays
 from ally.selection.base import Limits
-from ally.selection.field import Field
+from ally.selection.field import NO_LENGTHS, Field
 from ally.selection.kcenter import Farthest
 from ally.selection.kmeanspp import Weighted, draw
 from ally.selection.lcmd import Clusters, farthest_of_largest
@@ -303,7 +303,7 @@ def test_bounds_are_below_every_distance(kind, product):
     rows, centres = (arrays(ProductRows((left, points(kind, len(left), seed)) if product else (points(kind, len(left), seed),)))
                      for left, seed in zip(lefts, (0, 1), strict=True))  # fmt: skip
     field = Field(rows, m)
-    field._survey(centres, sketches := np.empty((1, scans.NUMBERS, m), np.float32))
+    field._survey(centres, sketches := np.empty((1, scans.NUMBERS, m), np.float32), NO_LENGTHS)
     seen, single = field._frame, field._single_frame()
     bounds = singles(*centres.read(slice(None)), single).lower(singles(*rows.read(slice(None)), single)).astype(float) * single.area
     slack = seen.slack(2 * np.sqrt(field._largest[3])) + 2 * field._error
@@ -314,6 +314,10 @@ def test_bounds_are_below_every_distance(kind, product):
         scans.lower_bounds(field._sketches[0], np.ascontiguousarray(sketches[0, :, q]), lower)
         assert (lower[:n].astype(float) * seen.area < np.nextafter(exact, np.inf) * (1 + 2 * SHARE) + slack).all()
         assert (bounds[q] <= exact + 2 * field._error).all()
+        if product:
+            sizes = float(scans.squared_norm(left)), float(np.sqrt(scans.squared_norm(right)))
+            by_first = [scans.first_factor_bound(*rows[:3], i, float(field._lengths[i]), left, *sizes) for i in range(n)]
+            assert (np.asarray(by_first) < np.nextafter(exact, np.inf) * (1 + 2.0**-20) + 2 * field._error).all()
     if kind in ("random", "clustered", "offset", "tiny", "huge"):
         assert (bounds > 0.99 * full_distances(rows, centres).T).mean() > 0.9
 

@@ -8,15 +8,21 @@ from typing import Annotated
 import typer
 
 import ally
+from ally.cli.bench import bench
+from ally.cli.datasets import app as datasets
 from ally.cli.demo import demo
+from ally.cli.generate import generate
+from ally.cli.paper import paper
 from ally.cli.query import query
+from ally.cli.report import report
 from ally.cli.strategies import strategies
 from ally.errors import AllyError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help="Which samples should be labelled next?")
-app.command()(demo)
-app.command()(query)
-app.command()(strategies)
+for command in (demo, query, bench, report, generate, strategies):
+    app.command()(command)
+app.add_typer(paper, name="paper")
+app.add_typer(datasets, name="datasets")
 
 
 def _version(wanted: bool) -> None:

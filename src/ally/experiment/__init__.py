@@ -1,6 +1,25 @@
 """Simulated campaigns: a strategy asks, an oracle answers, a held-out set measures."""
 
-from ally.experiment.run import run_cells
-from ally.experiment.simulate import COLUMNS, Cell, Record, Trial, simulate
+from ally.experiment.bench import bench
+from ally.experiment.cell import COLUMNS, Cell, Record, Round
+from ally.experiment.folder import Grid, run
+from ally.experiment.run import CellsFailed, collect, run_cells, run_grid
+from ally.experiment.simulate import simulate
+from ally.experiment.trial import Copies, Trial
 
-__all__ = ["COLUMNS", "Cell", "Record", "Trial", "run_cells", "simulate"]
+__all__ = [
+    "COLUMNS",
+    "Cell",
+    "CellsFailed",
+    "Copies",
+    "Grid",
+    "Record",
+    "Round",
+    "Trial",
+    "bench",
+    "collect",
+    "run",
+    "run_cells",
+    "run_grid",
+    "simulate",
+]

@@ -9,7 +9,8 @@ from sklearn.datasets import load_diabetes, load_digits
 from sklearn.model_selection import train_test_split
 
 from ally.estimators import ConstrainedClassifier, ConstrainedRegressor
-from ally.experiment.simulate import Cell, Trial
+from ally.experiment.cell import Cell
+from ally.experiment.trial import Trial
 from ally.learning.training import Training
 from ally.strategies import CATALOGUE
 

@@ -3,143 +3,90 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ally.errors import InputError
-from ally.learning.objectives import Objective
-from ally.learning.training import Training
+from ally.experiment.cell import Cell, Record, Round, model_name, objective_name
+from ally.experiment.trial import Trial
 from ally.loop import Loop
 from ally.pool import Oracle
 from ally.rng import Streams
-from ally.strategies import CATALOGUE, Strategy
-from ally.types import AnyArray, Task
-
-
-@dataclass(frozen=True)
-class Trial:
-    """Data with hidden labels: a pool to ask about and a test set to measure on."""
-
-    name: str
-    task: Task
-    pool: AnyArray
-    pool_labels: AnyArray = field(repr=False)
-    test: AnyArray = field(repr=False)
-    test_labels: AnyArray = field(repr=False)
-
-    @property
-    def classes(self) -> list[Any] | None:
-        """All classes of the data, known to every strategy from the start."""
-        if self.task == "regression":
-            return None
-        return list(np.union1d(self.pool_labels, self.test_labels).tolist())
-
-    @property
-    def metric(self) -> Literal["accuracy", "rmse"]:
-        return "accuracy" if self.task == "classification" else "rmse"
-
-    def measure(self, predicted: AnyArray) -> float:
-        if self.task == "classification":
-            return float(np.mean(predicted == self.test_labels))
-        return float(np.sqrt(np.mean(np.square(predicted - self.test_labels))))
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One campaign of a grid. Equal seeds give every strategy the same start and the same initial weights."""
-
-    strategy: str
-    seed: int
-    init: int
-    batch: int
-    rounds: int
-    model: Any = None
-    training: Training = Training()
-    objective: str | Objective | None = None
-    setting: str = ""
-    custom: Strategy | None = None
-    """Used instead of the catalogue's entry, under the name `strategy`."""
-    candidates: int | None = None
-    """Ask only about this many samples of the pool, drawn at random; None for all."""
-
-
-@dataclass(frozen=True)
-class Record:
-    """One line of ``results.csv``. `labels` counts every label bought, validation included."""
-
-    dataset: str
-    model: str
-    objective: str
-    setting: str
-    strategy: str
-    seed: int
-    batch: int
-    round: int
-    labels: int
-    validation_labels: int
-    metric: str
-    value: float
-    train_seconds: float
-    query_seconds: float
-
-
-COLUMNS = [item.name for item in fields(Record)]
 
 
 def simulate(trial: Trial, cell: Cell) -> Iterator[Record]:
     """Yields a record after every training: `rounds` batches after the initial random one, so rounds + 1 records."""
-    if cell.init + cell.batch * cell.rounds > len(trial.pool):
-        raise InputError(
-            f"{cell.init} + {cell.rounds} x {cell.batch} labels are more than the pool of {len(trial.pool)}; lower rounds or batch"
-        )
-    strategy = cell.custom or CATALOGUE[cell.strategy]
-    objective = strategy.objective if cell.objective is None else cell.objective
+    return (done.record for done in campaign(trial, cell))
+
+
+def campaign(trial: Trial, cell: Cell, past: Sequence[Round] = ()) -> Iterator[Round]:
+    """The same with the rows that were asked about. With the first rounds of the cell as `past` it goes on, to the same numbers."""
+    cell.ensure_fits(trial)
     streams = Streams(cell.seed)
+    if cell.copies is not None:
+        trial = cell.copies(trial, streams)
     oracle = Oracle(trial.pool_labels)
-    order = streams.numpy(f"start {trial.name}").permutation(len(trial.pool))
-    start = np.sort(order[: cell.init])
-    labels = np.full(len(trial.pool), None, dtype=object)
-    for row, label in oracle.answer(start.tolist()).items():
-        labels[row] = label
-    loop = Loop(
-        trial.pool,
-        labels,
-        strategy=strategy,
-        objective=objective,
-        model=cell.model,
-        task=trial.task,
-        classes=trial.classes,
-        candidates=None if cell.candidates is None else order[cell.init :][: cell.candidates],
-        random_state=streams,
-        training=cell.training,
-    )
-    for number in range(cell.rounds + 1):
+    loop = begin(trial, cell, oracle, streams)
+    past = [done for done in past if done.asked][: cell.rounds]
+    leading = None if cell.leader is None else campaign(trial, cell.leader, past)
+    for done in past:
+        loop.tell(loop.reopen(done.asked), oracle.answer(done.asked))
+    for number in range(len(past), cell.rounds + 1):
         began = time.perf_counter()
         loop.fit()
         trained = time.perf_counter() - began
-        value = trial.measure(loop.predict(trial.test))
-        bought, asked = oracle.bought, 0.0
-        if number < cell.rounds:
+        value = trial.measure(loop.predict(trial.test), cell.metric)
+        bought, seconds = oracle.bought, 0.0
+        asked: tuple[int, ...] = ()
+        if number < cell.rounds and leading is not None:
+            asked = next(leading).asked
+            loop.tell(loop.reopen(asked), oracle.answer(asked))
+        elif number < cell.rounds:
             began = time.perf_counter()
             query = loop.ask(cell.batch)
-            asked = time.perf_counter() - began
-            loop.tell(query.id, oracle.answer(query.ids.tolist()))
-        yield Record(
+            seconds = time.perf_counter() - began
+            asked = tuple(query.ids.tolist())
+            loop.tell(query.id, oracle.answer(asked))
+        record = Record(
             dataset=trial.name,
-            model=cell.model if isinstance(cell.model, str) else "default" if cell.model is None else repr(cell.model),
-            objective=objective if isinstance(objective, str) else repr(objective),
+            model=model_name(cell.model),
+            objective=objective_name(cell.trained_by),
             setting=cell.setting,
             strategy=cell.strategy,
             seed=cell.seed,
             batch=cell.batch,
             round=number,
             labels=bought,
-            validation_labels=0,
-            metric=trial.metric,
+            validation_labels=cell.validation,
+            metric=cell.metric or trial.metric,
             value=value,
             train_seconds=trained,
-            query_seconds=asked,
+            query_seconds=seconds,
         )
+        yield Round(record, asked)
+
+
+def begin(trial: Trial, cell: Cell, oracle: Oracle, streams: Streams) -> Loop:
+    """The start that all strategies of a seed share: random labels to train on and, apart from them, to stop training by."""
+    order = streams.numpy(f"start {trial.name}").permutation(trial.size)
+    start, held_out, rest = np.split(order, [cell.init, cell.init + cell.validation])
+    labels = np.full(trial.size, None, dtype=object)
+    for row, label in oracle.answer(np.sort(start).tolist()).items():
+        labels[row] = label
+    validation = None
+    if cell.validation:
+        rows = np.sort(held_out)
+        validation = trial.pool[rows], list(oracle.answer(rows.tolist()).values())
+    return Loop(
+        trial.pool,
+        labels,
+        strategy=cell.composition,
+        objective=cell.trained_by,
+        model=cell.model,
+        task=trial.task,
+        classes=trial.classes,
+        candidates=rest[: cell.candidates] if cell.candidates is not None or cell.validation else None,
+        random_state=streams,
+        training=cell.training,
+        validation=validation,
+    )

@@ -16,6 +16,7 @@ from torch import nn
 
 from ally.checks import check_count
 from ally.errors import InputError
+from ally.learning.fit import input_dtype
 from ally.learning.head_features import DoubtFeatures, EmbeddingFeatures, HeadFeatures, Labelled, NeighbourFeatures
 from ally.learning.snapshot import View
 from ally.rng import Streams, seeded_torch
@@ -120,7 +121,7 @@ class PaperHead:
                     torch.autograd.backward((net(inputs[index]).squeeze(1) - targets[index]).square().mean())
                     optimizer.step()
                 schedule.step()
-        return _Network(mean, std, net.eval())
+        return _Network(mean, std, net)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,15 +134,21 @@ class _Linear:
         return ((features - self.mean) / self.std) @ self.weights
 
 
-@dataclass(frozen=True, eq=False)
-class _Network:
+class _Network(nn.Module):
+    """Its parameters are frozen, so that nothing is recorded for them; a gradient still reaches features that want one."""
+
     mean: torch.Tensor
     std: torch.Tensor
-    net: nn.Sequential
 
-    def __call__(self, features: torch.Tensor) -> torch.Tensor:
-        with torch.no_grad():
-            output: torch.Tensor = self.net(((features - self.mean) / self.std).float())
+    def __init__(self, mean: torch.Tensor, std: torch.Tensor, net: nn.Sequential) -> None:
+        super().__init__()
+        self.register_buffer("mean", mean)
+        self.register_buffer("std", std)
+        self.net = net
+        self.eval().requires_grad_(False)
+
+    def forward(self, features: torch.Tensor) -> torch.Tensor:
+        output: torch.Tensor = self.net(((features - self.mean) / self.std).to(input_dtype(self.net)))
         return output.squeeze(1).double()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 
@@ -50,7 +50,8 @@ class DoubtFeatures:
         assert view.probabilities is not None
         p = view.probabilities[block].double()
         others = p.scatter(1, p.argmax(1, keepdim=True), 0.0)
-        return torch.stack([others.sum(1), others.amax(1)], dim=1).clamp(min=1e-12).log()
+        doubt: torch.Tensor = _Floor.apply(torch.stack([others.sum(1), others.amax(1)], dim=1))  # type: ignore[no-untyped-call]
+        return doubt.log()
 
     def of_labelled(self, labelled: Labelled) -> torch.Tensor:
         return _all(self, labelled.view)
@@ -89,6 +90,18 @@ class NeighbourFeatures:
         positive = torch.stack([near.values[:, 0], near.values[:, -1], around.std(1, correction=0), gap], dim=1)
         hardness = torch.log1p(self.labelled.duals.double().cpu())[near.indices].mean(1, keepdim=True)
         return torch.cat([(positive + 1e-3).log(), hardness], dim=1)
+
+
+class _Floor(torch.autograd.Function):
+    """max(x, 1e-12). Gradients pass below the floor as well, so that a very sure prediction can still be led towards doubt."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return x.clamp(min=1e-12)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> torch.Tensor:
+        return grads[0]
 
 
 def _all(features: HeadFeatures, view: View) -> torch.Tensor:

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from torch import nn
 
 from ally.errors import ModelError
+from ally.models.cnn import CNN
 from ally.models.mlp import MLP
 from ally.models.resnet import FULL, SLIM, ResNet18
 from ally.registry import Registry
@@ -24,6 +25,8 @@ MODELS: Registry[ModelBuilder] = Registry(
         "linear": partial(MLP, hidden=()),
         "resnet18-slim": partial(ResNet18, planes=SLIM),
         "resnet18": partial(ResNet18, planes=FULL),
+        "resnet18-stl": partial(ResNet18, planes=FULL, stem="large"),
+        "cnn": CNN,
     },
 )
 

@@ -1,64 +1,138 @@
-"""A plain report in one HTML file that needs no network."""
+"""The report as one HTML file that needs no network."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
 from html import escape
-from pathlib import Path
 
-from ally.report.summary import Comparison
+from ally.report import tables
+from ally.report.answer import answer_parts, highlighted, sentences
+from ally.report.charts import asset, chart_data, packed_library
+from ally.report.comparison import sentence
+from ally.report.figure import Band
+from ally.report.html import bullets, embedded_json, facts, paragraph
+from ally.report.reading import READING
+from ally.report.settings import Settings
+from ally.report.summary import Summary
 
-STYLE = """
-:root { color-scheme: light dark; --line: #8884; --soft: #8881; }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 74rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2rem; }
-img { max-width: 100%; background: #fff; border-radius: 6px; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; font-size: .92rem; font-variant-numeric: tabular-nums; }
-th, td { padding: .3rem .5rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
-th:first-child, td:first-child, th:last-child, td:last-child { text-align: left; }
-.answer { background: var(--soft); border-left: 4px solid #d62728; padding: .6rem 1rem; }
-dt { font-weight: 600; } dd { margin: 0 0 .4rem 0; }
-"""
+# The browser itself refuses whatever is not inside the file.
+POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
+)
 
 
-def write_page(
-    path: Path, title: str, answers: Sequence[str], comparisons: Sequence[Comparison], picture: Path, facts: dict[str, str]
-) -> None:
-    """Writes the report: the answer first, then curves, tables, and how it was made."""
-    image = base64.b64encode(picture.read_bytes()).decode()
-    parts = [f"<h1>{escape(title)}</h1>"]
-    parts += [f'<p class="answer">{escape(answer)}</p>' for answer in answers]
-    parts.append(f'<img alt="Learning curves: test metric against number of labels" src="data:image/png;base64,{image}">')
-    for dataset in dict.fromkeys(c.dataset for c in comparisons):
-        parts.append(f"<h2>{escape(dataset)}</h2>{_table([c for c in comparisons if c.dataset == dataset])}")
-    settings = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts.items())
-    parts.append(f"<h2>How this was made</h2><dl>{settings}</dl>")
-    page = (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-        f"<title>{escape(title)}</title><style>{STYLE}</style></head><body>{''.join(parts)}</body></html>\n"
+FIRST = 6
+"""Sentences at the top; the others are a click away."""
+
+
+def page(summary: Summary, settings: Settings, picture: bytes, band: Band = "ci") -> str:
+    """The whole page: answer first, then curves, tables, and how it was made. `picture` is a PNG, for readers without scripts."""
+    sections = {
+        "answer": ("Answer", _answer(summary, settings)),
+        "curves-section": ("Curves", _curves(summary, picture, band)),
+        "comparison": (f"Against {summary.baseline}", _comparisons(summary)),
+        "efficiency": ("Label efficiency", _efficiency(summary)),
+        "tests": ("Paired tests", _tests(summary)),
+        "wins": ("Wins, ties, losses", _wins(summary)),
+        "compute": ("Compute", "".join(tables.cost_table(summary, name) for name in summary.datasets)),
+        "made": ("How this was made", _made(summary, settings)),
+        "reading": ("How to read this page", facts(READING)),
+    }
+    links = "".join(f'<a href="#{name}">{escape(title)}</a>' for name, (title, _) in sections.items())
+    body = "".join(
+        f'<section id="{name}" aria-labelledby="{name}-title"><h2 id="{name}-title">{escape(title)}</h2>{content}</section>'
+        for name, (title, content) in sections.items()
     )
-    path.write_text(page, encoding="utf-8")
-
-
-def _table(comparisons: Sequence[Comparison]) -> str:
-    metric = comparisons[0].metric
-    head = ("strategy", f"mean {metric}", f"final {metric}", "gain on random", "95% interval", "s / query", "against random")
-    rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells(c))}</tr>" for c in comparisons)
-    return f'<div class="scroll"><table><tr>{"".join(f"<th>{escape(h)}</th>" for h in head)}</tr>{rows}</table></div>'
-
-
-def cells(c: Comparison) -> tuple[str, ...]:
-    """A comparison as the words of one table row."""
-    digits = 4 if c.metric == "accuracy" else 2
-    interval = "" if c.low is None or c.high is None else f"{c.low:+.{digits}f} … {c.high:+.{digits}f}"
+    question = paragraph(settings.question, "question") if settings.question else ""
     return (
-        c.strategy,
-        f"{c.curve_mean:.{digits}f}",
-        f"{c.final:.{digits}f} ± {c.final_std:.{digits}f}",
-        "" if c.gain is None else f"{c.gain:+.{digits}f}",
-        interval,
-        f"{c.seconds:.2f}",
-        c.verdict,
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>{escape(settings.title)}</title>'
+        f'<link rel="icon" href="data:,"><style>{asset("page.css")}</style></head><body><header><h1>{escape(settings.title)}</h1>{question}'
+        f'<nav aria-label="Sections">{links}</nav></header><main>{body}</main>'
+        f"{embedded_json('curves', chart_data(summary))}"
+        f'<script type="text/plain" id="plotly">{packed_library()}</script><script>{asset("page.js")}</script></body></html>\n'
     )
+
+
+def _answer(summary: Summary, settings: Settings) -> str:
+    parts = [paragraph(f"Substitute: {settings.substitute}", "warning")] if settings.substitute else []
+    parts.append(f'<div class="answer">{"".join(paragraph(text) for text in answer_parts(summary))}</div>')
+    told = [sentence(c, summary.baseline) for c in highlighted(summary) if c.gain is not None][:FIRST]
+    parts.append(bullets(told) if told else "")
+    rest = [text for text in sentences(summary) if text not in told]
+    if rest:
+        parts.append(f"<details><summary>Every other series in a sentence ({len(rest)})</summary>{bullets(rest)}</details>")
+    return "".join(parts)
+
+
+def _curves(summary: Summary, picture: bytes, band: Band) -> str:
+    smoothed = f", smoothed by a moving average of weight {summary.smoothing:g}" if summary.smoothing else ""
+    figures = "".join(
+        f'<figure><h3>{escape(name)}</h3><div class="chart" id="chart-{place}" role="img" aria-label="Learning curves on {escape(name)}; '
+        f'the tables below hold the numbers"></div></figure>'
+        for place, name in enumerate(summary.datasets)
+    )
+    options = "".join(
+        f'<option value="{value}"{" selected" if value == band else ""}>{text}</option>'
+        for value, text in (("ci", "95 % interval of the mean"), ("std", "± standard deviation"), ("none", "none"))
+    )
+    controls = (
+        f'<div class="controls"><label>Band <select id="band">{options}</select></label> <label>Labels <select id="scale">'
+        '<option value="linear">linear</option><option value="log">logarithmic</option></select></label> '
+        '<button type="button" id="all">Show all</button> <button type="button" id="main">Only ALLY and the baseline</button></div>'
+    )
+    hint = (
+        f"Means over seeds{smoothed}. Bands are drawn for ALLY and the baseline, and for all where four or fewer are shown. "
+        "A click on a name in the legend hides or shows it, a double click leaves it alone."
+    )
+    image = base64.b64encode(picture).decode()
+    alt = f"Learning curves on {', '.join(summary.datasets)}: test metric against labels bought, a line per series"
+    return (
+        f'<div id="interactive" hidden>{paragraph(hint, "hint")}{controls}<div class="charts">{figures}</div></div>'
+        f'<div id="static"><img alt="{escape(alt)}" src="data:image/png;base64,{image}"></div>'
+    )
+
+
+def _comparisons(summary: Summary) -> str:
+    parts = [tables.comparison_table([c for c in summary.comparisons if c.dataset == name]) for name in summary.datasets]
+    return "".join(parts) + paragraph("Intervals here are not corrected for the number of series; the tests below are.", "hint")
+
+
+def _efficiency(summary: Summary) -> str:
+    parts = [tables.overall_table(summary)] if len(summary.targets) > 1 else []
+    for name in summary.datasets:
+        if name in summary.targets:
+            parts.append(tables.efficiency_table(summary, name))
+        else:
+            parts.append(paragraph(f"{name} has no target: no baseline was run, or the best one did not improve.", "hint"))
+    return "".join(parts)
+
+
+def _tests(summary: Summary) -> str:
+    metrics = {c.dataset: c.metric for c in summary.comparisons}
+    families = {f"against {summary.baseline}": summary.tests, "every pair": summary.pairs}
+    parts = {
+        family: "".join(
+            tables.paired_table(f"{name}: {family}, {len(tests)} tests", metrics[name], tests)
+            for name in summary.datasets
+            if (tests := [one for one in chosen if one.dataset == name])
+        )
+        for family, chosen in families.items()
+    }
+    first, second = parts.values()
+    hidden = f"<details><summary>Every pair of series</summary>{second}</details>" if second else ""
+    return (first or paragraph("Nothing to test yet.", "hint")) + hidden
+
+
+def _wins(summary: Summary) -> str:
+    return tables.win_table(summary) if summary.wins else paragraph("No two series share two finished seeds: nothing to count.", "hint")
+
+
+def _made(summary: Summary, settings: Settings) -> str:
+    parts = [bullets(settings.notes)] if settings.notes else []
+    for title, pairs in (("Settings", settings.settings), ("Environment", settings.environment)):
+        if pairs:
+            parts.append(f"<h3>{title}</h3>{facts(pairs)}")
+    if summary.gaps:
+        parts.append(f"<h3>What the grid lacks</h3>{bullets(summary.gaps)}")
+    return "".join(parts) or paragraph("The grid left no settings.json; results.csv beside this page has every row.", "hint")

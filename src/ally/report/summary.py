@@ -1,105 +1,100 @@
-"""Statistics of a comparison: paired over seeds, with intervals."""
+"""Everything a report says, computed once from the rows of a grid."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
-import numpy as np
 import pandas as pd
-from scipy import stats
 
 from ally.errors import InputError
-
-LOWER_IS_BETTER = {"rmse", "mse"}
+from ally.report.averages import average_curves
+from ally.report.campaigns import gaps
+from ally.report.comparison import Comparison, compare_where_possible
+from ally.report.compute import Cost, costs
+from ally.report.efficiency import Efficiency, Target, counts_as_baseline, efficiencies
+from ally.report.ratios import Ratio, label_ratio
+from ally.report.series import add_series, series_of
+from ally.report.significance import PairedTest, against_baseline, all_pairs
+from ally.report.wins import Record, win_matrix
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """A strategy against the baseline on one data set: the paired difference of curve means, positive where it is better."""
+class Summary:
+    """The statistics of a grid. Smoothing changes `curves` only; everything else is of raw values."""
 
-    dataset: str
-    strategy: str
-    metric: str
-    seeds: int
-    curve_mean: float
-    """Metric averaged over the rounds after the first training, then over seeds."""
-    final: float
-    final_std: float
-    gain: float | None
-    """Mean over seeds of the improvement on the baseline; None for the baseline itself."""
-    low: float | None
-    high: float | None
-    seconds: float
-    """Seconds per query, median."""
+    baseline: str
+    series: tuple[str, ...]
+    strategies: dict[str, str]
+    """Strategy by series."""
+    curves: pd.DataFrame = field(repr=False)
+    comparisons: tuple[Comparison, ...] = field(repr=False)
+    targets: dict[str, Target] = field(repr=False)
+    efficiencies: tuple[Efficiency, ...] = field(repr=False)
+    ratios: dict[tuple[str, str], tuple[Ratio | None, Ratio | None]] = field(repr=False)
+    """By data set and series: against the paired baseline, against the best baseline. The data set "" stands for all together."""
+    tests: tuple[PairedTest, ...] = field(repr=False)
+    """Against the baseline."""
+    pairs: tuple[PairedTest, ...] = field(repr=False)
+    """All against all."""
+    wins: dict[tuple[str, str], Record] = field(repr=False)
+    costs: tuple[Cost, ...] = field(repr=False)
+    gaps: tuple[str, ...]
+    smoothing: float | None = None
 
     @property
-    def verdict(self) -> str:
-        if self.gain is None:
-            return "baseline"
-        if self.low is None or self.high is None:
-            return "one seed: no interval"
-        return "better" if self.low > 0 else "worse" if self.high < 0 else "not shown to differ"
+    def datasets(self) -> list[str]:
+        return list(dict.fromkeys(c.dataset for c in self.comparisons))
 
 
-def compare(results: pd.DataFrame, baseline: str = "random", confidence: float = 0.95) -> list[Comparison]:
-    """One comparison per data set and strategy; intervals are Student's t over paired seeds."""
-    comparisons = []
-    mixed = [name for name in ("model", "setting", "batch") if name in results and results.groupby("dataset")[name].nunique().max() > 1]
-    if mixed:
-        raise InputError(f"the results differ in {mixed[0]} within one data set; compare one {mixed[0]} at a time")
-    for dataset, part in results.groupby("dataset", sort=False):
-        metric = str(part["metric"].iloc[0])
-        sign = -1.0 if metric in LOWER_IS_BETTER else 1.0
-        means = part[part["round"] > 0].pivot_table(index="seed", columns="strategy", values="value", aggfunc="mean")
-        if baseline not in means:
-            raise InputError(f"{dataset} has no results for {baseline!r}; run the baseline too")
-        for strategy in part["strategy"].unique():
-            rows = part[part["strategy"] == strategy]
-            last = rows[rows["round"] == rows["round"].max()]["value"].to_numpy(dtype=float)
-            gain = low = high = None
-            if strategy != baseline:
-                difference = sign * (means[strategy] - means[baseline]).dropna().to_numpy(dtype=float)
-                if len(difference):
-                    gain, low, high = _interval(difference, confidence)
-            comparisons.append(
-                Comparison(
-                    dataset=str(dataset),
-                    strategy=str(strategy),
-                    metric=metric,
-                    seeds=int(rows["seed"].nunique()),
-                    curve_mean=float(means[strategy].mean()),
-                    final=float(last.mean()),
-                    final_std=float(last.std(ddof=1)) if len(last) > 1 else 0.0,
-                    gain=gain,
-                    low=low,
-                    high=high,
-                    seconds=float(rows[rows["query_seconds"] > 0]["query_seconds"].median()),
-                )
-            )
-    return comparisons
+def summarise(
+    results: pd.DataFrame,
+    baseline: str | None = None,
+    smoothing: float | None = None,
+    is_baseline: Callable[[str], bool] = counts_as_baseline,
+) -> Summary:
+    """Statistics of results (the rows of a ``results.csv``); `baseline` is random by default, where it was run.
+
+    `is_baseline` tells which strategies may set the target of label efficiency: by default all that are not ALLY.
+    """
+    named = add_series(results)
+    chosen = _baseline(named, baseline, is_baseline)
+    targets, efficient = efficiencies(named, chosen, is_baseline)
+    pairs = all_pairs(named)
+    names = series_of(named)
+    return Summary(
+        baseline=chosen,
+        series=tuple(names),
+        strategies={str(s): str(t) for s, t in zip(named["series"], named["strategy"], strict=True)},
+        curves=average_curves(named, smoothing),
+        comparisons=tuple(compare_where_possible(named, chosen)),
+        targets=targets,
+        efficiencies=tuple(efficient),
+        ratios=_ratios(efficient, names),
+        tests=tuple(against_baseline(named, chosen)),
+        pairs=tuple(pairs),
+        wins=win_matrix(names, pairs),
+        costs=tuple(costs(named)),
+        gaps=tuple(gaps(named)),
+        smoothing=smoothing,
+    )
 
 
-def sentence(comparison: Comparison, baseline: str = "random") -> str:
-    """The comparison in words, with its uncertainty."""
-    c = comparison
-    if c.gain is None or c.low is None or c.high is None:
-        return f"{c.strategy} on {c.dataset}: {c.verdict}."
-    unit = "points of accuracy" if c.metric == "accuracy" else f"of {c.metric}"
-    scale = 100.0 if c.metric == "accuracy" else 1.0
-    gain, low, high = (scale * value for value in (c.gain, c.low, c.high))
-    amount = f"{gain:+.2f} {unit} over the curve, 95% interval {low:+.2f} to {high:+.2f}, {c.seeds} paired seeds"
-    words = {
-        "better": f"{c.strategy} chooses better than {baseline} on {c.dataset}",
-        "worse": f"{c.strategy} chooses worse than {baseline} on {c.dataset}",
-        "not shown to differ": f"{c.strategy} is not shown to differ from {baseline} on {c.dataset}",
-    }[c.verdict]
-    direction = "" if c.metric == "accuracy" else " (positive is better)"
-    return f"{words}: {amount}{direction}."
+def _baseline(results: pd.DataFrame, asked: str | None, is_baseline: Callable[[str], bool]) -> str:
+    known = list(dict.fromkeys([*results["strategy"].astype(str), *results["series"]]))
+    if asked is not None:
+        if asked not in known:
+            raise InputError(f"the baseline {asked!r} is not among the results; it can be one of {', '.join(known)}")
+        return asked
+    return "random" if "random" in known else next(filter(is_baseline, known), known[0])
 
 
-def _interval(differences: np.ndarray[tuple[int], np.dtype[np.float64]], confidence: float) -> tuple[float, float | None, float | None]:
-    mean = float(differences.mean())
-    if len(differences) < 2:
-        return mean, None, None
-    half = float(stats.t.ppf(0.5 + confidence / 2, len(differences) - 1) * differences.std(ddof=1) / np.sqrt(len(differences)))
-    return mean, mean - half, mean + half
+def _ratios(efficient: list[Efficiency], names: list[str]) -> dict[tuple[str, str], tuple[Ratio | None, Ratio | None]]:
+    by_key = {(one.dataset, one.series): one for one in efficient}
+    paired = {key: (by_key.get((one.dataset, str(one.baseline))), by_key[one.dataset, one.best]) for key, one in by_key.items()}
+    found = {}
+    for dataset, series in [*by_key, *(("", name) for name in names)]:
+        keys = [key for key in by_key if key[1] == series and dataset in ("", key[0])]
+        sides = [[(by_key[key], other) for key in keys if (other := paired[key][side]) not in (None, by_key[key])] for side in (0, 1)]
+        found[dataset, series] = label_ratio(sides[0]), label_ratio(sides[1])
+    return found

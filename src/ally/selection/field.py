@@ -1,13 +1,14 @@
 r"""D of every row of a shard, and the scan that lowers it.
 
 D_i = min_s ‖g_i − c_s‖² over the centres so far; the owner of i is the earliest s that reaches it. Beyond the rows themselves a shard keeps
-D, the owner and a sketch, 44 bytes a row.
+D, the owner, a sketch and, of two factors, a length, 48 bytes a row.
 
-A scan computes few distances and misses none that would lower D. Three lower bounds let it pass over a row:
+A scan computes few distances and misses none that would lower D. Four lower bounds let it pass over a row:
 
 - the distance of its sketch to the centre's (`sketch`);
 - for many centres at once, a matrix product in single precision (`products`);
 - the triangle inequality: if s owns i and ‖c − c_s‖² ≥ 4 D_i, then ‖g_i − c‖ ≥ ‖c − c_s‖ − ‖g_i − c_s‖ ≥ ‖g_i − c_s‖.
+- for rows of two factors, what the first ones and the lengths of the second leave possible (`scans.first_factor_bound`).
 
 All of them leave a margin of rounding. A distance that is computed is a float64 sum over one row, so neither the bounds nor the number of
 shards change a bit of D.
@@ -30,7 +31,7 @@ from ally.sources import BLOCK
 
 Bounds: TypeAlias = Literal["sketches", "products", "none"]
 NO_REACH = np.empty(0)
-NO_BOUNDS = np.empty((0, 0), np.float32)
+NO_BOUNDS, NO_LENGTHS = np.empty((0, 0), np.float32), np.empty(0, np.float32)
 
 
 class Screen(NamedTuple):
@@ -51,8 +52,9 @@ class Field:
         self.rows = rows
         self._frame = frame(*(factor.astype(np.float64) for factor in rows.read(slice(0, size, max(1, size // BLOCK)))))
         self._sketches = np.zeros((blocks, NUMBERS, BLOCK), np.float32)
+        self._lengths = np.zeros(size if rows.a.shape[1] else 0, np.float32)
         self._largest = np.zeros(4)
-        self.longest = self._survey(rows, self._sketches)
+        self.longest = self._survey(rows, self._sketches, self._lengths)
         """The first row of largest norm."""
         self.largest_norm = float(self._largest[2])
         """Its square."""
@@ -81,7 +83,7 @@ class Field:
         were looked at, how many `by` left, and of those how many `reach` left: these were computed.
         """
         sketches, counts = np.empty((1, NUMBERS, len(centres.h)), np.float32), np.zeros(3, np.int64)
-        self._survey(centres, sketches)
+        self._survey(centres, sketches, NO_LENGTHS)
         if by == "products":
             seen = self._single_frame()
             theirs = singles(*centres.read(slice(None)), seen)
@@ -107,14 +109,14 @@ class Field:
 
     def _lower(self, blocks: slice, centres: Arrays, sketches: Single, first: int, screen: Screen, reach: Double, counts: Long) -> None:
         rows = slice(blocks.start * BLOCK, blocks.stop * BLOCK)
-        approach(*self.rows.part(rows), self._sketches[blocks], *centres, sketches, first,
-                 screen.screened, screen.lowers, screen.area, screen.grow, screen.slack + 2.0 * self._error, reach,
+        approach(*self.rows.part(rows), self._sketches[blocks], self._lengths[rows], *centres, sketches, first,
+                 screen.screened, screen.lowers, screen.area, screen.grow, screen.slack + 2.0 * self._error, reach, 2.0 * self._error,
                  self.near[rows], self.owner[rows], self.scale, self.peaks[blocks], self.totals[blocks], self.sums, counts)  # fmt: skip
 
-    def _survey(self, rows: Arrays, sketches: Single) -> int:
+    def _survey(self, rows: Arrays, sketches: Single, lengths: Single) -> int:
         """The sketches of rows or centres; the first of largest norm."""
         seen, largest = self._frame, np.empty(4)
-        longest = survey(*rows, seen.mean, seen.u, seen.v, seen.unit, sketches, largest)
+        longest = survey(*rows, seen.mean, seen.u, seen.v, seen.unit, sketches, lengths, largest)
         if not largest[2] <= min(float(np.finfo(rows.h.dtype).max), 2.0**1000):
             raise NonFiniteInput(OVERFLOW)
         np.maximum(self._largest, largest, out=self._largest)

@@ -18,7 +18,7 @@ from ally.selection.seeding import seeds
 from ally.sources import blocks
 from ally.types import IntArray
 
-SAMPLE, PER_CLUSTER = 2**17, 64
+SAMPLE, PER_CLUSTER = 100_000, 64
 """Centroids are trained on `PER_CLUSTER` points for each, but on at least `SAMPLE`."""
 DENSE = 0.4
 """When more of the bounds than this share are stale, one product over everything is faster."""

@@ -69,6 +69,27 @@ def squared_distance(a: Real, places: Int, values: Real, h: Real, i: int, left: 
 
 
 @compiled
+def first_factor_bound(
+    a: Real, places: Int, values: Real, i: int, length: float, left: Real, left_norm: float, right_length: float
+) -> float:
+    r"""Below ‖g_i − c‖² by the first factors and the lengths of the second, ‖h_i‖ in single precision:
+
+    ‖a‖²‖h‖² + ‖left‖²‖right‖² − 2 |⟨a, left⟩| ‖h‖ ‖right‖, less rounding.
+    """
+    norm, inner = 0.0, 0.0
+    for j in range(a.shape[1]):
+        x = np.float64(a[i, j])
+        norm += x * x
+        inner += x * np.float64(left[j])
+    if len(places) > 0:
+        x, y = np.float64(a[i, places[i]]), np.float64(values[i])
+        norm += (y - x) * (y + x)
+        inner += (y - x) * np.float64(left[places[i]])
+    squares = norm * length * length + left_norm * right_length * right_length
+    return squares * (1.0 - 2.0**-20) - 2.0 * abs(inner) * length * right_length
+
+
+@compiled
 def squared_norm(row: Real) -> float:
     total = 0.0
     for j in range(len(row)):
@@ -112,11 +133,21 @@ def coordinates(left: Real, h: Real, i: int, mean: Double, u: Double, v: Double,
 
 @compiled
 def survey(
-    a: Real, places: Int, values: Real, h: Real, mean: Double, u: Double, v: Double, unit: float, out: Single, largest: Double
+    a: Real,
+    places: Int,
+    values: Real,
+    h: Real,
+    mean: Double,
+    u: Double,
+    v: Double,
+    unit: float,
+    out: Single,
+    lengths: Single,
+    largest: Double,
 ) -> int:
     """The sketches of all rows into `out` (blocks, NUMBERS, size of a block); the first row of largest ‖g‖.
 
-    `largest` (4,) takes the largest ‖a‖², ‖h‖², ‖g‖² and ‖g − mean‖².
+    `lengths` (n,) takes ‖h‖, unless it is empty. `largest` (4,) takes the largest ‖a‖², ‖h‖², ‖g‖² and ‖g − mean‖².
     """
     left, one, best = np.empty(a.shape[1], a.dtype), np.empty(NUMBERS, np.float32), 0
     largest[:] = -1.0
@@ -127,6 +158,8 @@ def survey(
             out[i // out.shape[2], r, i % out.shape[2]] = one[r]
         first = squared_norm(left) if len(left) > 0 else 1.0
         second = squared_norm(h[i])
+        if len(lengths) > 0:
+            lengths[i] = np.float32(np.sqrt(second))
         largest[0], largest[1], largest[3] = max(largest[0], first), max(largest[1], second), max(largest[3], length)
         if first * second > largest[2]:
             largest[2], best = first * second, i
@@ -154,17 +187,18 @@ def lower_bounds(sketches: Single, centre: Single, out: Single) -> None:
 
 @compiled
 def approach(
-    a: Real, places: Int, values: Real, h: Real, sketches: Single,
+    a: Real, places: Int, values: Real, h: Real, sketches: Single, lengths: Single,
     ca: Real, cplaces: Int, cvalues: Real, ch: Real, csketches: Single, first: int,
-    screened: bool, lowers: Single, area: float, grow: float, slack: float, reach: Double,
+    screened: bool, lowers: Single, area: float, grow: float, slack: float, reach: Double, error: float,
     near: Double, owner: Int, scale: float, peaks: Double, totals: Long, sums: Long, counts: Long,
 ) -> None:  # fmt: skip
     """Centres first, first + 1, … come one after the other; a row nearer to one than D = `near` becomes its own.
 
     A row is computed only if no lower bound of its distance reaches D. If `screened`, that is ``lower * area``, from the sketches or, of a
     single block, given as `lowers` (centres, rows) where it is not empty; it must reach ``D * grow + slack``. If `reach` is not empty, it
-    is the triangle inequality: a row of centre s stays if D ≤ reach[s]. `counts` (3,) grows by the rows looked at, left by the first bound,
-    and left by the second.
+    is the triangle inequality: a row of centre s stays if D ≤ reach[s]. If `lengths` (n,) is not empty, rows of two factors must also pass
+    the bound of the first one, by more than `error`. `counts` (3,) grows by the rows looked at, left by the first bound, and left by the
+    second.
 
     Block by block, `peaks` keeps the largest D and `totals` the sum of ⌊D · scale⌋; `sums` keeps that sum by owner.
     """
@@ -205,6 +239,14 @@ def approach(
                 continue
             read_left(ca, cplaces, cvalues, q, left)
             norm = squared_norm(ch[q])
+            if len(lengths) > 0:
+                left_norm, length = squared_norm(left), np.sqrt(norm)
+                some, left_over = left_over, 0
+                for k in range(some):
+                    i = kept[k]
+                    kept[left_over] = i
+                    bound = first_factor_bound(a, places, values, start + i, np.float64(lengths[start + i]), left, left_norm, length)
+                    left_over += np.int64(bound < D[i] * (1.0 + 2.0**-20) + error)
             for k in range(left_over):
                 i = kept[k]
                 found = squared_distance(a, places, values, h, start + i, left, ch[q], norm)

@@ -44,6 +44,9 @@ class ArraySource:
 class SparseSource:
     """A scipy sparse matrix or array; rows become dense as they are read."""
 
+    sparse = True
+    """Zeros mean absence: features share one scale and are not centred."""
+
     def __init__(self, matrix: Any) -> None:
         if matrix.ndim != 2:
             raise InputError(f"X is sparse with shape {matrix.shape}; pass a 2-d sparse matrix")

@@ -64,10 +64,15 @@ class Standardized(Checked):
 def fit_scaler(source: Source, rows: IntArray, chunk_size: int | None = None) -> Scaler:
     """Mean and scale of `rows`: per feature for tables, per channel for images ``(channels, height, width)``.
 
-    A constant feature keeps scale 1. Deviations are summed around the first row, so a large offset costs no precision.
+    The features of a sparse matrix are not centred and share one scale, their root mean square: divided by its own deviation, a word that
+    few texts have would drown all others. A constant feature keeps scale 1. Deviations are summed around the first row, so a large offset
+    costs no precision.
     """
     axes = tuple(range(2, len(source.shape) + 1)) if len(source.shape) == 3 else ()
+    sparse = getattr(source, "sparse", False)
     origin = source.read(rows[:1]).astype(np.float64).mean(axis=(0, *axes), keepdims=True)[0]
+    if sparse:
+        origin = np.zeros_like(origin)
     total = np.zeros_like(origin)
     squares = np.zeros_like(origin)
     for chunk in chunks(len(rows), chunk_size, math.prod(source.shape)):
@@ -77,6 +82,9 @@ def fit_scaler(source: Source, rows: IntArray, chunk_size: int | None = None) ->
             deviation = values[block].astype(np.float64) - origin
             total += deviation.mean(axis=axes, keepdims=True).sum(axis=0)
             squares += np.square(deviation).mean(axis=axes, keepdims=True).sum(axis=0)
+    if sparse:
+        common = float(np.sqrt(squares.mean() / len(rows)))
+        return Scaler(origin, np.full_like(origin, common or 1.0))
     shift = total / len(rows)
     scale = np.sqrt(np.maximum(squares / len(rows) - np.square(shift), 0.0))
     noise = 1e-12 * np.maximum(np.abs(origin), np.sqrt(squares / len(rows)))

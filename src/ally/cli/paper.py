@@ -1,0 +1,93 @@
+"""``ally paper``: the paper's experiments by name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.table import Table
+
+from ally.cli.console import live_progress, stderr, stdout
+from ally.cli.report import BandChoice, report
+
+Scale = Literal["smoke", "small", "full"]
+paper = typer.Typer(no_args_is_help=True, help="The paper's experiments, by name.")
+
+
+@paper.command("list")
+def listing(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+    """List the experiments: what each shows and what the paper says about it."""
+    from ally.experiment.presets import PRESETS
+
+    if as_json:
+        print(json.dumps([{"name": name, "title": p.title, "figure": p.figure, "claim": p.claim} for name, p in PRESETS.items()], indent=2))
+        return
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("name", no_wrap=True)
+    for column in ("experiment", "in the paper", "claim"):
+        table.add_column(column)
+    for name, preset in PRESETS.items():
+        table.add_row(name, preset.title, preset.figure, preset.claim)
+    stdout.print(table, highlight=False)
+    stdout.print("\nally paper show NAME prints the settings, ally paper run NAME runs it.", style="dim", highlight=False)
+
+
+@paper.command()
+def show(
+    name: Annotated[str, typer.Argument(help="A name that `ally paper list` prints.")],
+    scale: Annotated[Scale, typer.Option(help="smoke: seconds; small: minutes to an hour; full: the paper's size.")] = "full",
+    data_dir: Annotated[Path | None, typer.Option(help="Where data sets are (default: ALLY_DATA, else a cache folder).")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Print every setting of an experiment without running it."""
+    from ally.experiment.presets import PRESETS
+
+    preset = PRESETS[name]
+    grid = None if preset.build is None else preset.build(scale, data_dir)
+    facts = {"experiment": preset.title, "in the paper": preset.figure, "claim": preset.claim}
+    if grid is not None:
+        facts |= {"campaigns": str(len(grid.cells)), **grid.settings}
+        facts |= {"substitute": grid.substitute} if grid.substitute else {}
+        facts |= {f"note {number}": note for number, note in enumerate(grid.notes, start=1)}
+    if as_json:
+        print(json.dumps(facts, indent=2, ensure_ascii=False))
+        return
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="bold", no_wrap=True)
+    for fact, value in facts.items():
+        table.add_row(fact, value)
+    stdout.print(table, highlight=False)
+
+
+@paper.command()
+def run(
+    name: Annotated[str, typer.Argument(help="A name that `ally paper list` prints.")],
+    scale: Annotated[Scale, typer.Option(help="smoke: seconds; small: minutes to an hour; full: the paper's size.")] = "small",
+    out: Annotated[Path | None, typer.Option(help="Folder for results (default: paper-runs/NAME-SCALE).")] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="Where data sets are (default: ALLY_DATA, else a cache folder).")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes (default: one per core).", min=1)] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Run an experiment; interrupted, it goes on when run again."""
+    from ally.experiment import run as run_grid
+    from ally.experiment.presets import PRESETS
+
+    preset = PRESETS[name]
+    folder = out or Path("paper-runs") / f"{name}-{scale}"
+    if preset.build is None:
+        from ally.cli.generate import generate
+
+        data, samples, steps = ("digits", 4, 40) if scale == "smoke" else ("mnist", 8, 200)
+        generate(dataset=data, share=0.1, samples=samples, steps=steps, out=folder, data_dir=data_dir)
+        return
+    grid = preset.build(scale, data_dir)
+    stderr.print(f"{grid.title} ({scale})" + (f"; {grid.substitute}" if grid.substitute else ""), highlight=False)
+
+    def say(words: str) -> None:
+        stderr.print(words, highlight=False)
+
+    with live_progress() as progress:
+        run_grid(grid, folder, data_dir=data_dir, workers=workers, progress=progress, say=say)
+    report(folder, None, BandChoice.ci, as_json)

@@ -1,0 +1,90 @@
+"""``ally report``: what a grid found, in words, tables and one page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from ally.cli.console import stderr, stdout
+
+if TYPE_CHECKING:
+    from ally.report import Comparison, Summary
+
+
+class BandChoice(str, Enum):
+    """Bands of curves."""
+
+    ci = "ci"
+    std = "std"
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(help="Folder that a grid wrote: results.csv and, if there, settings.json.", metavar="DIR")],
+    smooth: Annotated[float | None, typer.Option(help="Weight of a moving average, for curves only (the paper smooths).")] = None,
+    band: Annotated[BandChoice, typer.Option(help="Bands: 95 % interval of the mean, or standard deviation.")] = BandChoice.ci,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the answers and the statistics as JSON.")] = False,
+) -> None:
+    """Compare the strategies of a grid: report.html, curves.png, curves.svg, summary.csv and curves.csv in its folder."""
+    from ally.report import answer, load, sentences, write_summary
+
+    with stderr.status("statistics and pictures"):
+        summary, settings = load(folder, smooth)
+        written = write_summary(folder, summary, settings, band=band.value)
+    if as_json:
+        print(json.dumps(as_data(summary, written), indent=2, allow_nan=False))
+        return
+    for table in tables(summary.comparisons):
+        stdout.print(table, "")
+    told = sentences(summary) if len(summary.series) <= 4 else []
+    for text in (answer(summary), *told):
+        stdout.print(Text(text), soft_wrap=True)
+    size = written.stat().st_size / 1e6
+    stdout.print(Text(f"{written} ({size:.1f} MB), curves.png, curves.svg, summary.csv and curves.csv written"), soft_wrap=True)
+
+
+def tables(comparisons: Sequence[Comparison]) -> list[Table]:
+    """A table per data set; ALLY in bold."""
+    from ally.report.metrics import metric_named
+    from ally.report.tables import interval
+
+    found = []
+    for dataset in dict.fromkeys(c.dataset for c in comparisons):
+        part = [c for c in comparisons if c.dataset == dataset]
+        metric = metric_named(part[0].metric)
+        digits = metric.digits(part[0].curve_mean)
+        against = next((c.strategy for c in part if c.is_baseline), "the baseline")
+        title = Text(f"{dataset}: test {metric.name}")
+        table = Table(title=title, box=None, header_style="bold", title_justify="left", pad_edge=False)
+        for name in ("strategy", "mean", "final", "gain", "95% interval", f"against {against}"):
+            table.add_column(Text(name), justify="left" if name.startswith(("strategy", "against")) else "right", no_wrap=True)
+        for c in part:
+            gain = "" if c.gain is None else f"{c.gain:+.{digits}f}"
+            cells = (c.strategy, f"{c.curve_mean:.{digits}f}", f"{c.final:.{digits}f}", gain, interval(c, digits), c.verdict)
+            table.add_row(*map(Text, cells), style="bold" if c.strategy == "ally" else "")
+        found.append(table)
+    return found
+
+
+def as_data(summary: Summary, written: Path) -> dict[str, object]:
+    """Everything that was printed, and the files; what is not known is null."""
+    from ally.report import answer, sentences
+    from ally.report.write import FILES, summary_table
+
+    rows = json.loads(summary_table(summary).to_json(orient="records", double_precision=15))
+    return {
+        "answer": answer(summary),
+        "sentences": sentences(summary),
+        "baseline": summary.baseline,
+        "targets": {name: asdict(target) for name, target in summary.targets.items()},
+        "series": rows,
+        "missing": list(summary.gaps),
+        "files": [str(written.with_name(name)) for name in FILES],
+    }

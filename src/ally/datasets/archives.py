@@ -1,0 +1,98 @@
+"""Archives, opened with distrust: no member may leave its folder, and no link or device is followed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from ally.errors import DataError
+
+LARGEST_MEMBER = 64 * 2**20
+"""No image within an archive is read if it says to be larger than this."""
+DAMAGED = (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, NotImplementedError, RuntimeError)
+
+
+def ensure_inside(name: str, archive: Path) -> str:
+    """The name of a member, unless it is absolute or climbs out of the folder."""
+    path = PurePosixPath(name.replace("\\", "/"))
+    if path.is_absolute() or ".." in path.parts or (path.parts and path.parts[0].endswith(":")):
+        raise DataError(f"{archive} has a member {name!r} that lies outside its folder; it was not unpacked: do not trust this file")
+    return str(path)
+
+
+def unpack(archive: Path, holds: Iterable[str], folder: Path) -> None:
+    """Unpacks the tar members `holds` to the same paths below `folder`. A file gets its name only when it is complete."""
+    wanted = set(holds)
+    try:
+        with tarfile.open(archive) as tar:
+            for member in tar:
+                name = ensure_inside(member.name, archive)
+                if not (member.isfile() or member.isdir()):
+                    raise DataError(f"{archive} has a member {name!r} that is a link or a device; do not trust this file")
+                if name in wanted and member.isfile() and (stream := tar.extractfile(member)) is not None:
+                    with stream:
+                        _write(folder / name, stream)
+                    wanted.discard(name)
+                if not wanted:
+                    return
+    except DAMAGED as error:
+        raise DataError(f"{archive} is damaged ({error}); fetch it again") from error
+    raise DataError(f"{archive} lacks {', '.join(sorted(wanted))}; fetch it again")
+
+
+def _write(path: Path, stream: IO[bytes]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        with partial.open("wb") as out:
+            shutil.copyfileobj(stream, out, 2**20)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+class Tree:
+    """Files by path, in a folder or in a zip that is read in place."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self._zip: zipfile.ZipFile | None = None
+        if place.is_dir():
+            self.names = sorted(str(PurePosixPath(*path.relative_to(place).parts)) for path in _files(place))
+            return
+        try:
+            self._zip = zipfile.ZipFile(place)
+        except (*DAMAGED, OSError) as error:
+            raise DataError(f"{place} cannot be opened as a zip ({error}); fetch it again") from error
+        self.names = sorted(ensure_inside(info.filename, place) for info in self._zip.infolist() if not info.is_dir())
+
+    def read(self, name: str) -> bytes:
+        if self._zip is None:
+            return (self.place / name).read_bytes()
+        try:
+            info = self._zip.getinfo(name)
+            if info.file_size > LARGEST_MEMBER:
+                raise DataError(f"{name} in {self.place} says to hold {info.file_size} bytes; at most {LARGEST_MEMBER} are read")
+            return self._zip.read(info)
+        except (KeyError, *DAMAGED) as error:
+            raise DataError(f"{name} in {self.place} cannot be read ({error}); fetch the file again") from error
+
+    def __enter__(self) -> Tree:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._zip is not None:
+            self._zip.close()
+
+
+def _files(folder: Path) -> Iterable[Path]:
+    """Every file below `folder`; hidden ones are left out and linked folders are not entered."""
+    for here, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith((".", "__MACOSX")))
+        yield from (Path(here) / name for name in files if not name.startswith("."))

@@ -1,0 +1,21 @@
+"""Small sets that ship with scikit-learn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from ally.datasets.dataset import Parts
+from ally.datasets.splits import holdout
+
+
+def read_builtin(folder: Path, name: str) -> Parts:
+    """Features (n, d) float64; one row in five (of every class), drawn once, is the test set. `folder` is not needed."""
+    from sklearn import datasets
+
+    X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
+    regression = name == "diabetes"
+    y = y.astype(np.float64 if regression else np.int64)
+    pool, test = holdout(len(X), None if regression else y)
+    return Parts(X[pool], y[pool], X[test], y[test])

@@ -1,0 +1,44 @@
+"""What a data set is once it is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, TypeAlias
+
+from ally.errors import DataError
+from ally.types import AnyArray, Task
+
+Kind: TypeAlias = Literal["images", "table", "text"]
+
+
+class Parts(NamedTuple):
+    """Samples and labels of both sides, as a reader gives them."""
+
+    pool: AnyArray
+    pool_labels: AnyArray
+    test: AnyArray
+    test_labels: AnyArray
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A pool to ask about and a test set to measure on, both with labels.
+
+    Tables are (n, d) arrays, text is an (n, d) scipy sparse csr matrix of float32, images are (n, c, h, w) uint8 arrays.
+    """
+
+    name: str
+    task: Task
+    pool: AnyArray = field(repr=False)
+    pool_labels: AnyArray = field(repr=False)
+    test: AnyArray = field(repr=False)
+    test_labels: AnyArray = field(repr=False)
+    kind: Kind = "table"
+    notes: tuple[str, ...] = ()
+    """What a reader of results should know, in sentences."""
+
+    def __post_init__(self) -> None:
+        for side, X, y in (("pool", self.pool, self.pool_labels), ("test", self.test, self.test_labels)):
+            if X.shape[0] != len(y) or not len(y):
+                raise DataError(f"the {side} of {self.name!r} has {X.shape[0]} samples and {len(y)} labels; both must be equal and above 0")

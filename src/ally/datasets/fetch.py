@@ -1,0 +1,106 @@
+"""Fetching with pooch: a file gets its name only after its checksum was met; what is verified is not fetched again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ally.datasets.archives import unpack
+from ally.datasets.entry import Archive, Entry, File
+from ally.datasets.places import found
+from ally.datasets.verify import checksum_of, difference
+from ally.errors import DataError
+from ally.types import Progress
+
+TIMEOUT = 30
+"""Seconds without an answer after which the next address is tried."""
+
+
+def fetch_entry(name: str, entry: Entry, folder: Path, progress: Progress | None = None) -> tuple[str, ...]:
+    """Fetches what is missing or damaged and says what was done, a sentence each."""
+    if not entry.files:
+        return (f"{name} ships with scikit-learn: there is nothing to fetch",)
+    if not entry.fetchable:
+        raise DataError(f"{name} cannot be fetched: {entry.by_hand} (folder: {folder})")
+    folder.mkdir(parents=True, exist_ok=True)
+    done = [_fetch_archive(archive, entry, folder, progress) for archive in entry.archives]
+    done += [_fetch_file(file, folder, progress) for file in entry.files if file.urls]
+    return tuple(done)
+
+
+def _fetch_file(file: File, folder: Path, progress: Progress | None) -> str:
+    here = found(file, folder)
+    if here is not None and difference(*here) is None:
+        return f"{here[0].path} was here already"
+    _download(file.urls, str(file.checksum), folder / file.path, progress)
+    return f"{file.path} fetched"
+
+
+def _fetch_archive(archive: Archive, entry: Entry, folder: Path, progress: Progress | None) -> str:
+    held = [file for file in entry.files if file.path in archive.holds]
+    here = [found(file, folder) for file in held]
+    if all(one is not None and difference(*one) is None for one in here):
+        return f"what {archive.path} holds was here already"
+    path = folder / archive.path
+    own = not (path.is_file() and checksum_of(path, archive.checksum) == archive.checksum)
+    if own:
+        _download(archive.urls, archive.checksum, path, progress)
+    unpack(path, archive.holds, folder)
+    if own:
+        path.unlink()
+    return f"{archive.path} {'fetched and ' if own else ''}unpacked"
+
+
+def _download(urls: tuple[str, ...], checksum: str, path: Path, progress: Progress | None) -> None:
+    """From the first address that gives the expected file."""
+    import pooch
+
+    pooch.get_logger().setLevel("WARNING")
+    reasons = []
+    for url in urls:
+        transfer = pooch.HTTPDownloader(progressbar=_Bar(path.name, progress), chunk_size=2**16, timeout=TIMEOUT)
+        try:
+            pooch.retrieve(url, checksum, fname=path.name, path=path.parent, downloader=_checked(transfer, checksum))
+            path.chmod(0o644)  # a temporary file is its maker's alone; the data folder may be shared
+            return
+        except (OSError, DataError) as error:  # what requests raises is an OSError
+            reasons.append(f"{url}: {error}")
+    raise DataError(
+        f"{path} could not be fetched; nothing was put there. {'; '.join(reasons)}. "
+        f"Run the command again; behind a proxy set HTTPS_PROXY; or put the file there yourself ({checksum})"
+    )
+
+
+def _checked(transfer: Callable[..., Any], checksum: str) -> Callable[..., None]:
+    """A transfer that refuses a file of another checksum, and says both; pooch then removes the file."""
+
+    def download(url: str, output: Any, pooch: Any, check_only: bool = False) -> None:
+        transfer(url, output, pooch)
+        met = checksum_of(Path(output), checksum)
+        if met != checksum:
+            raise DataError(f"the file is damaged or was changed: expected {checksum}, met {met}")
+
+    return download
+
+
+@dataclass
+class _Bar:
+    """What pooch tells a progress bar, as calls of `Progress`."""
+
+    name: str
+    progress: Progress | None
+    total: int = 0
+    done: int = 0
+
+    def update(self, amount: int) -> None:
+        self.done = min(self.done + amount, self.total)
+        if self.progress is not None and self.total:
+            self.progress(f"fetching {self.name}", self.done, self.total)
+
+    def reset(self) -> None:
+        self.done = 0
+
+    def close(self) -> None:
+        """Nothing to close."""

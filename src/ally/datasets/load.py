@@ -1,0 +1,76 @@
+"""Data sets by name or by path, and the commands of the catalogue."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from ally.datasets.arrays import read_arrays
+from ally.datasets.catalogue import DATASETS
+from ally.datasets.dataset import Dataset
+from ally.datasets.fetch import fetch_entry
+from ally.datasets.folders import read_folder
+from ally.datasets.places import default_data_dir, ensure_here
+from ally.datasets.tables import TABLES, is_table, read_table_file
+from ally.datasets.verify import Check, verify_entry
+from ally.errors import InputError
+from ally.types import Progress
+
+ARRAYS = (".npz", ".npy")
+
+
+def load(name: str | Path, data_dir: Path | None = None, *, target: str | None = None, seed: int = 0) -> Dataset:
+    """A data set of the catalogue, or a file or folder of yours.
+
+    Args:
+        name: a name of `DATASETS`, else a path: a table (.csv .tsv .parquet, also .csv.gz), .npz with X and y, .npy, or a folder of
+            images by class. A name of the catalogue comes first; write ``./mnist`` for a folder of that name.
+        data_dir: where the catalogue's files are; `default_data_dir()` if None.
+        target: the column of a table that holds the labels; for .npy the path of a second .npy file.
+        seed: accepted so that callers may pass theirs along. Nothing here depends on it: all seeds share one test set.
+    """
+    name = str(name)
+    if name in DATASETS:
+        if target is not None:
+            raise InputError(f"target={target!r} does not go with {name!r}, a data set of the catalogue; leave target out")
+        entry = DATASETS[name]
+        folder = default_data_dir() if data_dir is None else Path(data_dir)
+        ensure_here(name, entry, folder)
+        parts = entry.read(folder)
+        return Dataset(name, entry.task, *parts[:4], kind=entry.kind, notes=parts.notes)
+    return _load_path(Path(name).expanduser(), name, target)
+
+
+def _load_path(path: Path, name: str, target: str | None) -> Dataset:
+    if path.is_dir():
+        if target is not None:
+            raise InputError(f"target={target!r} does not go with a folder of images, whose classes are its folders; leave target out")
+        parts = read_folder(path)
+        return Dataset(path.resolve().name, "classification", *parts[:4], kind="images", notes=parts.notes)
+    known = is_table(path) or path.suffix.lower() in ARRAYS
+    if not path.is_file():
+        if known or os.sep in name:
+            raise InputError(f"{path} is not there; give a file, a folder of images, or a name that `ally datasets` lists")
+        DATASETS[name]
+    if not known:
+        readable = ", ".join((*TABLES, *ARRAYS))
+        raise InputError(f"{path} has the ending {path.suffix or '(none)'!r}; readable are {readable} and folders of images")
+    if is_table(path):
+        task, parts = read_table_file(path, target)
+        return Dataset(_stem(path), task, *parts[:4], kind="table", notes=parts.notes)
+    task, kind, parts = read_arrays(path, target)
+    return Dataset(_stem(path), task, *parts[:4], kind=kind, notes=parts.notes)
+
+
+def _stem(path: Path) -> str:
+    return path.name.split(".")[0] or path.name
+
+
+def fetch(name: str, data_dir: Path | None = None, progress: Progress | None = None) -> tuple[str, ...]:
+    """Fetches a data set of the catalogue; what is here and verified is left alone. Says what was done, a sentence each."""
+    return fetch_entry(name, DATASETS[name], default_data_dir() if data_dir is None else Path(data_dir), progress)
+
+
+def verify(name: str, data_dir: Path | None = None) -> tuple[Check, ...]:
+    """Checks the files of a data set of the catalogue, one `Check` each; none for data that ships with scikit-learn."""
+    return verify_entry(DATASETS[name], default_data_dir() if data_dir is None else Path(data_dir))

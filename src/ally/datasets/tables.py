@@ -1,0 +1,61 @@
+"""A table file of the user: features and target from columns, a fixed test split, everything learned from pool rows only."""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ally.datasets.dataset import Parts
+from ally.datasets.encoding import encode
+from ally.datasets.splits import holdout
+from ally.datasets.targets import decide
+from ally.errors import DataError, InputError, MissingPart
+from ally.types import Task
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TABLES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
+
+
+def read_table_file(path: Path, target: str | None) -> tuple[Task, Parts]:
+    """The table at `path`, its column `target` as the labels. Rows without a label are left out."""
+    table = _read(path)
+    columns = ", ".join(map(str, table.columns[:20]))
+    if target is None:
+        raise InputError(f"{path} is a table: say which column holds the labels (target); its columns are {columns}")
+    if target not in table.columns:
+        raise InputError(f"{path} has no column {target!r} to be the target; its columns are {columns}")
+    known = table[target].notna().to_numpy()
+    notes = [] if known.all() else [f"{int((~known).sum())} rows have no {target} and are left out"]
+    table = table[known]
+    if len(table) < 2:
+        raise DataError(f"{path} has {len(table)} rows with a {target}; at least two are needed")
+    task, labels, note = decide(table[target])
+    pool, test = holdout(len(table), labels if task == "classification" else None)
+    if not len(test):
+        raise DataError(f"{path} has {len(table)} rows with a {target}, too few for a test set of one in five; add rows")
+    X, encoded = encode(table.drop(columns=target), pool, path)
+    return task, Parts(X[pool], labels[pool], X[test], labels[test], (note, *notes, *encoded))
+
+
+def is_table(path: Path) -> bool:
+    return path.name.lower().endswith(TABLES)
+
+
+def _read(path: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    name = path.name.lower()
+    try:
+        table = pd.read_parquet(path) if name.endswith(".parquet") else pd.read_csv(path, sep="\t" if ".tsv" in name else ",")
+    except ImportError as error:
+        raise MissingPart("reading .parquet needs pyarrow: pip install 'ally-learn[parquet]'") from error
+    except (ValueError, OSError, EOFError, zlib.error) as error:
+        raise DataError(f"{path} cannot be read as a table ({error}); check the file") from error
+    table.columns = table.columns.map(str)
+    repeated = table.columns[table.columns.duplicated()]
+    if len(repeated):
+        raise DataError(f"{path} has the column {repeated[0]!r} more than once; give every column its own name")
+    return table

@@ -1,0 +1,38 @@
+"""Whether labels are classes or numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ally.errors import DataError
+from ally.types import AnyArray, Task
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_CLASSES = 100
+"""More different whole numbers than this are taken as a quantity."""
+
+
+def decide(labels: pd.Series[Any]) -> tuple[Task, AnyArray, str]:
+    """The task, the labels (n,) and a sentence that says so.
+
+    Text, booleans and up to `MOST_CLASSES` different whole numbers are classes; other numbers are regression targets.
+    """
+    kind = getattr(labels.dtype, "kind", "O")
+    distinct = labels.nunique()
+    if kind in "fiu":
+        values = labels.to_numpy(dtype=np.float64)
+        if not np.isfinite(values).all():
+            raise DataError(f"the target holds {values[~np.isfinite(values)][0]}; give finite numbers")
+        whole = bool(np.all(values == np.floor(values))) and float(np.abs(values).max(initial=0.0)) < 2**53
+        if not whole or distinct > MOST_CLASSES:
+            return "regression", values, f"the target is a number with {distinct} different values: regression"
+        classes: AnyArray = values.astype(np.int64)
+    else:
+        classes = labels.to_numpy(dtype=bool) if kind == "b" else np.asarray([str(value) for value in labels])
+    if distinct < 2:
+        raise DataError(f"the target is {classes[0]!r} in every row; at least two classes are needed")
+    return "classification", classes, f"the target has {distinct} different values: classification"

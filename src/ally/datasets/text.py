@@ -1,0 +1,86 @@
+"""Text as numbers without any download: hashed words and pairs of words, weighted by TF-IDF."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ally.datasets.dataset import Parts
+from ally.datasets.places import locate
+from ally.errors import DataError
+
+FEATURES = 4096
+"""Columns that words and pairs of words are hashed into; collisions are accepted."""
+
+
+def read_trec(folder: Path) -> Parts:
+    """Questions by the six coarse classes of their answer (ABBR DESC ENTY HUM LOC NUM); 5452 + 500."""
+    pool, pool_labels = read_questions(locate(folder, "text/trec/train_5500.label"))
+    test, test_labels = read_questions(locate(folder, "text/trec/TREC_10.label"))
+    return Parts(*_both(pool, pool_labels, test, test_labels))
+
+
+def read_sst2(folder: Path) -> Parts:
+    """Phrases of film reviews, 0 negative or 1 positive; the training phrases are the pool, whole sentences the test set."""
+    pool, pool_labels = read_reviews(locate(folder, "text/sst2/train.tsv.gz", "text/sst2/train.tsv"))
+    test, test_labels = read_reviews(locate(folder, "text/sst2/test.tsv.gz", "text/sst2/test.tsv"))
+    parts = Parts(*_both(pool, pool_labels, test, test_labels))
+    return parts._replace(notes=(*parts.notes, "the development phrases (dev.tsv) are not used"))
+
+
+def _both(pool: list[str], pool_labels: list[Any], test: list[str], test_labels: list[Any]) -> tuple[Any, ...]:
+    X, X_test = hashed_tfidf(pool, test)
+    note = f"text is hashed into {FEATURES} TF-IDF features of words and pairs of words; the weights come from the pool's texts only"
+    return X, np.asarray(pool_labels), X_test, np.asarray(test_labels), (note,)
+
+
+def hashed_tfidf(pool: list[str], test: list[str], features: int = FEATURES) -> tuple[Any, Any]:
+    """Sparse csr float32 matrices (n, features) and (m, features), rows of length 1; inverse document frequencies of the pool."""
+    from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
+
+    hashing = HashingVectorizer(n_features=features, ngram_range=(1, 2), alternate_sign=False, norm=None, dtype=np.float32)
+    weights = TfidfTransformer(sublinear_tf=True).fit(counts := hashing.transform(pool))
+    return weights.transform(counts).astype(np.float32).tocsr(), weights.transform(hashing.transform(test)).astype(np.float32).tocsr()
+
+
+def read_questions(path: Path) -> tuple[list[str], list[str]]:
+    """Questions and coarse classes from lines ``COARSE:fine question``, in latin-1."""
+    texts, labels = [], []
+    for number, line in enumerate(path.read_text(encoding="latin-1").split("\n"), start=1):
+        if not line.strip():
+            continue
+        label, space, question = line.partition(" ")
+        coarse, colon, _ = label.partition(":")
+        if not (space and colon and coarse and question.strip()):
+            raise DataError(f"line {number} of {path} is {line[:60]!r}, not 'COARSE:fine question'; fetch it again")
+        texts.append(question.strip())
+        labels.append(coarse)
+    if not texts:
+        raise DataError(f"{path} is empty; fetch it again")
+    return texts, labels
+
+
+def read_reviews(path: Path) -> tuple[list[str], list[int]]:
+    """Phrases and labels from lines ``sentence<TAB>label`` after a header of those names, plain or gzipped."""
+    try:
+        lines = list(_lines(path))
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise DataError(f"{path} cannot be read ({error}); put the file there again") from error
+    if not lines or lines[0] != ["sentence", "label"] or len(lines) == 1:
+        first = lines[0] if lines else "nothing"
+        raise DataError(f"{path} begins with {first}; a header 'sentence<TAB>label' and lines below it are needed")
+    odd = next((number for number, line in enumerate(lines[1:], start=2) if len(line) != 2 or line[1] not in ("0", "1")), None)
+    if odd is not None:
+        raise DataError(f"line {odd} of {path} is {lines[odd - 1]!r}, not 'sentence<TAB>0 or 1'; put the file there again")
+    return [line[0].strip() for line in lines[1:]], [int(line[1]) for line in lines[1:]]
+
+
+def _lines(path: Path) -> Iterator[list[str]]:
+    with gzip.open(path, "rt", encoding="utf-8", newline="") if path.suffix == ".gz" else path.open(encoding="utf-8", newline="") as stream:
+        yield from csv.reader(stream, delimiter="\t", quoting=csv.QUOTE_NONE)

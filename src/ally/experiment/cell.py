@@ -1,0 +1,123 @@
+"""One campaign of a grid, and what is recorded of it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from ally.checks import check_count
+from ally.errors import InputError
+from ally.experiment.trial import Copies, Metric, Trial
+from ally.learning.objectives import Objective
+from ally.learning.training import Training
+from ally.strategies import CATALOGUE, Strategy
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Equal seeds give every strategy the same start, the same validation set and the same initial weights."""
+
+    strategy: str
+    seed: int
+    init: int
+    batch: int
+    rounds: int
+    model: Any = None
+    training: Training = Training()
+    objective: str | Objective | None = None
+    setting: str = ""
+    """What makes it differ from others of its strategy, in words."""
+    custom: Strategy | None = None
+    """Used instead of the catalogue's entry, under the name `strategy`."""
+    candidates: int | None = None
+    """Ask only about this many samples of the pool, drawn at random; None for all."""
+    validation: int = 0
+    """So many labels are bought at the start for early stopping; they are counted."""
+    copies: Copies | None = None
+    metric: Metric | None = None
+    asks_as: str | None = None
+    """Instead of asking, take the batches that this strategy of the catalogue asks for with its own training."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("seed", 0), ("init", 1), ("batch", 1), ("rounds", 0), ("validation", 0)):
+            check_count(name, getattr(self, name), least)
+
+    @property
+    def composition(self) -> Strategy:
+        return self.custom or CATALOGUE[self.strategy]
+
+    @property
+    def trained_by(self) -> str | Objective:
+        return self.composition.objective if self.objective is None else self.objective
+
+    @property
+    def leader(self) -> Cell | None:
+        """The campaign whose batches this one takes."""
+        return (
+            None if self.asks_as is None else replace(self, strategy=self.asks_as, custom=None, objective=None, asks_as=None, copies=None)
+        )
+
+    @property
+    def labels(self) -> int:
+        """How many are bought in all."""
+        return self.init + self.validation + self.batch * self.rounds
+
+    def ensure_fits(self, trial: Trial) -> None:
+        """Raises before anything is run if the campaign cannot be."""
+        self.composition.ensure_task(trial.task, f"strategy {self.strategy!r}")
+        size = trial.size if self.copies is None else self.copies.times * min(trial.size, self.copies.of or trial.size)
+        if self.labels > size:
+            validation = f" + {self.validation} for validation" if self.validation else ""
+            raise InputError(
+                f"{self.init}{validation} + {self.rounds} x {self.batch} labels are more than the pool of {size} ({trial.name}); "
+                "lower rounds or batch"
+            )
+
+    def key(self, dataset: str) -> str:
+        """A name for its file: readable, and different for different settings. The number of rounds is none: it may be raised later."""
+        plain = (replace(self, rounds=0, custom=None), self.composition, model_name(self.model))
+        settings = re.sub(r" at 0x[0-9a-f]+", "", repr((dataset, *plain)))
+        parts = (dataset, self.strategy, self.setting, f"b{self.batch}", f"s{self.seed}")
+        readable = "-".join(re.sub(r"[^A-Za-z0-9.]+", "-", part).strip("-") for part in parts if part)
+        return f"{readable[-80:]}-{hashlib.sha256(settings.encode()).hexdigest()[:10]}"
+
+
+@dataclass(frozen=True)
+class Record:
+    """One line of ``results.csv``. `labels` counts every label bought, validation included."""
+
+    dataset: str
+    model: str
+    objective: str
+    setting: str
+    strategy: str
+    seed: int
+    batch: int
+    round: int
+    labels: int
+    validation_labels: int
+    metric: str
+    value: float
+    train_seconds: float
+    query_seconds: float
+
+
+COLUMNS = [item.name for item in fields(Record)]
+
+
+@dataclass(frozen=True)
+class Round:
+    """A record, and the rows asked about after it: enough to go on from there."""
+
+    record: Record
+    asked: tuple[int, ...] = ()
+
+
+def model_name(model: Any) -> str:
+    return model if isinstance(model, str) else "default" if model is None else repr(model)
+
+
+def objective_name(objective: str | Objective) -> str:
+    return objective if isinstance(objective, str) else repr(objective)

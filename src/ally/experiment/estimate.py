@@ -1,0 +1,78 @@
+"""How long a grid will take, from a tenth of one training and two small queries of each kind of cell."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from ally.experiment.cell import Cell
+from ally.experiment.run import Cells, Load
+from ally.experiment.simulate import begin
+from ally.experiment.trial import Trial
+from ally.learning.objectives import PDCLUnlabelled, resolve_objective
+from ally.pool import Oracle
+from ally.rng import Streams
+
+PARTS = 10
+"""A training is tried with this fraction of its epochs or steps."""
+CANDIDATES = 500, 2000
+"""Queries are tried on so many."""
+
+
+def estimate(load: Load, cells: Cells) -> float:
+    """Seconds of one core for all `cells`, roughly; what is compiled at its first use is not part of them."""
+    trials: dict[str, Trial] = {}
+    costs: dict[Any, Callable[[int, int], float]] = {}
+    total = 0.0
+    for name, cell in cells:
+        trial, times = trials.setdefault(name, load(name)), 1
+        if cell.leader is not None:
+            # Two trainings a round, taken to be alike.
+            cell, times = cell.leader, 2
+        kind = (name, cell.composition, cell.trained_by, str(cell.model), cell.training, cell.copies)
+        if kind not in costs:
+            costs[kind] = _cost(trial, cell)
+        size = min(cell.candidates or trial.size, trial.size)
+        total += times * sum(costs[kind](cell.init + number * cell.batch, size) for number in range(cell.rounds + 1))
+    return total
+
+
+def _cost(trial: Trial, cell: Cell) -> Callable[[int, int], float]:
+    """Seconds of a round as a function of the labels so far and the number of candidates."""
+    objective = resolve_objective(cell.trained_by)
+    epochs = max(1, cell.training.epochs // PARTS)
+    parts = cell.training.epochs / epochs
+    if isinstance(objective, PDCLUnlabelled):
+        steps = max(1, objective.steps // PARTS)
+        objective, parts = replace(objective, steps=steps), objective.steps / steps
+    tried = replace(cell, training=replace(cell.training, epochs=epochs), objective=objective, copies=None, validation=0)
+    trainings, queries = zip(*(_try(trial, replace(tried, candidates=size)) for size in CANDIDATES), strict=True)
+    training = parts * min(trainings)
+    slope = max(0.0, queries[1] - queries[0]) / (CANDIDATES[1] - CANDIDATES[0])
+    others = max((readout.members for readout in cell.composition.readouts), default=1) - 1
+
+    def seconds(labels: int, candidates: int) -> float:
+        steps_grow = 1.0 if isinstance(objective, PDCLUnlabelled) else labels / cell.init
+        return float((1 + others) * training * steps_grow + queries[0] + slope * candidates)
+
+    return seconds
+
+
+def _try(trial: Trial, cell: Cell) -> tuple[float, float]:
+    """Seconds of a training and of a query."""
+    loop = begin(trial, cell, Oracle(trial.pool_labels), Streams(cell.seed))
+    began = time.perf_counter()
+    loop.fit()
+    fitted = time.perf_counter()
+    loop.ask(min(cell.batch, loop.free))
+    return fitted - began, time.perf_counter() - fitted
+
+
+def in_words(seconds: float) -> str:
+    """Seconds as a person would say them."""
+    for unit, size in (("hours", 3600.0), ("minutes", 60.0)):
+        if seconds >= 1.5 * size:
+            return f"{seconds / size:.1f} {unit}" if seconds < 10 * size else f"{seconds / size:.0f} {unit}"
+    return f"{max(1, round(seconds))} seconds"

@@ -1,0 +1,69 @@
+"""The rounds of one cell in one file: a line each, written whole or not at all.
+
+The first line holds the settings. A line counts once its newline is on disk; what a crash left behind the last one is cut off.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ally.errors import InputError
+from ally.experiment.cell import Record, Round
+
+
+@dataclass(frozen=True)
+class Journal:
+    path: Path
+
+    def rounds(self) -> list[Round]:
+        """What is on disk, in order; a round that was run again counts once."""
+        found: dict[int, Round] = {}
+        for line in self._lines()[1:]:
+            done = Round(Record(**line["record"]), tuple(line["asked"]))
+            found[done.record.round] = done
+        return [found[number] for number in sorted(found)]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        lines = self._lines()
+        return lines[0]["settings"] if lines else {}
+
+    @contextmanager
+    def writing(self, settings: dict[str, Any]) -> Iterator[Journal]:
+        """Holds the file against other processes, waiting for one that is about to end, and cuts off an unfinished line."""
+        with self.path.open("ab") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            os.truncate(file.fileno(), self._whole())
+            if not self._whole():
+                self._append({"settings": settings})
+            yield self
+
+    def add(self, done: Round) -> None:
+        """On disk when this returns."""
+        self._append({"record": asdict(done.record), "asked": done.asked})
+
+    def _append(self, line: dict[str, Any]) -> None:
+        with self.path.open("ab") as file:
+            file.write(json.dumps(line).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _lines(self) -> list[dict[str, Any]]:
+        if not self.path.exists():
+            return []
+        lines = self.path.read_bytes()[: self._whole()].splitlines()
+        try:
+            return [json.loads(line) for line in lines]
+        except ValueError as error:
+            raise InputError(f"{self.path} is damaged ({error}); delete it to run its cell again") from error
+
+    def _whole(self) -> int:
+        """Bytes up to the last newline."""
+        return self.path.read_bytes().rfind(b"\n") + 1

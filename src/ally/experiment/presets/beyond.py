@@ -1,0 +1,110 @@
+"""Experiments that the paper's text calls for: explanations to check, and its future work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from ally.experiment.cell import Cell
+from ally.experiment.folder import Grid
+from ally.experiment.presets.ablations import bed_for, rounds_for
+from ally.experiment.presets.base import DIABETES, DIGITS, MNIST, PARKINSONS, SMOKE, Bed, Preset, Rounds, Scale, Variant, cells, grid
+from ally.learning.training import Training
+from ally.scoring import PredictedDual
+from ally.selection import BestMatch, ClusterTop, Herding, KCenter, KMeansPP, Perturbed, Select, Shortlist, Top
+from ally.strategies import DUALS, Strategy
+
+DUAL = PredictedDual()
+TECHNIQUES: dict[str, Select] = {
+    "none": Top(),
+    "k-means, k = b, all candidates": ClusterTop(),
+    "k-means, k = b, 20 b highest": ClusterTop(shortlist=20),
+    "k-means, k = b / 10": ClusterTop(clusters=20),
+    "perturbed, softmax": Perturbed("softmax"),
+    "perturbed, power": Perturbed("power"),
+    "perturbed, softrank": Perturbed("softrank"),
+    "k-center, 20 b highest": Shortlist(KCenter(), times=20),
+    "k-means++, 20 b highest": Shortlist(KMeansPP(), times=20),
+    "herding, weighted": Herding(weighted=True),
+    "best matching": BestMatch(DUAL),
+}
+
+
+def capacity(scale: Scale, data_dir: Path | None) -> Grid:
+    """MNIST with an MLP against a small convolutional network."""
+    bed, substitute = bed_for(MNIST, scale, data_dir)
+    rounds = rounds_for(scale)
+    names = ("ally", "badge", "random") if scale == "smoke" else ("ally", "badge", "margin", "random")
+    beds = (bed, replace(bed, model="cnn", training=replace(bed.training, lr=1e-3)))
+    made = [cell for one in beds for cell in cells(one, rounds, [Variant(name, one.model) for name in names])]
+    question = "Does ALLY's loss to BADGE on MNIST come from the MLP's weak embeddings?"
+    return grid("Capacity", question, scale, made, substitute=substitute)
+
+
+def bias(scale: Scale, data_dir: Path | None) -> Grid:
+    """Three objectives trained on the same labelled sets: random ones, and ones shifted by active choice."""
+    bed, substitute = bed_for(MNIST, scale, data_dir)
+    lines = [
+        Variant(name, f"trained by {objective}", objective=objective, changes=(("asks_as", name),))
+        for name in ("random", "entropy", "ally")
+        for objective in ("erm", "pdcl", "feasibility")
+    ]
+    question = "Does training for feasibility suffer less from an actively chosen training set than empirical risk minimisation?"
+    notes = ["a strategy chooses with its own training; the three objectives are then trained on the same labels"]
+    return grid("Bias of active sampling", question, scale, cells(bed, rounds_for(scale), lines), notes=notes, substitute=substitute)
+
+
+def diversity(scale: Scale, data_dir: Path | None) -> Grid:
+    bed, substitute = bed_for(MNIST, scale, data_dir)
+    chosen = (
+        {name: TECHNIQUES[name] for name in ("none", "perturbed, softmax", "k-means, k = b, 20 b highest")}
+        if scale == "smoke"
+        else TECHNIQUES
+    )
+    lines = [Variant("ally", name, Strategy(DUAL, select, DUALS)) for name, select in chosen.items()]
+    question = "Which technique makes ALLY's batches diverse, at which cost?"
+    made = cells(bed, rounds_for(scale), [Variant("random"), *lines])
+    return grid("Batch diversity", question, scale, made, substitute=substitute)
+
+
+def self_supervised(scale: Scale, data_dir: Path | None) -> Grid:
+    """Strategy × objective: constraints that need no label, over the whole pool, against training on labels alone."""
+
+    def lines(*names: str) -> Iterator[Variant]:
+        for objective in ("erm", "pdcl", "pdcl-unlabelled"):
+            for name in names:
+                # The dual needs duals: where there are none it is the accumulated loss, which trains as erm does.
+                trained = "accumulated-loss" if (name, objective) == ("ally", "erm") else DUALS if objective == "pdcl" else objective
+                yield Variant(name, objective, objective=trained)
+
+    def made() -> Iterator[tuple[str, Cell]]:
+        classes, numbers = ("random", "margin", "badge", "ally"), ("random", "coreset", "lcmd", "ally")
+        if scale == "smoke":
+            yield from cells(DIGITS, replace(SMOKE, rounds=1, seeds=1), lines("random", "ally"))
+            yield from cells(DIABETES, replace(SMOKE, rounds=1, seeds=1), lines("random", "ally"))
+            return
+        seeds = 2 if scale == "small" else 5
+        gentle = Training(lr=2e-3, epochs=30, batch_size=64)
+        beds: list[tuple[Bed, Rounds, tuple[str, ...]]] = [
+            (replace(MNIST, training=gentle), Rounds(100, 150, 4 if scale == "small" else 6, seeds), classes),
+            (replace(PARKINSONS, training=gentle), Rounds(200, 200, 4, seeds), numbers),
+            (Bed("kin8nm", "mlp", gentle, "mse"), Rounds(200, 200, 4, seeds), numbers),
+            (Bed("trec", "mlp", gentle), Rounds(200, 200, 4, seeds), classes),
+        ]
+        for bed, rounds, names in beds:
+            yield from cells(bed, rounds, lines(*names))
+
+    return grid("Self-supervised constraints", "What do constraints that need no label save, with which strategy?", scale, made())
+
+
+BEYOND = {
+    "capacity": Preset(
+        "MNIST: MLP against a small CNN", "section 5.2", "ALLY's loss on MNIST comes from the weak embeddings of a small MLP.", capacity
+    ),
+    "bias": Preset(
+        "Objectives on the same shifted labels", "section 3.3, appendix C", "Feasibility suffers less from the shift than ERM.", bias
+    ),
+    "diversity": Preset("ALLY × diversity technique, by accuracy and cost", "future work", "Left open by the paper.", diversity),
+    "self-supervised": Preset("Strategy × objective, four data sets", "future work", "Left open by the paper.", self_supervised),
+}

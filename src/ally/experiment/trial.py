@@ -1,0 +1,85 @@
+"""Data with hidden labels, and how predictions on its test set are measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from ally.checks import check_count, check_number
+from ally.datasets import Dataset
+from ally.rng import Streams
+from ally.types import AnyArray, Task
+
+Metric: TypeAlias = Literal["accuracy", "rmse", "mse"]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A pool to ask about and a test set to measure on."""
+
+    name: str
+    task: Task
+    pool: AnyArray = field(repr=False)
+    pool_labels: AnyArray = field(repr=False)
+    test: AnyArray = field(repr=False)
+    test_labels: AnyArray = field(repr=False)
+
+    @staticmethod
+    def of(data: Dataset) -> Trial:
+        return Trial(data.name, data.task, data.pool, data.pool_labels, data.test, data.test_labels)
+
+    @property
+    def size(self) -> int:
+        """How many samples can be asked about; sparse matrices have no length."""
+        return int(self.pool.shape[0])
+
+    @property
+    def classes(self) -> list[Any] | None:
+        """All classes of the data, known to every strategy from the start."""
+        if self.task == "regression":
+            return None
+        return list(np.union1d(self.pool_labels, self.test_labels).tolist())
+
+    @property
+    def metric(self) -> Metric:
+        """What is measured unless a cell says otherwise."""
+        return "accuracy" if self.task == "classification" else "rmse"
+
+    def measure(self, predicted: AnyArray, metric: Metric | None = None) -> float:
+        """`metric` of the predictions for `test`. The mean squared error is that of targets divided by their deviation in the pool."""
+        metric = metric or self.metric
+        if metric == "accuracy":
+            return float(np.mean(predicted == self.test_labels))
+        squared = float(np.mean(np.square(predicted - self.test_labels)))
+        return squared**0.5 if metric == "rmse" else squared / float(np.var(self.pool_labels))
+
+
+@dataclass(frozen=True)
+class Copies:
+    """Every sample of the pool `times` over: exact copies, or each with Gaussian `noise` in units of the features' deviation.
+
+    The copies of a sample are neighbours, the sample itself first. With `of`, only so many different samples are used, drawn at random.
+    """
+
+    times: int
+    noise: float = 0.0
+    of: int | None = None
+
+    def __post_init__(self) -> None:
+        check_count("times", self.times)
+        check_number("noise", self.noise)
+
+    def __call__(self, trial: Trial, streams: Streams) -> Trial:
+        rows = np.arange(trial.size)
+        if self.of is not None and self.of < trial.size:
+            rows = np.sort(streams.numpy("different samples").choice(trial.size, self.of, replace=False))
+        pool = trial.pool[np.repeat(rows, self.times)]
+        if self.noise:
+            rng, pool = streams.numpy("copies"), pool.astype(np.float32)
+            # Pixels share one scale, columns of a table have their own.
+            scale = np.float32(self.noise) * np.asarray(pool.std() if pool.ndim > 2 else pool.std(axis=0), dtype=np.float32)
+            for copy in range(1, self.times):
+                pool[copy :: self.times] += scale * rng.standard_normal(pool[copy :: self.times].shape, dtype=np.float32)
+        return replace(trial, pool=pool, pool_labels=np.repeat(trial.pool_labels[rows], self.times))

@@ -1,0 +1,116 @@
+"""A network with duals to ascend on, and the samples that tell it least."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from ally.checks import check_count
+from ally.errors import InputError, PoolExhausted
+from ally.execution.memory import Scratch
+from ally.generation.bounds import Bounds, bounds_of
+from ally.generation.dual import DualOf
+from ally.learning.dual_head import DualHead, RidgeHead
+from ally.learning.fit import FitReport
+from ally.learning.head_features import Labelled
+from ally.learning.objectives import Objective, resolve_objective
+from ally.learning.pool_learner import PoolLearner
+from ally.learning.training import Training
+from ally.models import model_builder
+from ally.pool import Pool, State, parse_labels
+from ally.rng import streams
+from ally.sources import Scaler, as_source
+from ally.sources.scaling import Standardized
+from ally.strategies import DUALS
+from ally.types import AnyArray, FloatArray, IntArray, Progress, Task
+
+Side = Literal["pool", "labelled"]
+
+
+@dataclass(frozen=True, eq=False)
+class Ranked:
+    """Samples by absolute row, their predicted log(1 + λ) and their predicted class (or target)."""
+
+    rows: IntArray
+    ranking: FloatArray
+    predictions: AnyArray
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """The predicted dual as a function of the sample, and what it says about the data it was learnt from."""
+
+    dual: DualOf = field(repr=False)
+    bounds: Bounds = field(repr=False)
+    report: FitReport
+    rank_quality: float | None
+    """Cross-validated Spearman correlation of the head with λ."""
+    pool: Ranked = field(repr=False)
+    labelled: Ranked = field(repr=False)
+    notes: tuple[str, ...] = ()
+
+    def quietest(self, n: int, among: Side = "pool") -> IntArray:
+        """Rows of n samples with the lowest predicted duals, a predicted class at a time so that all take part; equals by row."""
+        check_count("n", n)
+        side = self.pool if among == "pool" else self.labelled
+        if n > len(side.rows):
+            raise PoolExhausted(len(side.rows), n)
+        order = np.lexsort((side.rows, side.ranking))
+        if self.dual.fit.task == "regression":
+            return side.rows[order[:n]]
+        turn = np.empty(len(order), dtype=np.int64)
+        for number in np.unique(side.predictions):
+            of_class = np.flatnonzero(side.predictions[order] == number)
+            turn[of_class] = np.arange(len(of_class))
+        in_turn = np.argsort(turn, kind="stable")[:n]
+        return side.rows[order[in_turn]]
+
+
+def learn(
+    X: Any,
+    y: Any,
+    *,
+    task: Task | Literal["auto"] = "auto",
+    classes: Any = None,
+    objective: str | Objective = DUALS,
+    head: DualHead = RidgeHead(),
+    model: str = "mlp",
+    training: Training = Training(),
+    random_state: Any = None,
+    progress: Progress | None = None,
+) -> Learned:
+    """Trains a network by its constraints on the labelled rows of `X` and fits a dual head on their λ.
+
+    Args:
+        X, y: as for `ally.query`: a label per row, NaN or None where there is none.
+        objective: one with a dual for every label: ``"pdcl"``, ``"feasibility"``, or either with settings of yours.
+        head: how λ is predicted: `RidgeHead` or `PaperHead`.
+        model: a name of `ally.models.MODELS`.
+    """
+    source = as_source(X)
+    labels = parse_labels(y, len(source), task=task, classes=classes)
+    seeds, pool = streams(random_state), Pool(labels.values)
+    learner = PoolLearner(
+        raw=source,
+        rows=np.arange(len(source)),
+        build=model_builder(model, source.shape),
+        objective=resolve_objective(objective),
+        training=training,
+        streams=seeds.child("training"),
+        progress=progress,
+    )
+    fit = learner.fit(pool, labels.code)
+    with Scratch() as scratch:
+        snapshot = learner.snapshot(fit, pool, pool.rows(State.FREE), scratch)
+        if snapshot.duals is None or snapshot.labels is None:
+            raise InputError(f"objective {objective!r} has no dual for each label; use 'pdcl' or 'feasibility'")
+        fitted = head.fit(Labelled(snapshot.labelled, snapshot.labels, snapshot.duals), seeds.child("dual head"))
+        pooled, labelled = (
+            Ranked(side.rows, fitted(side).numpy(), side.predictions.numpy().copy()) for side in (snapshot.candidates, snapshot.labelled)
+        )
+        seen = learner.source
+        assert isinstance(seen, Standardized)
+        dual = DualOf(fit, fitted, Scaler(seen.mean, seen.scale))
+    return Learned(dual, bounds_of(X), fit.report, fitted.rank_quality, pooled, labelled, labels.notes)

@@ -1,0 +1,125 @@
+"""Where generated samples come from, step by step, and what the model says of them on the way."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from ally.errors import LabelError
+from ally.generation.bounds import Bounds
+from ally.learning.fit import Fit
+from ally.types import AnyArray, FloatArray, IntArray
+
+Stop = Literal["flat", "corner", "peak", "ceiling"]
+STOPS: dict[Stop, str] = {
+    "flat": "the gradient vanished: near the sample the predicted dual does not depend on it (no active unit leads to the dual head)",
+    "corner": "every feature that would raise the dual is at its bound",
+    "peak": "no step, however short, raised the dual any more: a local maximum",
+    "ceiling": "the predicted dual reached the ceiling",
+}
+
+
+class Moment(NamedTuple):
+    """n samples at one step."""
+
+    samples: FloatArray
+    duals: FloatArray
+    predictions: AnyArray
+    probabilities: FloatArray | None
+
+
+@dataclass(frozen=True, eq=False)
+class Progression:
+    """n samples at s moments of their ascent."""
+
+    steps: IntArray
+    """(s,) numbers of steps taken; the first is 0."""
+    samples: FloatArray = field(repr=False)
+    """(s, n, *shape) in the units of the data, within `bounds`."""
+    duals: FloatArray = field(repr=False)
+    """(s, n) predicted λ ≥ 0."""
+    predictions: AnyArray = field(repr=False)
+    """(s, n) predicted classes or targets."""
+    probabilities: FloatArray | None = field(repr=False)
+    """(s, n, C) in the order of `classes`; None for regression."""
+    classes: AnyArray | None
+    bounds: Bounds = field(repr=False)
+    stops: tuple[Stop | None, ...] = ()
+    """(n,) why a sample stopped before the last step; None if it did not."""
+
+    def __len__(self) -> int:
+        return int(self.samples.shape[1])
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How many samples stopped early, and why, in sentences."""
+        counts = {why: self.stops.count(why) for why in STOPS}
+        return tuple(
+            f"{count} of {len(self)} samples stopped before step {self.steps[-1]}: {STOPS[why]}" for why, count in counts.items() if count
+        )
+
+    def table(self, names: Sequence[str] | None = None, starts: Sequence[Any] | None = None) -> pd.DataFrame:
+        """One row per step and sample: step, sample, start (its id, if given), dual, prediction, a probability per class, features.
+
+        Features are left out where samples are images; `names` are theirs, ``x0``, ``x1``, … if None.
+        """
+        s, n = self.duals.shape
+        columns: dict[str, AnyArray] = {"step": np.repeat(self.steps, n), "sample": np.tile(np.arange(n), s)}
+        if starts is not None:
+            columns["start"] = np.tile(np.asarray(starts), s)
+        columns |= {"dual": self.duals.reshape(-1), "prediction": self.predictions.reshape(-1)}
+        if self.probabilities is not None and self.classes is not None:
+            columns |= {f"p({name})": self.probabilities[:, :, k].reshape(-1) for k, name in enumerate(self.classes.tolist())}
+        frame = pd.DataFrame(columns)
+        if self.samples.ndim != 3:
+            return frame
+        width = self.samples.shape[2]
+        header = [f"x{k}" for k in range(width)] if names is None else [str(name) for name in names]
+        return pd.concat([frame, pd.DataFrame(self.samples.reshape(-1, width), columns=header)], axis=1)
+
+    def as_training(self, labels: Any) -> tuple[FloatArray, AnyArray]:
+        """The last samples (n, *shape) with the labels (n,) of their starts, to fine-tune on.
+
+        Warns, because these are guesses: a sample led into doubt may have left its class, and nobody labelled it.
+        """
+        given = np.asarray(labels)
+        if given.shape != (len(self),):
+            raise LabelError(f"labels have shape {given.shape} and there are {len(self)} samples; pass the label of each start")
+        moved = "" if self.classes is None else f"; the model itself sees {int((self.predictions[-1] != given).sum())} of them otherwise"
+        warnings.warn(f"nobody labelled these {len(self)} generated samples: they carry the labels of their starts{moved}", stacklevel=2)
+        return self.samples[-1].copy(), given.copy()
+
+
+def join(steps: IntArray, parts: Iterable[tuple[Sequence[Moment], Sequence[Stop | None]]], fit: Fit, bounds: Bounds) -> Progression:
+    """One progression from blocks of samples, classes by name."""
+    blocks = list(parts)
+    whole = [Moment(*(_side_by_side(values) for values in zip(*row, strict=True))) for row in zip(*(m for m, _ in blocks), strict=True)]
+    classes = None if fit.classes is None else _array_of(fit.classes)
+    predictions = np.stack([moment.predictions for moment in whole])
+    return Progression(
+        steps=steps,
+        samples=np.stack([moment.samples for moment in whole]),
+        duals=np.stack([moment.duals for moment in whole]),
+        predictions=predictions if classes is None else classes[predictions],
+        probabilities=None if classes is None else np.stack([moment.probabilities for moment in whole if moment.probabilities is not None]),
+        classes=classes,
+        bounds=bounds,
+        stops=tuple(why for _, stops in blocks for why in stops),
+    )
+
+
+def _side_by_side(values: Sequence[AnyArray | None]) -> Any:
+    present = [value for value in values if value is not None]
+    return np.concatenate(present) if present else None
+
+
+def _array_of(classes: Sequence[Any]) -> AnyArray:
+    """Classes of one type as numpy would hold them, others as they are."""
+    array = np.empty(len(classes), dtype=object)
+    array[:] = classes
+    return np.asarray(list(classes)) if len({type(name) for name in classes}) == 1 else array

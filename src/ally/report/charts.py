@@ -1,0 +1,47 @@
+"""Interactive curves: the data that the page's script draws, and the library it draws with."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from ally.report.metrics import metric_named
+from ally.report.style import styles
+from ally.report.summary import Summary
+
+
+def chart_data(summary: Summary) -> list[dict[str, Any]]:
+    """One chart per data set; numbers are rounded to what a screen can show."""
+    look = styles(summary)
+    charts = []
+    for dataset in summary.datasets:
+        part = summary.curves[summary.curves["dataset"] == dataset]
+        metric = metric_named(str(part["metric"].iloc[0]))
+        series = []
+        for name, curve in part.groupby("series", sort=False):
+            style = look[str(name)]
+            numbers = {key: [_short(value) for value in curve[key]] for key in ("labels", "mean", "std", "low", "high", "seeds")}
+            drawn = {"colour": style.colour, "dark": style.dark, "symbol": style.symbol, "dashed": style.dashed, "width": style.width}
+            series.append({"name": str(name), **drawn, "strong": style.strong, "shown": style.shown, "banded": style.banded, **numbers})
+        title = f"test {metric.name.replace('_', ' ')} ({metric.direction})"
+        charts.append({"dataset": dataset, "axis": title, "smoothed": bool(summary.smoothing), "series": series})
+    return charts
+
+
+def _short(value: float) -> float | None:
+    """NaN has no place in JSON."""
+    return None if value != value else float(f"{value:.6g}")
+
+
+@cache
+def packed_library() -> str:
+    """plotly.js as it comes with the package (MIT licence), gzipped, in base64: a third of its size."""
+    code = files("plotly").joinpath("package_data/plotly.min.js").read_bytes()
+    return base64.b64encode(gzip.compress(code, 9, mtime=0)).decode()
+
+
+def asset(name: str) -> str:
+    return files("ally.report").joinpath("assets", name).read_text(encoding="utf-8")

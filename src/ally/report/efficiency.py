@@ -1,0 +1,131 @@
+"""Label efficiency: how many labels a series needs for what the best baseline reaches at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from ally.report.campaigns import Curve, complete, curves_by_seed
+from ally.report.metrics import Metric, metric_named
+from ally.report.series import baseline_for
+
+SHARE = 0.97
+
+
+class Reached(NamedTuple):
+    """Labels at which a curve meets the target; censored if it never does: then the last label count, a lower bound."""
+
+    labels: float
+    censored: bool
+
+    def __str__(self) -> str:
+        return f"> {self.labels:.0f}" if self.censored else f"{self.labels:.0f}"
+
+
+@dataclass(frozen=True)
+class Target:
+    """The level asked for on one data set, set by the best baseline."""
+
+    dataset: str
+    metric: str
+    series: str
+    value: float
+
+
+@dataclass(frozen=True)
+class Efficiency:
+    """Labels that one series needs for the target of its data set."""
+
+    dataset: str
+    series: str
+    labels: Reached
+    """On the mean curve of its finished campaigns."""
+    by_seed: dict[int, Reached]
+    baseline: str | None
+    """The series of the baseline it is paired with."""
+    best: str
+    """The best baseline, which set the target."""
+
+    @property
+    def reached(self) -> int:
+        return sum(not one.censored for one in self.by_seed.values())
+
+
+def counts_as_baseline(strategy: str) -> bool:
+    """Everything but ALLY and its variants."""
+    return not strategy.startswith("ally")
+
+
+def find_target(part: pd.DataFrame, is_baseline: Callable[[str], bool] = counts_as_baseline) -> Target | None:
+    """97 % of the best baseline's mean final value; for errors, 97 % of its reduction since the first round.
+
+    None without a baseline, or where the best one did not improve on its first round (for errors).
+    """
+    metric = metric_named(str(part["metric"].iloc[0]))
+    best: tuple[float, str, Curve] | None = None
+    for (series, strategy), rows in part.groupby(["series", "strategy"], sort=False):
+        if is_baseline(str(strategy)):
+            mean = mean_curve(curves_by_seed(rows))
+            final = metric.sign * float(mean.values[-1])
+            if best is None or final > best[0]:
+                best = final, str(series), mean
+    if best is None:
+        return None
+    _, series, mean = best
+    first, final = float(mean.values[0]), float(mean.values[-1])
+    if metric.higher:
+        value = SHARE * final
+    elif final < first:
+        value = first - SHARE * (first - final)
+    else:
+        return None
+    return Target(str(part["dataset"].iloc[0]), metric.name, series, value)
+
+
+def labels_to_reach(curve: Curve, target: float, metric: Metric) -> Reached:
+    """The first crossing, on straight lines between rounds, that also holds at the next round.
+
+    A crossing in the last round has no next one and stays censored.
+    """
+    meets = metric.sign * curve.values >= metric.sign * target
+    for place in range(len(meets) - 1):
+        if meets[place] and meets[place + 1]:
+            if place == 0:
+                return Reached(float(curve.labels[0]), False)
+            below, above = curve.values[place - 1], curve.values[place]
+            share = (target - below) / (above - below)
+            return Reached(float(curve.labels[place - 1] + share * (curve.labels[place] - curve.labels[place - 1])), False)
+    return Reached(float(curve.labels[-1]), True)
+
+
+def mean_curve(curves: dict[int, Curve]) -> Curve:
+    """The average of finished campaigns, at the label counts of any of them within the range of all."""
+    whole = list(complete(curves).values())
+    first = max(curve.labels[0] for curve in whole)
+    grid = np.unique(np.concatenate([curve.labels for curve in whole]))
+    grid = grid[grid >= first]
+    return Curve(grid, np.mean([curve.at(grid) for curve in whole], axis=0))
+
+
+def efficiencies(
+    results: pd.DataFrame, baseline: str, is_baseline: Callable[[str], bool] = counts_as_baseline
+) -> tuple[dict[str, Target], list[Efficiency]]:
+    """Targets by data set, and every series of the data sets that have one."""
+    targets, found = {}, []
+    for dataset, part in results.groupby("dataset", sort=False):
+        target = find_target(part, is_baseline)
+        if target is None:
+            continue
+        targets[str(dataset)] = target
+        metric = metric_named(target.metric)
+        for series, rows in part.groupby("series", sort=False):
+            curves = curves_by_seed(rows)
+            by_seed = {seed: labels_to_reach(curve, target.value, metric) for seed, curve in complete(curves).items()}
+            labels = labels_to_reach(mean_curve(curves), target.value, metric)
+            other = baseline_for(part, str(series), baseline)
+            found.append(Efficiency(str(dataset), str(series), labels, by_seed, other, target.series))
+    return targets, found

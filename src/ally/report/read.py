@@ -1,0 +1,71 @@
+"""Results of a grid, read and checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ally.errors import InputError
+from ally.report.metrics import metric_named
+
+NAMES = ("dataset", "model", "objective", "setting", "strategy", "metric")
+COUNTS = ("seed", "batch", "round", "labels", "validation_labels")
+NUMBERS = ("value", "train_seconds", "query_seconds")
+COLUMNS = (*NAMES[:5], "seed", "batch", "round", "labels", "validation_labels", "metric", *NUMBERS)
+CAMPAIGN = ["dataset", "strategy", "setting", "objective", "model", "batch", "seed"]
+"""What tells one simulated campaign from another."""
+
+
+def read_results(path: Path) -> pd.DataFrame:
+    """The rows of a ``results.csv``, or of the one in a folder; an error says what cannot be used and in which line."""
+    file = path / "results.csv" if path.is_dir() else path
+    if not file.is_file():
+        raise InputError(f"{file} is not there; give the folder that a grid wrote (it holds results.csv)")
+    try:
+        table = pd.read_csv(file, dtype=str, keep_default_na=False, encoding="utf-8")
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+        raise InputError(f"{file} is not a table of comma-separated values: {error}; run the grid again") from None
+    missing = [name for name in COLUMNS if name not in table]
+    if missing:
+        raise InputError(f"{file} has no column {missing[0]!r}; its columns must be {','.join(COLUMNS)}")
+    if table.empty:
+        raise InputError(f"{file} holds no rows; run the grid first")
+    for name in (*COUNTS, *NUMBERS):
+        table[name] = _numbers(file, table[name], whole=name in COUNTS)
+    _check_rows(file, table)
+    return table[list(COLUMNS)]
+
+
+def _numbers(file: Path, column: pd.Series[str], whole: bool) -> pd.Series[int] | pd.Series[float]:
+    """The column as numbers; the first cell that is none is named by its line."""
+    values = pd.to_numeric(column, errors="coerce").astype(float)
+    bad = ~np.isfinite(values.to_numpy())
+    if whole:
+        bad |= ~bad & (values.to_numpy() % 1 != 0)
+    if bad.any():
+        place = int(np.flatnonzero(bad)[0])
+        kind = "a whole number" if whole else "a finite number"
+        raise InputError(f"{file}, line {place + 2}: {column.name}={column.iloc[place]!r} is not {kind}; remove or rerun that campaign")
+    return values.astype(int) if whole else values
+
+
+def _check_rows(file: Path, table: pd.DataFrame) -> None:
+    for name in ("dataset", "strategy"):
+        if (table[name] == "").any():
+            raise InputError(f"{file}, line {int(np.flatnonzero(table[name] == '')[0]) + 2}: {name} is empty; name it")
+    for dataset, metrics in table.groupby("dataset", sort=False)["metric"].unique().items():
+        for metric in metrics:
+            metric_named(str(metric))
+        if len(metrics) > 1:
+            raise InputError(f"{dataset} is measured by {' and '.join(metrics)}; a report takes one metric per data set: split the file")
+    for key, about in (("round", "twice"), ("labels", "with two rounds of as many labels")):
+        repeated = table.duplicated([*CAMPAIGN, key])
+        if repeated.any():
+            place = int(np.flatnonzero(repeated)[0])
+            row = table.iloc[place]
+            raise InputError(
+                f"{file}, line {place + 2}: {row['strategy']} on {row['dataset']}, seed {row['seed']}, {key} {row[key]} is there {about}; "
+                "remove the copy, or give the two runs different settings"
+            )

@@ -1,0 +1,98 @@
+"""Paired tests between series, corrected for their number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from ally.report.campaigns import curves_by_seed
+from ally.report.metrics import metric_named
+from ally.report.pairs import pair, t_interval, without_spread
+from ally.report.series import baseline_for
+from ally.types import FloatArray
+
+LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class PairedTest:
+    """Two series on one data set: two-sided p-values of the paired curve means."""
+
+    dataset: str
+    first: str
+    second: str
+    seeds: int
+    difference: float
+    """Positive where the first is better."""
+    low: float | None
+    high: float | None
+    wilcoxon: float
+    """Wilcoxon's signed-rank test, exact for few seeds."""
+    t: float
+    """The paired t test; NaN where all differences are equal."""
+    wilcoxon_holm: float = float("nan")
+    t_holm: float = float("nan")
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """Holm's correction: the chance of a single false alarm in the family stays below the level. NaN is not counted."""
+    corrected = [float("nan")] * len(p)
+    order = sorted((place for place in range(len(p)) if not np.isnan(p[place])), key=lambda place: p[place])
+    highest = 0.0
+    for rank, place in enumerate(order):
+        highest = max(highest, min(1.0, (len(order) - rank) * p[place]))
+        corrected[place] = highest
+    return corrected
+
+
+def smallest_p(seeds: int, tests: int = 1) -> float:
+    """The least p-value a two-sided signed-rank test can give with so many seeds, after Holm's correction for `tests`."""
+    return min(1.0, tests * 2.0 / 2.0**seeds)
+
+
+def against_baseline(results: pd.DataFrame, baseline: str) -> list[PairedTest]:
+    """Every series against its baseline; a family per data set."""
+    found = []
+    for _, part in results.groupby("dataset", sort=False):
+        pairs = ((str(series), baseline_for(part, str(series), baseline)) for series in part["series"].unique())
+        found += paired_tests(part, [(series, other) for series, other in pairs if other is not None and other != series])
+    return found
+
+
+def all_pairs(results: pd.DataFrame) -> list[PairedTest]:
+    """Every series against every other; a family per data set."""
+    parts = [part for _, part in results.groupby("dataset", sort=False)]
+    return [test for part in parts for test in paired_tests(part, combinations(map(str, part["series"].unique()), 2))]
+
+
+def paired_tests(part: pd.DataFrame, pairs: Iterable[tuple[str, str]]) -> list[PairedTest]:
+    """One family of tests on one data set; pairs with fewer than two finished shared seeds are left out."""
+    metric = metric_named(str(part["metric"].iloc[0]))
+    curves = {str(name): curves_by_seed(rows) for name, rows in part.groupby("series", sort=False)}
+    found = []
+    for first, second in pairs:
+        paired = pair(curves[first], curves[second])
+        if len(paired.seeds) > 1:
+            differences = metric.sign * paired.differences
+            mean, low, high = t_interval(differences)
+            if without_spread(low, high):
+                low = high = None
+            p = _p_values(differences)
+            found.append(PairedTest(str(part["dataset"].iloc[0]), first, second, len(paired.seeds), mean, low, high, *p))
+    corrected = zip(found, holm([one.wilcoxon for one in found]), holm([one.t for one in found]), strict=True)
+    return [replace(one, wilcoxon_holm=w, t_holm=t) for one, w, t in corrected]
+
+
+def _p_values(differences: FloatArray) -> tuple[float, float]:
+    """Wilcoxon's and the t test's; two series that are one and the same do not differ."""
+    if not differences.any():
+        return 1.0, 1.0
+    rank = float(stats.wilcoxon(differences).pvalue)
+    if without_spread(float(differences.min()), float(differences.max())):
+        return rank, float("nan")
+    return rank, float(stats.ttest_1samp(differences, 0.0).pvalue)

@@ -1,0 +1,157 @@
+"""The tables of a report."""
+
+from __future__ import annotations
+
+import math
+
+from ally.report.comparison import Comparison
+from ally.report.html import Cell, table
+from ally.report.metrics import metric_named
+from ally.report.pairs import without_spread
+from ally.report.ratios import Ratio
+from ally.report.significance import PairedTest
+from ally.report.summary import Summary
+from ally.report.wins import totals
+
+MARKED = 5
+"""Ratios of fewer seeds are not coloured: a bootstrap of so few is too narrow."""
+LOOKS = {"better": "good", "worse": "bad"}
+
+
+def comparison_table(comparisons: list[Comparison]) -> str:
+    """One data set: every series against its baseline."""
+    metric = metric_named(comparisons[0].metric)
+    digits = metric.digits(comparisons[0].curve_mean)
+    several = len({c.baseline for c in comparisons if c.baseline}) > 1
+    head = ["series", f"mean {metric.name}", f"final {metric.name}", "area", "gain", "95 % interval", "pairs", "verdict"]
+    rows = [
+        [
+            Cell(c.strategy),
+            Cell(f"{c.curve_mean:.{digits}f}", c.curve_mean),
+            Cell(f"{c.final:.{digits}f}" + (f" ± {c.final_std:.{digits}f}" if c.seeds > 1 else ""), c.final),
+            Cell(f"{c.area:.{digits}f}", c.area),
+            Cell("" if c.gain is None else f"{c.gain:+.{digits}f}", c.gain),
+            Cell(interval(c, digits), c.low),
+            Cell(str(c.pairs) if c.pairs else "", c.pairs),
+            Cell(
+                c.verdict + (f" (than {c.baseline})" if several and c.baseline and c.gain is not None else ""),
+                None,
+                LOOKS.get(c.verdict, ""),
+            ),
+        ]
+        for c in comparisons
+    ]
+    return table(f"{comparisons[0].dataset}: test {metric.name}, {metric.direction}", head, rows, words=(0, 7))
+
+
+def interval(one: Comparison | PairedTest, digits: int) -> str:
+    """``low … high``, or nothing."""
+    return (
+        ""
+        if one.low is None or one.high is None or without_spread(one.low, one.high)
+        else f"{one.low:+.{digits}f} … {one.high:+.{digits}f}"
+    )
+
+
+def efficiency_table(summary: Summary, dataset: str) -> str:
+    """One data set: labels that each series needs for the target."""
+    target = summary.targets[dataset]
+    head = [
+        "series",
+        "labels needed",
+        "seeds that got there",
+        f"ratio to {summary.baseline}",
+        "interval",
+        "ratio to the best baseline",
+        "interval",
+    ]
+    rows = []
+    for one in summary.efficiencies:
+        if one.dataset == dataset:
+            ratios = [cell for ratio in summary.ratios[dataset, one.series] for cell in ratio_cells(ratio)]
+            reached = Cell(f"{one.reached} of {len(one.by_seed)}", float(one.reached))
+            rows.append([Cell(one.series), Cell(str(one.labels), one.labels.labels + one.labels.censored / 2), reached, *ratios])
+    value = f"{target.value:.{metric_named(target.metric).digits(target.value)}f}"
+    return table(f"{dataset}: labels to reach {target.metric} {value} (set by {target.series})", head, rows)
+
+
+def overall_table(summary: Summary) -> str:
+    """All data sets together: geometric means of label ratios."""
+    head = ["series", "data sets", f"ratio to {summary.baseline}", "interval", "ratio to the best baseline", "interval"]
+    rows = []
+    for name in summary.series:
+        both = summary.ratios.get(("", name), (None, None))
+        if any(both):
+            sets = max(ratio.sets for ratio in both if ratio is not None)
+            rows.append([Cell(name), Cell(str(sets), sets), *(cell for ratio in both for cell in ratio_cells(ratio))])
+    return table("Labels needed, as a ratio: geometric mean over data sets and seeds", head, rows)
+
+
+def ratio_cells(ratio: Ratio | None) -> list[Cell]:
+    if ratio is None:
+        return [Cell(""), Cell("")]
+    certain = ratio.low is not None and ratio.high is not None and not ratio.bound and ratio.seeds >= MARKED
+    look = "" if not certain else "good" if (ratio.high or 1) < 1 else "bad" if (ratio.low or 1) > 1 else ""
+    return [Cell(str(ratio), ratio.value, look), Cell(ratio.interval, ratio.low)]
+
+
+def paired_table(caption: str, metric: str, tests: list[PairedTest]) -> str:
+    """Paired tests of one data set."""
+    size = max((abs(one.difference) for one in tests), default=0.0)
+    digits = max(metric_named(metric).digits(10 * size), 2)
+    head = ["series", "against", "seeds", "difference", "95 % interval", "Wilcoxon p", "Wilcoxon, Holm", "t test p", "t test, Holm"]
+    rows = [
+        [
+            Cell(one.first),
+            Cell(one.second),
+            Cell(str(one.seeds), one.seeds),
+            Cell(f"{one.difference:+.{digits}f}", one.difference),
+            Cell(interval(one, digits), one.low),
+            *(Cell(p_value(p), p, "good" if look and p < 0.05 and one.difference > 0 else "bad" if look and p < 0.05 else "")
+              for p, look in ((one.wilcoxon, False), (one.wilcoxon_holm, True), (one.t, False), (one.t_holm, True))),
+        ]
+        for one in tests
+    ]  # fmt: skip
+    return table(caption, head, rows, words=(0, 1))
+
+
+def p_value(p: float) -> str:
+    return "" if math.isnan(p) else "< .001" if p < 0.001 else f"{p:.3f}"
+
+
+def win_table(summary: Summary) -> str:
+    """Rows against columns, over data sets."""
+    sums = totals(summary.series, summary.wins)
+    names = [name for name in summary.series if name in sums]
+    rows = []
+    for row in names:
+        cells = [Cell("–") if row == column else _record(summary, row, column) for column in names]
+        rows.append([Cell(row), Cell(str(sums[row]), float(sums[row].wins - sums[row].losses)), *cells])
+    return table("Wins / ties / losses of the row against the column", ["series", "all", *names], rows)
+
+
+def _record(summary: Summary, row: str, column: str) -> Cell:
+    if (row, column) not in summary.wins:
+        return Cell("")
+    record = summary.wins[row, column]
+    balance = record.wins - record.losses
+    return Cell(str(record), float(balance), "good" if balance > 0 else "bad" if balance < 0 else "")
+
+
+def cost_table(summary: Summary, dataset: str) -> str:
+    head = ["series", "training, ms per label", "queries, ms per label", "one query, s"]
+    rows = [
+        [
+            Cell(cost.series),
+            Cell(_milliseconds(cost.train_per_label), cost.train_per_label),
+            Cell(_milliseconds(cost.query_per_label), cost.query_per_label),
+            Cell("" if math.isnan(cost.query) else f"{cost.query:.2f}", cost.query),
+        ]
+        for cost in summary.costs
+        if cost.dataset == dataset
+    ]
+    return table(f"{dataset}: compute per label bought, medians over campaigns", head, rows)
+
+
+def _milliseconds(seconds: float) -> str:
+    return "" if math.isnan(seconds) else f"{1000 * seconds:.1f}"

@@ -1,0 +1,79 @@
+"""`ally report`: answers, a table, JSON, and errors that end with 2."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
+
+
+def run(*arguments, cwd=None):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "100"}
+    command = [sys.executable, "-m", "ally", "report", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, check=False)
+
+
+@pytest.fixture(scope="module")
+def grid(tmp_path_factory):
+    """Real results: four strategies on digits, two seeds."""
+    folder = tmp_path_factory.mktemp("grid")
+    table = pd.read_csv(RESULTS / "catalogue_digits.csv", keep_default_na=False)
+    table[table["strategy"].isin(["ally", "margin", "badge", "random"])].to_csv(folder / "results.csv", index=False)
+    return folder
+
+
+def test_answers_table_and_files(grid):
+    done = run(grid)
+    assert done.returncode == 0, done.stderr
+    text = " ".join(done.stdout.split())
+    assert "digits: test accuracy" in text
+    assert "On digits, against random: " in text
+    assert "ally is not shown to differ from random on digits: " in text
+    assert f"{grid / 'report.html'} (2." in text
+    assert {file.name for file in grid.iterdir()} == {"results.csv", "report.html", "curves.png", "curves.svg", "curves.csv", "summary.csv"}
+
+
+def test_json_holds_the_same(grid):
+    done = run(grid, "--json", "--smooth", 0.6, "--band", "std")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["baseline"] == "random"
+    assert found["answer"].startswith("On digits, against random: ")
+    assert [row["series"] for row in found["series"]] == ["ally", "random", "margin", "badge"]
+    random = next(row for row in found["series"] if row["series"] == "random")
+    assert (random["gain"], random["verdict"]) == (None, "baseline")
+    assert all(Path(file).is_file() for file in found["files"])
+    assert set(pd.read_csv(grid / "curves.csv")["smoothing"]) == {0.6}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere"], "error: nowhere is not a folder; give the one that a grid wrote"),
+        (["."], "error: results.csv is not there"),
+        (["{grid}", "--smooth", "1"], "error: smoothing=1.0 must be at least 0 and below 1"),
+        (["{grid}", "--band", "sd"], "Invalid value for '--band'"),
+        ([], "Missing argument 'DIR'"),
+    ],
+)
+def test_bad_input_exits_with_2(grid, tmp_path, arguments, message):
+    done = run(*(str(grid) if word == "{grid}" else word for word in arguments), cwd=tmp_path)
+    assert done.returncode == 2
+    assert message in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+
+
+def test_an_older_report_survives_a_broken_grid(grid, tmp_path):
+    table = pd.read_csv(grid / "results.csv", keep_default_na=False)
+    table.to_csv(tmp_path / "results.csv", index=False)
+    (tmp_path / "report.html").write_text("older")
+    table.assign(value="nan").to_csv(tmp_path / "results.csv", index=False)
+    done = run(tmp_path)
+    assert done.returncode == 2
+    assert "line 2: value='nan' is not a finite number" in " ".join(done.stderr.split())
+    assert (tmp_path / "report.html").read_text() == "older"

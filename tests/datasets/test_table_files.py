@@ -1,0 +1,155 @@
+import gzip
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ally.datasets import load
+from ally.datasets.splits import holdout
+from ally.errors import DataError, InputError
+
+
+@pytest.fixture
+def table():
+    """50 rows: a number, a number with gaps, a colour with gaps, a flag, a name per row, a class."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({
+        "size": rng.normal(size=50), "age": rng.integers(20, 60, 50).astype(float), "colour": rng.choice(["red", "green", "blue"], 50),
+        "flag": rng.integers(0, 2, 50).astype(bool), "name": [f"person {k}" for k in range(50)],
+        "kind": np.where(np.arange(50) % 2, "cat", "dog"),
+    })  # fmt: skip
+    frame.loc[::7, "age"] = np.nan
+    frame.loc[::9, "colour"] = None
+    return frame
+
+
+def by_hand(frame):
+    """The same features, column by column, from the pool's rows alone; the names are of no use."""
+    pool, test = holdout(len(frame), frame["kind"].to_numpy())
+    middle = float(np.median(frame["age"].iloc[pool].dropna()))
+    known = sorted(frame["colour"].iloc[pool].dropna().unique())
+    columns = [frame["size"], frame["age"].fillna(middle), frame["age"].isna()]
+    columns += [frame["colour"] == colour for colour in known] + [frame["colour"].isna(), frame["flag"]]
+    X = np.column_stack([np.asarray(column, dtype=float) for column in columns])
+    return X[pool], X[test]
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "tsv", "parquet"])
+def test_every_kind_of_table(tmp_path, table, ending):
+    path = tmp_path / f"pets.{ending}"
+    if ending == "parquet":
+        table.to_parquet(path)
+    else:
+        table.to_csv(path, index=False, sep="\t" if ending == "tsv" else ",")
+    data = load(str(path), target="kind")
+    pool, test = by_hand(table)
+    assert (data.name, data.task, data.kind) == ("pets", "classification", "table")
+    np.testing.assert_allclose(data.pool, pool)
+    np.testing.assert_allclose(data.test, test)
+    assert set(data.pool_labels) == {"cat", "dog"}
+    assert np.isfinite(data.pool).all()
+
+
+def test_a_column_of_many_texts_is_left_out_and_noted(tmp_path, table):
+    big = pd.concat([table] * 4, ignore_index=True)
+    big["name"] = [f"person {k}" for k in range(200)]
+    big.to_csv(tmp_path / "a.csv", index=False)
+    data = load(str(tmp_path / "a.csv"), target="kind")
+    assert any(note == "column 'name' is left out: it has 160 different texts in 160 rows, more than 80" for note in data.notes)
+    assert any(note.startswith("column 'age': 32 missing values become the pool's median, marked") for note in data.notes)
+
+
+def test_a_category_only_the_test_set_has_is_all_zeros(tmp_path):
+    pool, test = holdout(20)
+    colour = np.full(20, "red", dtype=object)
+    colour[pool[:5]] = "blue"
+    colour[test[0]] = "violet"
+    y = np.linspace(0, 1, 20) + 0.01
+    pd.DataFrame({"colour": colour, "gap": np.where(np.arange(20) == test[1], np.nan, 3.0), "y": y}).to_csv(tmp_path / "a.csv", index=False)
+    data = load(str(tmp_path / "a.csv"), target="y")
+    assert data.task == "regression"
+    assert data.pool.shape[1] == 3  # blue, red, gap: a gap in the test set alone needs no column
+    assert data.test[0].tolist() == [0, 0, 3]
+    assert data.test[1].tolist() == [0, 1, 3]
+    assert data.test_labels.dtype == np.float64
+
+
+@pytest.mark.parametrize(("values", "task"), [
+    (["a", "b"] * 10, "classification"), ([True, False] * 10, "classification"), ([0, 1] * 10, "classification"),
+    ([1.0, 2.0] * 10, "classification"), ([0.5, 1.0] * 10, "regression"), (list(range(200)), "regression"),
+])  # fmt: skip
+def test_the_task_is_decided_and_said(tmp_path, values, task):
+    pd.DataFrame({"x": np.arange(len(values)) % 7, "y": values}).to_csv(tmp_path / "a.csv", index=False)
+    data = load(str(tmp_path / "a.csv"), target="y")
+    assert data.task == task
+    assert data.notes[0].endswith(task)
+
+
+def test_rows_without_a_label_are_left_out(tmp_path):
+    pd.DataFrame({"x": np.arange(20), "y": ["a", "b", None, "a"] * 5}).to_csv(tmp_path / "a.csv", index=False)
+    data = load(str(tmp_path / "a.csv"), target="y")
+    assert len(data.pool) + len(data.test) == 15
+    assert "5 rows have no y and are left out" in data.notes
+
+
+@pytest.mark.parametrize(("text", "target", "error", "message"), [
+    ("x,y\n1,2\n", None, InputError, "say which column holds the labels .* its columns are x, y"),
+    ("x,y\n1,2\n", "z", InputError, "no column 'z' to be the target; its columns are x, y"),
+    ("x,y\n1,a\n", "y", DataError, "has 1 rows with a y"),
+    ("x,y\n1,a\n2,b\n", "y", DataError, "too few for a test set"),
+    ("y\n" + "a\nb\n" * 9, "y", DataError, "no column that can serve as a feature; it has the target only"),
+    ("x,y\n" + "inf,a\n1,b\n" * 9, "y", DataError, r"column 'x' of .* holds inf \(row 0\)"),
+    ("x,y\n" + "1,a\n" * 9, "y", DataError, "the target is .*a.* in every row"),
+    ("x,y\n" + "1,inf\n2,1.5\n" * 9, "y", DataError, "the target holds inf"),
+    ("", "y", DataError, "cannot be read as a table"),
+])  # fmt: skip
+def test_tables_that_cannot_be_used(tmp_path, text, target, error, message):
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(error, match=message):
+        load(str(tmp_path / "a.csv"), target=target)
+
+
+def test_damaged_files(tmp_path):
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"x,y\n1,2\n")[:-9])
+    (tmp_path / "a.parquet").write_bytes(b"PAR1 not really")
+    for name in ("a.csv.gz", "a.parquet"):
+        with pytest.raises(DataError, match="cannot be read as a table"):
+            load(str(tmp_path / name), target="y")
+
+
+def test_arrays(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 4)), rng.integers(0, 3, 30)
+    np.savez(tmp_path / "a.npz", X=X, y=y)
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", y)
+    first, second = load(str(tmp_path / "a.npz")), load(str(tmp_path / "X.npy"), target=str(tmp_path / "y.npy"))
+    pool, test = holdout(30, y)
+    for data in (first, second, load(str(tmp_path / "X.npy"), target="y.npy")):
+        np.testing.assert_array_equal(data.pool, X[pool])
+        np.testing.assert_array_equal(data.test_labels, y[test])
+        assert (data.task, data.kind) == ("classification", "table")
+    np.savez(tmp_path / "images.npz", X=np.zeros((30, 3, 8, 8), np.uint8), y=rng.normal(size=(30, 1)))
+    data = load(str(tmp_path / "images.npz"))
+    assert (data.task, data.kind, data.pool.dtype) == ("regression", "images", np.uint8)
+
+
+def test_arrays_that_cannot_be_used(tmp_path):
+    np.savez(tmp_path / "a.npz", A=np.zeros(3))
+    with pytest.raises(DataError, match="holds A; save the features as X and the labels as y"):
+        load(str(tmp_path / "a.npz"))
+    np.savez(tmp_path / "b.npz", X=np.zeros((3, 2)), y=np.zeros(4))
+    with pytest.raises(DataError, match=r"labels .* have shape \(4,\) and X \(3, 2\)"):
+        load(str(tmp_path / "b.npz"))
+    np.save(tmp_path / "o.npy", np.asarray([{"a": 1}], dtype=object), allow_pickle=True)
+    with pytest.raises(DataError, match="without object arrays"):
+        load(str(tmp_path / "o.npy"), target=str(tmp_path / "o.npy"))
+    with pytest.raises(InputError, match="give the path of a second"):
+        load(str(tmp_path / "o.npy"))
+    with pytest.raises(InputError, match="is not a file"):
+        load(str(tmp_path / "o.npy"), target="nowhere.npy")
+    with pytest.raises(InputError, match="leave target out"):
+        load(str(tmp_path / "b.npz"), target="label")
+    np.savez(tmp_path / "c.npz", X=np.asarray([["a"], ["b"]]), y=np.zeros(2))
+    with pytest.raises(DataError, match="numbers of shape"):
+        load(str(tmp_path / "c.npz"))

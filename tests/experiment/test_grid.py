@@ -1,0 +1,263 @@
+"""Grids in folders: killed, damaged, extended, run twice at once."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from ally.errors import InputError, UnknownName
+from ally.experiment import Cell, CellsFailed, Copies, Trial, collect, run_grid
+from ally.experiment.journal import Journal
+from ally.experiment.simulate import campaign
+from ally.learning.training import Training
+from ally.rng import Streams
+from ally.testing.pools import blobs
+
+TIMINGS = ["train_seconds", "query_seconds"]
+
+
+def trial(name):
+    scene = blobs("classification", n=160, labelled=160)
+    return Trial(name, "classification", scene.X[:120], scene.y[:120], scene.X[120:], scene.y[120:])
+
+
+def broken(name):
+    raise InputError(f"{name} is not there; put it there")
+
+
+def cell(strategy="ally", seed=0, rounds=4, **more):
+    return Cell(strategy, seed, init=10, batch=5, rounds=rounds, model="linear", training=Training(epochs=4, batch_size=16), **more)
+
+
+CELLS = [("blobs", cell(strategy, seed)) for seed in range(2) for strategy in ("ally", "margin", "random")]
+
+
+def untimed(results):
+    return results.drop(columns=TIMINGS).sort_values(["strategy", "seed", "round"], ignore_index=True)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    return untimed(run_grid(trial, CELLS, tmp_path_factory.mktemp("grid"), workers=2))
+
+
+def test_a_second_run_runs_nothing(tmp_path, undisturbed):
+    first = run_grid(trial, CELLS, tmp_path, workers=1)
+    pd.testing.assert_frame_equal(untimed(first), undisturbed)
+    again = run_grid(broken, CELLS, tmp_path, workers=1)
+    pd.testing.assert_frame_equal(first, again)
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "results.csv", keep_default_na=False), again)
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {here!r})
+from test_grid import CELLS, trial
+from ally.experiment import run_grid
+if __name__ == "__main__":
+    run_grid(trial, CELLS, Path({out!r}), workers=2)
+"""
+
+
+def test_killed_at_random_moments_it_ends_with_the_same_numbers(tmp_path, undisturbed):
+    out, program = tmp_path / "out", tmp_path / "program.py"
+    program.write_text(PROGRAM.format(here=str(Path(__file__).parent), out=str(out)))
+    rng = random.Random(0)
+    began = time.monotonic()
+    subprocess.run([sys.executable, str(program)], check=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    whole = time.monotonic() - began
+    for path in (out / "cells").iterdir():
+        path.unlink()
+    kills = 0
+    while kills < 10:
+        process = subprocess.Popen([sys.executable, str(program)], start_new_session=True, stderr=subprocess.DEVNULL)
+        try:
+            process.wait(rng.uniform(0.4, 1.0) * whole)
+        except subprocess.TimeoutExpired:
+            # Half of the time only the first process is killed: its workers have to notice.
+            (os.killpg if rng.random() < 0.5 else os.kill)(process.pid, signal.SIGKILL)
+            process.wait()
+            kills += 1
+        else:
+            assert process.returncode == 0
+            for path in (out / "cells").iterdir():
+                lines = path.read_bytes().splitlines(keepends=True)
+                path.write_bytes(b"".join(lines[: rng.randrange(1, len(lines))]) + b'{"record": {"dataset": "bl')
+    results = run_grid(trial, CELLS, out, workers=2)
+    pd.testing.assert_frame_equal(untimed(results), undisturbed)
+
+
+@pytest.mark.parametrize("left", [0, 1, 7, 60])
+def test_a_torn_line_is_cut_off(tmp_path, left):
+    done = list(campaign(trial("blobs"), cell()))
+    journal = Journal(tmp_path / "cell.jsonl")
+    with journal.writing({"strategy": "ally"}):
+        journal.add(done[0])
+        journal.add(done[1])
+    whole = journal.path.read_bytes()
+    journal.path.write_bytes(whole + whole.splitlines(keepends=True)[-1][:left])
+    assert journal.rounds() == done[:2]
+    with journal.writing({}):
+        journal.add(done[2])
+    assert journal.rounds() == done[:3]
+    assert journal.settings == {"strategy": "ally"}
+
+
+def test_a_damaged_line_is_an_error_that_names_the_file(tmp_path):
+    journal = Journal(tmp_path / "cell.jsonl")
+    journal.path.write_text('{"settings": {}}\nnot json\n')
+    with pytest.raises(InputError, match=r"cell\.jsonl is damaged .*; delete it"):
+        journal.rounds()
+
+
+@pytest.mark.parametrize("strategy", ["ally", "badge", "random"])
+@pytest.mark.parametrize("after", [1, 3])
+def test_a_campaign_goes_on_to_the_same_numbers(strategy, after):
+    whole = list(campaign(trial("blobs"), cell(strategy)))
+    rest = list(campaign(trial("blobs"), cell(strategy), whole[:after]))
+    assert [(done.record.value, done.record.labels, done.asked) for done in rest] == [
+        (done.record.value, done.record.labels, done.asked) for done in whole[after:]
+    ]
+
+
+def test_more_rounds_continue_what_is_there(tmp_path):
+    short = [("blobs", cell(rounds=2))]
+    run_grid(trial, short, tmp_path, workers=1)
+    longer = run_grid(trial, [("blobs", cell(rounds=4))], tmp_path, workers=1)
+    direct = run_grid(trial, [("blobs", cell(rounds=4))], tmp_path / "direct", workers=1)
+    pd.testing.assert_frame_equal(untimed(longer), untimed(direct))
+    assert len(list((tmp_path / "cells").iterdir())) == 1
+
+
+def test_other_settings_are_other_cells(tmp_path):
+    keys = {
+        cell().key("a"),
+        cell().key("b"),
+        cell(seed=1).key("a"),
+        cell("margin").key("a"),
+        replace(cell(), batch=6).key("a"),
+        replace(cell(), model="mlp").key("a"),
+        replace(cell(), training=Training()).key("a"),
+        replace(cell(), objective="erm").key("a"),
+        replace(cell(), copies=Copies(2)).key("a"),
+        replace(cell(), validation=5).key("a"),
+    }
+    assert len(keys) == 10
+    assert cell(rounds=1).key("a") == cell(rounds=9).key("a")
+    assert "/" not in cell(setting="a/b ..").key("../x")
+
+
+def test_one_failing_cell_leaves_the_others(tmp_path):
+    cells = [("blobs", cell("random")), ("blobs", cell("entropy", rounds=99)), ("blobs", cell("margin"))]
+    told = r"1 of 3 cells failed, the others are in .*: blobs-entropy.* labels are more than the pool of 120"
+    with pytest.raises(CellsFailed, match=told):
+        run_grid(trial, cells, tmp_path, workers=1)
+    assert set(collect(tmp_path)["strategy"]) == {"random", "margin"}
+
+
+def test_an_unknown_strategy_runs_nothing(tmp_path):
+    with pytest.raises(UnknownName, match="unknown strategy 'nope'"):
+        run_grid(trial, [("blobs", cell("random")), ("blobs", cell("nope"))], tmp_path, workers=1)
+    assert not list((tmp_path / "cells").iterdir())
+
+
+def test_two_grids_in_one_folder(tmp_path):
+    script = f"""
+import fcntl, time
+file = open({str(tmp_path / ".lock")!r}, "w")
+fcntl.flock(file, fcntl.LOCK_EX)
+print("held", flush=True)
+time.sleep(60)
+"""
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout.readline() == "held\n"
+        with pytest.raises(InputError, match="another process is running a grid in"):
+            run_grid(trial, CELLS[:1], tmp_path, workers=1)
+    finally:
+        process.kill()
+        process.wait()
+    run_grid(trial, CELLS[:1], tmp_path, workers=1)
+
+
+def test_progress_counts_rounds(tmp_path):
+    seen = []
+    run_grid(trial, CELLS[:2], tmp_path, workers=1, progress=lambda stage, done, total: seen.append((stage, done, total)))
+    assert seen[-1] == ("rounds", 10, 10)
+    assert [done for _, done, _ in seen] == sorted(done for _, done, _ in seen)
+
+
+def test_validation_labels_are_counted_and_never_asked():
+    validated = list(campaign(trial("blobs"), cell("margin", validation=20)))
+    assert [done.record.labels for done in validated] == [30, 35, 40, 45, 50]
+    assert {done.record.validation_labels for done in validated} == {20}
+    plain = list(campaign(trial("blobs"), cell("margin")))
+    asked = {row for done in validated for row in done.asked}
+    assert len(asked) == 20
+    assert plain[0].record.labels == 10
+
+
+def test_campaigns_that_follow_another_train_on_its_labels():
+    lead = list(campaign(trial("blobs"), cell("entropy")))
+    own = list(campaign(trial("blobs"), cell("entropy", asks_as="entropy")))
+    assert [(done.record.value, done.asked) for done in own] == [(done.record.value, done.asked) for done in lead]
+    other = cell("entropy", objective="feasibility", asks_as="entropy")
+    followed = list(campaign(trial("blobs"), other))
+    assert [done.asked for done in followed] == [done.asked for done in lead]
+    assert {done.record.objective for done in followed} == {"feasibility"}
+    rest = list(campaign(trial("blobs"), other, followed[:2]))
+    assert [(done.record.value, done.asked) for done in rest] == [(done.record.value, done.asked) for done in followed[2:]]
+
+
+def test_copies():
+    data = trial("blobs")
+    copied = Copies(3)(data, Streams(0))
+    assert copied.pool.shape == (360, data.pool.shape[1])
+    assert (copied.pool[::3] == copied.pool[2::3]).all()
+    assert (copied.pool_labels[1::3] == data.pool_labels).all()
+    near = Copies(3, noise=0.1, of=40)(data, Streams(0))
+    assert near.pool.shape[0] == 120
+    difference = near.pool[1::3] - near.pool[::3]
+    assert 0.05 < (difference / near.pool[::3].std(axis=0)).std() < 0.2
+    assert len(copied.test_labels) == len(data.test_labels)
+
+
+def test_settings_of_a_cell_are_on_record(tmp_path):
+    run_grid(trial, CELLS[:1], tmp_path, workers=1)
+    settings = json.loads(next((tmp_path / "cells").iterdir()).read_text().splitlines()[0])["settings"]
+    assert settings["dataset"] == "blobs"
+    assert settings["composition"].startswith("Strategy(score=PredictedDual")
+    assert {"ally", "torch", "training", "seed"} <= set(settings)
+
+
+def test_workers_end_when_the_process_that_started_them_is_killed(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM.format(here=str(Path(__file__).parent), out=str(tmp_path / "out")))
+    process = subprocess.Popen([sys.executable, str(program)], start_new_session=True, stderr=subprocess.DEVNULL)
+    while not list((tmp_path / "out").glob("cells/*.jsonl")):
+        time.sleep(0.05)
+        assert process.poll() is None
+    process.kill()
+    process.wait()
+    limit = time.monotonic() + 30
+    while _group(process.pid) and time.monotonic() < limit:
+        time.sleep(0.05)
+    assert not _group(process.pid)
+
+
+def _group(session):
+    """Processes of a session that still run."""
+    try:
+        os.killpg(session, 0)
+    except ProcessLookupError:
+        return False
+    return True
