@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,20 @@ from ally.learning.snapshot import Snapshot, View
 def one_thread():
     """Tests run small problems; more threads only make them slower on a busy machine."""
     torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def system_part():
+    """Finds a program of the system by name, or skips; fails instead where ALLY_REQUIRE lists it (names separated by commas)."""
+
+    def find(name: str) -> str:
+        found = shutil.which(name)
+        if found is None:
+            required = name in os.environ.get("ALLY_REQUIRE", "").split(",")
+            (pytest.fail if required else pytest.skip)(f"{name} is not on the PATH: install it with the system's package manager")
+        return found
+
+    return find
 
 
 @pytest.fixture(scope="session")

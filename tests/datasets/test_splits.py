@@ -63,8 +63,8 @@ def test_names_and_targets_that_do_not_exist(tmp_path):
 def test_the_catalogue_is_whole():
     assert list(DATASETS) == [
         "mnist", "cifar10", "svhn", "stl10", "tiny-imagenet", "tiny-imagenet-32", "ptd-total", "ptd-motor", "ptd-total-by-subject",
-        "ptd-motor-by-subject", "concrete", "energy", "kin8nm", "power-plant", "wine-quality-red", "digits", "diabetes", "breast-cancer",
-        "wine", "iris", "trec", "sst2",
+        "ptd-motor-by-subject", "concrete", "energy", "kin8nm", "power-plant", "wine-quality-red", "digits", "digits-images", "diabetes",
+        "breast-cancer", "wine", "iris", "trec", "sst2",
     ]  # fmt: skip
     for entry in DATASETS.values():
         assert all((entry.describe, entry.size, entry.citation, entry.terms))

@@ -1,6 +1,5 @@
 """The page in a real browser: draws, answers to clicks, loads nothing, fits a phone."""
 
-import shutil
 import time
 
 import pytest
@@ -8,18 +7,16 @@ from report_grids import drawn
 
 from ally.report import write_report
 
-CHROMIUM = shutil.which("chromium")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
 HOSTILE = '<script>window.hurt=1</script><img src=x onerror="window.hurt=1">'
 
 
 @pytest.fixture(scope="module")
-def browser():
-    if CHROMIUM is None:
-        pytest.skip("chromium is not on the PATH: the page was not opened")
+def browser(system_part):
+    chromium = system_part("chromium")
     api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: the page was not opened")
     with api.sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        running = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
         yield running
         running.close()
 

@@ -19,3 +19,10 @@ def read_builtin(folder: Path, name: str) -> Parts:
     y = y.astype(np.float64 if regression else np.int64)
     pool, test = holdout(len(X), None if regression else y)
     return Parts(X[pool], y[pool], X[test], y[test])
+
+
+def read_digit_images(folder: Path) -> Parts:
+    """The rows of digits as images (n, 1, 8, 8) uint8, from 0 to 16."""
+    parts = read_builtin(folder, "digits")
+    pool, test = (X.reshape(-1, 1, 8, 8).astype(np.uint8) for X in (parts.pool, parts.test))
+    return parts._replace(pool=pool, test=test)

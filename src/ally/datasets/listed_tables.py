@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
-from ally.datasets.builtin import read_builtin
+from ally.datasets.builtin import read_builtin, read_digit_images
 from ally.datasets.entry import Entry, File
 from ally.datasets.parkinsons import read_parkinsons
 from ally.datasets.uci import read_uci
@@ -92,6 +93,13 @@ TABLES = {
     "digits": _builtin(
         "digits", "handwritten digits at 8×8", "1438 + 359, 64 features",
         "Alpaydin, Kaynak: Optical recognition of handwritten digits. UCI repository, 1998.",
+    ),
+    "digits-images": replace(
+        _builtin(
+            "digits", "handwritten digits, as images", "1438 + 359, 1×8×8",
+            "Alpaydin, Kaynak: Optical recognition of handwritten digits. UCI repository, 1998.",
+        ),
+        kind="images", read=read_digit_images,
     ),
     "diabetes": _builtin(
         "diabetes", "progress of diabetes after a year", "354 + 88, 10 features",

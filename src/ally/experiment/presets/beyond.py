@@ -10,6 +10,7 @@ from ally.experiment.cell import Cell
 from ally.experiment.folder import Grid
 from ally.experiment.presets.ablations import bed_for, rounds_for
 from ally.experiment.presets.base import DIABETES, DIGITS, MNIST, PARKINSONS, SMOKE, Bed, Preset, Rounds, Scale, Variant, cells, grid
+from ally.learning.objectives import Objective, PDCLUnlabelled
 from ally.learning.training import Training
 from ally.scoring import PredictedDual
 from ally.selection import BestMatch, ClusterTop, Herding, KCenter, KMeansPP, Perturbed, Select, Shortlist, Top
@@ -36,6 +37,7 @@ def capacity(scale: Scale, data_dir: Path | None) -> Grid:
     bed, substitute = bed_for(MNIST, scale, data_dir)
     rounds = rounds_for(scale)
     names = ("ally", "badge", "random") if scale == "smoke" else ("ally", "badge", "margin", "random")
+    bed = bed if scale != "smoke" else replace(bed, dataset="digits-images")
     beds = (bed, replace(bed, model="cnn", training=replace(bed.training, lr=1e-3)))
     made = [cell for one in beds for cell in cells(one, rounds, [Variant(name, one.model) for name in names])]
     question = "Does ALLY's loss to BADGE on MNIST come from the MLP's weak embeddings?"
@@ -71,11 +73,14 @@ def diversity(scale: Scale, data_dir: Path | None) -> Grid:
 def self_supervised(scale: Scale, data_dir: Path | None) -> Grid:
     """Strategy × objective: constraints that need no label, over the whole pool, against training on labels alone."""
 
+    pool = PDCLUnlabelled(steps=40) if scale == "smoke" else "pdcl-unlabelled"
+    objectives: dict[str, str | Objective] = {"erm": "erm", "pdcl": DUALS, "pdcl-unlabelled": pool}
+
     def lines(*names: str) -> Iterator[Variant]:
-        for objective in ("erm", "pdcl", "pdcl-unlabelled"):
+        for objective in objectives:
             for name in names:
                 # The dual needs duals: where there are none it is the accumulated loss, which trains as erm does.
-                trained = "accumulated-loss" if (name, objective) == ("ally", "erm") else DUALS if objective == "pdcl" else objective
+                trained = "accumulated-loss" if (name, objective) == ("ally", "erm") else objectives[objective]
                 yield Variant(name, objective, objective=trained)
 
     def made() -> Iterator[tuple[str, Cell]]:

@@ -1,0 +1,132 @@
+"""The paper's experiments, cell by cell over several sittings, and the page that sets them beside its claims.
+
+    python benchmarks/paper.py NAME [NAME ...] [--scale small] [--data-dir DATA] [--workers 2] [--runs FOLDER] [--seeds K]
+    python benchmarks/paper.py --page
+
+NAME is one of `ally paper list`. Finished campaigns go to results/paper/NAME-SCALE.csv and are not run again; unfinished ones stay in
+FOLDER. --seeds K runs the first K seeds only. --page writes the tables and figures of docs/reproduction.md from those files, and runs
+nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from pathlib import Path
+from typing import cast
+
+import pandas as pd
+
+from ally.experiment import Cell, run_grid
+from ally.experiment.cell import model_name, objective_name
+from ally.experiment.folder import trial
+from ally.experiment.presets import PRESETS, Scale
+from ally.report import summarise
+from ally.report.figure import draw
+from ally.report.metrics import metric_named
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results" / "paper"
+PAGE = HERE.parent / "docs" / "reproduction.md"
+FIGURES = HERE.parent / "docs" / "figures"
+KEY = ["dataset", "model", "objective", "setting", "strategy", "seed", "batch"]
+MARKS = "<!-- results: written by benchmarks/paper.py -->", "<!-- end of results -->"
+
+
+def key(name: str, cell: Cell) -> tuple[object, ...]:
+    return (name, model_name(cell.model), objective_name(cell.trained_by), cell.setting, cell.strategy, cell.seed, cell.batch)
+
+
+def read(path: Path) -> pd.DataFrame | None:
+    return pd.read_csv(path, keep_default_na=False) if path.exists() else None
+
+
+def done(results: pd.DataFrame | None) -> dict[tuple[object, ...], int]:
+    """The last round of every campaign."""
+    if results is None:
+        return {}
+    return {tuple(which): int(last) for which, last in results.groupby(KEY)["round"].max().items()}
+
+
+def run(name: str, scale: Scale, data_dir: Path | None, workers: int, runs: Path, seeds: int | None) -> None:
+    build = PRESETS[name].build
+    if build is None:
+        raise SystemExit(f"{name} is no grid; run: ally paper run {name}")
+    out = RESULTS / f"{name}-{scale}.csv"
+    before = read(out)
+    last = done(before)
+    todo = [
+        (dataset, cell)
+        for dataset, cell in build(scale, data_dir).cells
+        if last.get(key(dataset, cell), -1) < cell.rounds and (seeds is None or cell.seed < seeds)
+    ]
+    print(f"{name} {scale}: {len(todo)} campaigns to run", flush=True)
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    for start in range(0, len(todo), 4 * workers):
+        group = todo[start : start + 4 * workers]
+        wanted = {key(*one) for one in group}
+        found = run_grid(partial(trial, data_dir, None), group, runs / f"{name}-{scale}", workers)
+        fresh = found[[tuple(row) in wanted for row in found[KEY].itertuples(index=False)]]
+        before = fresh if before is None else pd.concat([before, fresh], ignore_index=True)
+        before.to_csv(out, index=False)
+        print(f"  {start + len(group)} of {len(todo)}", flush=True)
+
+
+def section(path: Path) -> str:
+    """The figure and the table of one experiment."""
+    name, _, scale = path.stem.rpartition("-")
+    results = cast(pd.DataFrame, read(path))
+    preset = PRESETS[name]
+    summary = summarise(results)
+    FIGURES.mkdir(exist_ok=True)
+    draw(summary).savefig(FIGURES / f"{path.stem}.png", dpi=90)
+    hours = (results["train_seconds"].sum() + results["query_seconds"].sum()) / 3600
+    facts = f"Scale {scale}, {results['seed'].nunique()} seeds, {hours:.1f} hours of one core in training and queries."
+    lines = [f"#### {name} ({scale})", "", f"{preset.title}; {preset.figure} of the paper. {facts}", ""]
+    lines += [f"![learning curves of {name}](figures/{path.stem}.png)", ""]
+    lines += [
+        "| data | series | seeds | mean over the curve | final | gain on the baseline | 95 % interval | labels to target | s per query |"
+    ]
+    lines += ["|---|---|---|---|---|---|---|---|---|"]
+    need = {(e.dataset, e.series): str(e.labels) for e in summary.efficiencies}
+    for c in summary.comparisons:
+        digits = metric_named(c.metric).digits(c.curve_mean)
+        gain = "" if c.gain is None else f"{c.gain:+.{digits}f}"
+        interval = "" if c.low is None or c.high is None else f"{c.low:+.{digits}f} … {c.high:+.{digits}f}"
+        mean, final = f"{c.curve_mean:.{digits}f}", f"{c.final:.{digits}f} ± {c.final_std:.{digits}f}"
+        labels = need.get((c.dataset, c.strategy), "")
+        values = (c.dataset, c.strategy, c.seeds, mean, final, gain, interval, labels, f"{c.seconds:.2f}")
+        lines.append(f"| {' | '.join(map(str, values))} |")
+    targets = [f"{t.value:.4g} on {t.dataset} (set by {t.series})" for t in summary.targets.values()]
+    lines += ["", f"Target: {'; '.join(targets)}."] if targets else []
+    lines += [f"Unfinished: {gap}." for gap in summary.gaps]
+    return "\n".join(lines)
+
+
+def write_page() -> None:
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(MARKS[0])
+    after = rest.partition(MARKS[1])[2]
+    order = list(PRESETS)
+    files = sorted(RESULTS.glob("*.csv"), key=lambda path: (order.index(path.stem.rpartition("-")[0]), path.stem))
+    body = "\n\n".join(section(path) for path in files)
+    PAGE.write_text(f"{before}{MARKS[0]}\n\n{body}\n\n{MARKS[1]}{after}", encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--scale", choices=["smoke", "small", "full"], default="small")
+    parser.add_argument("--data-dir", type=Path)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--runs", type=Path, default=Path("runs") / "paper")
+    parser.add_argument("--seeds", type=int)
+    parser.add_argument("--page", action="store_true")
+    arguments = parser.parse_args()
+    for name in arguments.names:
+        run(name, arguments.scale, arguments.data_dir, arguments.workers, arguments.runs, arguments.seeds)
+    if arguments.page:
+        write_page()
+
+
+if __name__ == "__main__":
+    main()

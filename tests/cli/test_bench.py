@@ -1,0 +1,84 @@
+"""`ally bench` and `ally paper` as a user calls them."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ally.experiment import COLUMNS
+
+
+def run(*arguments, folder=None):
+    return subprocess.run([sys.executable, "-m", "ally", *map(str, arguments)], capture_output=True, text=True, cwd=folder)
+
+
+@pytest.fixture(scope="module")
+def houses(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    folder = tmp_path_factory.mktemp("houses")
+    table = pd.DataFrame(
+        {"rooms": rng.integers(1, 9, 200), "area": rng.normal(90, 30, 200), "town": rng.choice(["Ulm", "Ghent", "Oulu"], 200)}
+    )
+    table["price"] = 1000 * table["area"] + 20_000 * table["rooms"] + rng.normal(0, 5000, 200)
+    table.loc[3, "area"] = np.nan
+    table.to_csv(folder / "houses.csv", index=False)
+    return folder
+
+
+def test_bench_on_a_table_of_ones_own(houses):
+    call = ("bench", "--dataset", "houses.csv", "--target", "price", "--strategy", "coreset", "--strategy", "random",
+            "--strategy", "margin", "--seeds", 2, "--rounds", 1, "--workers", 1, "--out", "runs")  # fmt: skip
+    first = run(*call, folder=houses)
+    assert first.returncode == 0, first.stderr
+    assert "4 of 4 campaigns to run" in first.stderr
+    results = pd.read_csv(houses / "runs" / "results.csv", keep_default_na=False)
+    assert list(results) == COLUMNS
+    assert set(results["strategy"]) == {"coreset", "random"}
+    assert set(results["metric"]) == {"rmse"}
+    page = (houses / "runs" / "report.html").read_text(encoding="utf-8")
+    assert "margin is not defined for regression, so not run on houses.csv" in page
+    again = run(*call, "--json", folder=houses)
+    assert again.returncode == 0, again.stderr
+    assert "campaigns to run" not in again.stderr
+    assert json.loads(again.stdout)
+    assert pd.read_csv(houses / "runs" / "results.csv", keep_default_na=False).equals(results)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--dataset", "nope", "--out", "x"), "error: unknown data set 'nope'"),
+        (("--dataset", "houses.csv", "--out", "x"), "error: "),
+        (("--dataset", "houses.csv", "--target", "nope", "--out", "x"), "nope"),
+        (("--dataset", "digits", "--strategy", "nope", "--out", "x"), "error: unknown strategy 'nope'"),
+        (("--dataset", "digits", "--model", "nope", "--out", "x"), "error: unknown model 'nope'"),
+        (("--dataset", "digits", "--objective", "nope", "--out", "x"), "error: unknown objective 'nope'"),
+        (("--dataset", "digits", "--batch", "500", "--rounds", "9", "--out", "x"), "labels are more than the pool"),
+        (("--dataset", "houses.csv", "--target", "price", "--strategy", "badge", "--out", "x"), "none of badge is defined for regression"),
+    ],
+)
+def test_wrong_calls_end_with_2_and_write_nothing(houses, arguments, told):
+    result = run("bench", *arguments, folder=houses)
+    assert result.returncode == 2
+    assert told in result.stderr
+    assert "Traceback" not in result.stderr
+    assert not (houses / "x").exists()
+
+
+def test_paper_lists_shows_and_runs(tmp_path):
+    listed = run("paper", "list", "--json")
+    assert {"mnist-200", "generation"} <= {entry["name"] for entry in json.loads(listed.stdout)}
+    shown = json.loads(run("paper", "show", "clusters", "--scale", "small", "--json").stdout)
+    assert shown["batch"] == "200"
+    assert shown["claim"] == "More clusters are better."
+    ran = run("paper", "run", "clusters", "--scale", "smoke", "--workers", 2, folder=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    folder = tmp_path / "paper-runs" / "clusters-smoke"
+    assert {"results.csv", "settings.json", "report.html", "curves.png", "curves.svg"} <= {path.name for path in folder.iterdir()}
+    assert "digits stand in for mnist at this scale" in (folder / "report.html").read_text(encoding="utf-8")
+    wrong = run("paper", "run", "nope")
+    assert wrong.returncode == 2
+    assert wrong.stderr.startswith("error: unknown preset 'nope'")

@@ -1,0 +1,94 @@
+"""The paper's experiments: every preset builds at every scale, says what it does, and runs at the smallest."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ally.errors import InputError
+from ally.experiment.estimate import estimate, in_words
+from ally.experiment.folder import trial
+from ally.experiment.presets import PRESETS, SCALES
+from ally.experiment.run import CellsFailed
+from ally.experiment.simulate import campaign
+
+GRIDS = [name for name, preset in PRESETS.items() if preset.build is not None]
+NAMES = (
+    "mnist-200 mnist-1000 cifar10-200 cifar10-1000 svhn-200 svhn-1000 stl10-200 stl10-1000 ptd epsilon-ablation redundancy clusters "
+    "tiny-imagenet generation capacity bias diversity self-supervised"
+)
+NOWHERE = Path("no-such-folder")
+
+
+def smallest(name):
+    return trial(None, None, name)
+
+
+def test_every_experiment_has_a_preset():
+    assert set(PRESETS) == set(NAMES.split())
+
+
+@pytest.mark.parametrize("name", GRIDS)
+@pytest.mark.parametrize("scale", SCALES)
+def test_settings_are_stated(name, scale):
+    grid = PRESETS[name].build(scale, NOWHERE)
+    assert {"data", "network", "ε", "batch", "rounds", "final labels", "seeds", "strategies", "training"} <= set(grid.settings)
+    keys = [cell.key(dataset) for dataset, cell in grid.cells]
+    assert len(set(keys)) == len(keys) > 1
+    assert all(cell.composition for _, cell in grid.cells)
+    assert len({(cell.training, cell.init, cell.batch) for dataset, cell in grid.cells if (dataset, cell.model) == grid_first(grid)}) == 1
+    if scale == "smoke":
+        assert grid.substitute or name == "self-supervised"
+        assert any("no result" in note for note in grid.notes)
+
+
+def grid_first(grid):
+    dataset, cell = grid.cells[0]
+    return dataset, cell.model
+
+
+@pytest.mark.parametrize("name", ["epsilon-ablation", "redundancy"])
+def test_absent_data_are_replaced_and_it_is_said(name):
+    grid = PRESETS[name].build("full", NOWHERE)
+    assert {dataset for dataset, _ in grid.cells} == {"mnist"}
+    assert grid.substitute == "mnist with mlp stands in for stl10, whose files are not here"
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_the_last_line_of_every_preset_runs(name):
+    dataset, cell = PRESETS[name].build("smoke", None).cells[-1]
+    rounds = list(campaign(smallest(dataset), cell))
+    assert len(rounds) == cell.rounds + 1
+    assert rounds[-1].record.labels == cell.labels
+    assert rounds[-1].record.value == pytest.approx(rounds[-1].record.value)
+
+
+def test_the_estimate_is_of_the_order_of_what_it_takes():
+    cells = [(dataset, cell) for dataset, cell in PRESETS["mnist-200"].build("smoke", None).cells if cell.seed == 0]
+    cells = [(dataset, replace(cell, rounds=4)) for dataset, cell in cells]
+    estimated = estimate(smallest, cells)
+    records = [done.record for dataset, cell in cells for done in campaign(smallest(dataset), cell)]
+    taken = sum(record.train_seconds + record.query_seconds for record in records)
+    assert taken / 6 < estimated < 6 * taken
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(0.2, "1 seconds"), (80, "80 seconds"), (300, "5.0 minutes"), (7200, "2.0 hours"), (1e5, "28 hours")]
+)
+def test_times_in_words(seconds, words):
+    assert in_words(seconds) == words
+
+
+def test_missing_data_is_a_clear_error(tmp_path):
+    from ally.experiment import run
+
+    grid = PRESETS["svhn-200"].build("small", tmp_path)
+    with pytest.raises(Exception, match=r"the data set 'svhn' is not in .*ally datasets fetch svhn"):
+        run(grid, tmp_path / "out", data_dir=tmp_path)
+    assert not (tmp_path / "out").exists()
+
+
+def test_errors_are_the_librarys():
+    assert issubclass(CellsFailed, Exception)
+    with pytest.raises(InputError, match="unknown preset 'mnist'; did you mean"):
+        PRESETS["mnist"]
