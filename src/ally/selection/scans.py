@@ -69,6 +69,16 @@ def squared_distance(a: Real, places: Int, values: Real, h: Real, i: int, left: 
 
 
 @compiled
+def single_distance(h: Single, i: int, right: Single) -> float:
+    """Σ(h_i − right)² in single precision; within a share of (d + 4)·2⁻²³ of its value, unless it overflows."""
+    total = np.float32(0.0)
+    for j in range(h.shape[1]):
+        t = h[i, j] - right[j]
+        total += t * t
+    return total
+
+
+@compiled
 def first_factor_bound(
     a: Real, places: Int, values: Real, i: int, length: float, left: Real, left_norm: float, right_length: float
 ) -> float:
@@ -202,7 +212,8 @@ def approach(
 
     Block by block, `peaks` keeps the largest D and `totals` the sum of ⌊D · scale⌋; `sums` keeps that sum by owner.
     """
-    size = sketches.shape[2]
+    size, single = sketches.shape[2], a.shape[1] == 0 and h.itemsize == 4 and ch.itemsize == 4
+    shrink = 1.0 - (h.shape[1] + 4) * 2.0**-23
     left, lower, kept = np.empty(a.shape[1], a.dtype), np.empty(size, np.float32), np.empty(size + 1, np.int64)
     sketched = np.empty(NUMBERS, np.float32)
     for block in range(len(peaks)):
@@ -247,6 +258,13 @@ def approach(
                     kept[left_over] = i
                     bound = first_factor_bound(a, places, values, start + i, np.float64(lengths[start + i]), left, left_norm, length)
                     left_over += np.int64(bound < D[i] * (1.0 + 2.0**-20) + error)
+            elif single:
+                some, left_over = left_over, 0
+                for k in range(some):
+                    i = kept[k]
+                    kept[left_over] = i
+                    rough = np.float64(single_distance(h, start + i, ch[q]))
+                    left_over += np.int64(rough * shrink <= D[i] or rough > CLIP)
             for k in range(left_over):
                 i = kept[k]
                 found = squared_distance(a, places, values, h, start + i, left, ch[q], norm)
