@@ -75,7 +75,7 @@ def single_distance(h: Single, i: int, right: Single) -> float:
     for j in range(h.shape[1]):
         t = h[i, j] - right[j]
         total += t * t
-    return total
+    return np.float64(total)
 
 
 @compiled
