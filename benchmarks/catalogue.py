@@ -35,28 +35,13 @@ import torch
 from ally import Loop, Strategy
 from ally.experiment import COLUMNS, Cell, Trial, run_cells
 from ally.experiment.demo import DIGITS, demo_trial
+from ally.experiment.presets.beyond import DUAL, TECHNIQUES
 from ally.learning.objectives import resolve_objective
 from ally.learning.training import Training
-from ally.scoring import PredictedDual
-from ally.selection import BestMatch, ClusterTop, Herding, KCenter, KMeansPP, Perturbed, Shortlist, Top
 from ally.strategies import CATALOGUE, DUALS
 from mnist import load as load_mnist
 
 RESULTS = Path(__file__).parent / "results"
-DUAL = PredictedDual()
-TECHNIQUES = {
-    "none": Top(),
-    "k-means, k = b, all candidates": ClusterTop(),
-    "k-means, k = b, 20 b highest": ClusterTop(shortlist=20),
-    "k-means, k = b / 10": ClusterTop(clusters=20),
-    "perturbed, softmax": Perturbed("softmax"),
-    "perturbed, power": Perturbed("power"),
-    "perturbed, softrank": Perturbed("softrank"),
-    "k-center, 20 b highest": Shortlist(KCenter(), times=20),
-    "k-means++, 20 b highest": Shortlist(KMeansPP(), times=20),
-    "herding, weighted": Herding(weighted=True),
-    "best matching": BestMatch(DUAL),
-}
 OBJECTIVES = ("erm", "pdcl", "pdcl-unlabelled")
 
 

@@ -1,11 +1,11 @@
 """The paper's experiments, cell by cell over several sittings, and the page that sets them beside its claims.
 
-    python benchmarks/paper.py NAME [NAME ...] [--scale small] [--data-dir DATA] [--workers 2] [--runs FOLDER] [--seeds K]
+    python benchmarks/paper.py NAME [NAME ...] [--scale small] [--data-dir DATA] [--workers 2] [--runs FOLDER] [--seeds K] [--data NAME ...]
     python benchmarks/paper.py --page
 
 NAME is one of `ally paper list`. Finished campaigns go to results/paper/NAME-SCALE.csv and are not run again; unfinished ones stay in
-FOLDER. --seeds K runs the first K seeds only. --page writes the tables and figures of docs/reproduction.md from those files, and runs
-nothing.
+FOLDER. --seeds K runs the first K seeds only, --data some data sets only. --page writes the tables and figures of docs/reproduction.md
+from those files, and runs nothing.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import cast
 
 import pandas as pd
 
-from ally.experiment import Cell, run_grid
-from ally.experiment.cell import model_name, objective_name
+from ally.experiment import run_grid
 from ally.experiment.folder import trial
 from ally.experiment.presets import PRESETS, Scale
+from ally.files import write_atomic
 from ally.report import summarise
 from ally.report.figure import draw
 from ally.report.metrics import metric_named
@@ -28,13 +28,9 @@ from ally.report.metrics import metric_named
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "paper"
 PAGE = HERE.parent / "docs" / "reproduction.md"
-FIGURES = HERE.parent / "docs" / "figures"
+FIGURES = HERE.parent / "docs" / "reproduction"
 KEY = ["dataset", "model", "objective", "setting", "strategy", "seed", "batch"]
 MARKS = "<!-- results: written by benchmarks/paper.py -->", "<!-- end of results -->"
-
-
-def key(name: str, cell: Cell) -> tuple[object, ...]:
-    return (name, model_name(cell.model), objective_name(cell.trained_by), cell.setting, cell.strategy, cell.seed, cell.batch)
 
 
 def read(path: Path) -> pd.DataFrame | None:
@@ -48,27 +44,30 @@ def done(results: pd.DataFrame | None) -> dict[tuple[object, ...], int]:
     return {tuple(which): int(last) for which, last in results.groupby(KEY)["round"].max().items()}
 
 
-def run(name: str, scale: Scale, data_dir: Path | None, workers: int, runs: Path, seeds: int | None) -> None:
-    build = PRESETS[name].build
-    if build is None:
+def run(name: str, scale: Scale, data_dir: Path | None, workers: int, runs: Path, seeds: int | None, data: list[str] | None) -> None:
+    preset = PRESETS[name]
+    if preset.make is None:
         raise SystemExit(f"{name} is no grid; run: ally paper run {name}")
     out = RESULTS / f"{name}-{scale}.csv"
     before = read(out)
     last = done(before)
     todo = [
         (dataset, cell)
-        for dataset, cell in build(scale, data_dir).cells
-        if last.get(key(dataset, cell), -1) < cell.rounds and (seeds is None or cell.seed < seeds)
+        for dataset, cell in preset.build(scale, data_dir).cells
+        if last.get(cell.identity(dataset), -1) < cell.rounds and (seeds is None or cell.seed < seeds) and (data is None or dataset in data)
     ]
     print(f"{name} {scale}: {len(todo)} campaigns to run", flush=True)
     RESULTS.mkdir(parents=True, exist_ok=True)
     for start in range(0, len(todo), 4 * workers):
         group = todo[start : start + 4 * workers]
-        wanted = {key(*one) for one in group}
-        found = run_grid(partial(trial, data_dir, None), group, runs / f"{name}-{scale}", workers)
+        wanted = {cell.identity(dataset) for dataset, cell in group}
+        found = run_grid(partial(trial, data_dir, None, "auto"), group, runs / f"{name}-{scale}", workers)
         fresh = found[[tuple(row) in wanted for row in found[KEY].itertuples(index=False)]]
-        before = fresh if before is None else pd.concat([before, fresh], ignore_index=True)
-        before.to_csv(out, index=False)
+        if before is not None:
+            kept = before[[tuple(row) not in wanted for row in before[KEY].itertuples(index=False)]]
+            fresh = pd.concat([kept, fresh], ignore_index=True)
+        before = fresh
+        write_atomic(out, before.to_csv(index=False).encode())
         print(f"  {start + len(group)} of {len(todo)}", flush=True)
 
 
@@ -83,7 +82,7 @@ def section(path: Path) -> str:
     hours = (results["train_seconds"].sum() + results["query_seconds"].sum()) / 3600
     facts = f"Scale {scale}, {results['seed'].nunique()} seeds, {hours:.1f} hours of one core in training and queries."
     lines = [f"#### {name} ({scale})", "", f"{preset.title}; {preset.figure} of the paper. {facts}", ""]
-    lines += [f"![learning curves of {name}](figures/{path.stem}.png)", ""]
+    lines += [f"![learning curves of {name}](reproduction/{path.stem}.png)", ""]
     lines += [
         "| data | series | seeds | mean over the curve | final | gain on the baseline | 95 % interval | labels to target | s per query |"
     ]
@@ -93,13 +92,13 @@ def section(path: Path) -> str:
         digits = metric_named(c.metric).digits(c.curve_mean)
         gain = "" if c.gain is None else f"{c.gain:+.{digits}f}"
         interval = "" if c.low is None or c.high is None else f"{c.low:+.{digits}f} … {c.high:+.{digits}f}"
-        mean, final = f"{c.curve_mean:.{digits}f}", f"{c.final:.{digits}f} ± {c.final_std:.{digits}f}"
+        mean, final = f"{c.curve_mean:.{digits}f}", f"{c.final:.{digits}f}" + (f" ± {c.final_std:.{digits}f}" if c.seeds > 1 else "")
         labels = need.get((c.dataset, c.strategy), "")
         values = (c.dataset, c.strategy, c.seeds, mean, final, gain, interval, labels, f"{c.seconds:.2f}")
         lines.append(f"| {' | '.join(map(str, values))} |")
     targets = [f"{t.value:.4g} on {t.dataset} (set by {t.series})" for t in summary.targets.values()]
     lines += ["", f"Target: {'; '.join(targets)}."] if targets else []
-    lines += [f"Unfinished: {gap}." for gap in summary.gaps]
+    lines += ["", *summary.gaps] if summary.gaps else []
     return "\n".join(lines)
 
 
@@ -120,10 +119,11 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--runs", type=Path, default=Path("runs") / "paper")
     parser.add_argument("--seeds", type=int)
+    parser.add_argument("--data", nargs="*")
     parser.add_argument("--page", action="store_true")
     arguments = parser.parse_args()
     for name in arguments.names:
-        run(name, arguments.scale, arguments.data_dir, arguments.workers, arguments.runs, arguments.seeds)
+        run(name, arguments.scale, arguments.data_dir, arguments.workers, arguments.runs, arguments.seeds, arguments.data)
     if arguments.page:
         write_page()
 

@@ -4,7 +4,7 @@
     python benchmarks/selection.py --tables
 
 small: 20 000 candidates and plain forms, a minute or two; exits with 1 unless `ally` picks what the plain forms pick and is faster by
-the margins in `SMALL`; writes nothing. full: every comparison of docs/performance.md, about 25 minutes on two idle cores. Figures go to
+the margins in `SMALL`; writes nothing. full: every comparison of docs/performance.md, about 20 minutes on two idle cores. Figures go to
 results/selection.csv; a comparison that is all there is not run again without --again. --tables only writes the tables of
 docs/performance.md from that file. DATA holds mnist/, PYTHON is an interpreter with requirements-peers.txt; what needs them is left
 out without them. The protocol is in docs/performance.md. Linux only.

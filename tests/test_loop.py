@@ -202,6 +202,8 @@ def test_every_container_gives_the_same_ids():
     found = {
         name: ally.query(X, scene.y, n=4, strategy="margin", model=SMALL, random_state=0).ids.tolist() for name, X in containers.items()
     }
+    # Zeros of a sparse matrix mean absence: its features are not centred, so that the network sees other numbers.
+    assert found.pop("sparse") == found.pop("sparse coo")
     assert all(ids == found["array"] for ids in found.values()), found
 
 

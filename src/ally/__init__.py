@@ -30,7 +30,7 @@ _LAZY = {
     "query": "ally.oneshot",
 }
 
-_MODULES = {"datasets", "features", "generation", "models", "scoring", "selection", "testing"}
+_MODULES = {"datasets", "features", "generation", "models", "sources", "scoring", "selection", "testing"}
 
 __all__ = [
     "CATALOGUE",

@@ -80,3 +80,39 @@ class NonFiniteScore(BrokenPart):
 
 class MemoryBudgetExceeded(AllyError):
     """A selection would need more memory than the budget allows."""
+
+
+class StoreError(AllyError):
+    """A campaign's store cannot do what was asked. Nothing was written unless the message says so."""
+
+
+class StoreMissing(StoreError):
+    """There is no campaign at the place named."""
+
+
+class StoreExists(StoreError):
+    """There is a campaign at the place named already."""
+
+
+class StoreVersion(StoreError):
+    """The store was written by a newer version of the library."""
+
+
+class StoreBusy(StoreError):
+    """Others kept the store busy for too long."""
+
+
+class StoreDamaged(StoreError):
+    """The file is torn, truncated or not a store."""
+
+
+class StoreFull(StoreError):
+    """There is no room to write."""
+
+
+class StoreReadOnly(StoreError):
+    """The store can be read and not written."""
+
+
+class StoreUnreachable(StoreError):
+    """The database server does not answer. A call that was under way may or may not be recorded: repeat it with the same key."""

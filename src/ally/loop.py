@@ -172,6 +172,7 @@ class Loop:
             def pick(part: Snapshot, scores: torch.Tensor, count: int) -> Selection:
                 selection = strategy.select(part, scores, count, round_streams, Limits(scratch.budget))
                 check_selection(selection, part, count, strategy.select)
+                notes.extend(note for note in selection.notes if note not in notes)
                 return selection
 
             met = self._met(snapshot, scratch)

@@ -35,7 +35,7 @@ def folder(tmp_path, write):
 
 def test_classes_are_the_first_folders(folder):
     data = load(str(folder))
-    assert (data.name, data.kind, data.task, data.notes) == ("pets", "images", "classification", ())
+    assert (data.name, data.kind, data.task, data.notes) == (str(folder), "images", "classification", ())
     assert data.pool.shape == (16, 3, 20, 20)
     assert data.pool.dtype == np.uint8
     assert sorted(data.test_labels) == ["cat", "cat", "dog", "dog"]

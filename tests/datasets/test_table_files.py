@@ -43,11 +43,38 @@ def test_every_kind_of_table(tmp_path, table, ending):
         table.to_csv(path, index=False, sep="\t" if ending == "tsv" else ",")
     data = load(str(path), target="kind")
     pool, test = by_hand(table)
-    assert (data.name, data.task, data.kind) == ("pets", "classification", "table")
+    assert (data.name, data.task, data.kind) == (str(path), "classification", "table")
     np.testing.assert_allclose(data.pool, pool)
     np.testing.assert_allclose(data.test, test)
     assert set(data.pool_labels) == {"cat", "dog"}
     assert np.isfinite(data.pool).all()
+
+
+def test_whole_numbers_are_a_quantity_if_so_said(tmp_path):
+    path = tmp_path / "rooms.csv"
+    pd.DataFrame({"area": np.arange(40.0), "rooms": np.arange(40) % 5}).to_csv(path, index=False)
+    assert load(path, target="rooms").task == "classification"
+    quantity = load(path, target="rooms", task="regression")
+    assert quantity.task == "regression"
+    assert quantity.pool_labels.dtype == np.float64
+    many = tmp_path / "many.csv"
+    pd.DataFrame({"area": np.arange(400.0), "street": np.arange(400) % 130}).to_csv(many, index=False)
+    assert load(many, target="street").task == "regression"
+    assert load(many, target="street", task="classification").task == "classification"
+
+
+def test_text_is_no_quantity(tmp_path, table):
+    table.to_csv(tmp_path / "a.csv", index=False)
+    with pytest.raises(DataError, match="which is no number; for regression give numbers"):
+        load(tmp_path / "a.csv", target="kind", task="regression")
+
+
+def test_row_numbers_are_no_feature(tmp_path, table):
+    table.to_csv(tmp_path / "a.csv")
+    table.to_csv(tmp_path / "b.csv", index=False)
+    numbered, plain = (load(tmp_path / name, target="kind") for name in ("a.csv", "b.csv"))
+    np.testing.assert_array_equal(numbered.pool, plain.pool)
+    assert "the column Unnamed: 0 numbers the rows and is left out" in numbered.notes
 
 
 def test_a_column_of_many_texts_is_left_out_and_noted(tmp_path, table):

@@ -29,8 +29,9 @@ def trial(name):
     return Trial(name, "classification", scene.X[:120], scene.y[:120], scene.X[120:], scene.y[120:])
 
 
-def broken(name):
-    raise InputError(f"{name} is not there; put it there")
+def changed(name):
+    data = trial(name)
+    return replace(data, pool=data.pool + 1)
 
 
 def cell(strategy="ally", seed=0, rounds=4, **more):
@@ -52,7 +53,7 @@ def undisturbed(tmp_path_factory):
 def test_a_second_run_runs_nothing(tmp_path, undisturbed):
     first = run_grid(trial, CELLS, tmp_path, workers=1)
     pd.testing.assert_frame_equal(untimed(first), undisturbed)
-    again = run_grid(broken, CELLS, tmp_path, workers=1)
+    again = run_grid(trial, CELLS, tmp_path, workers=1)
     pd.testing.assert_frame_equal(first, again)
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "results.csv", keep_default_na=False), again)
 
@@ -167,7 +168,7 @@ def test_one_failing_cell_leaves_the_others(tmp_path):
 def test_an_unknown_strategy_runs_nothing(tmp_path):
     with pytest.raises(UnknownName, match="unknown strategy 'nope'"):
         run_grid(trial, [("blobs", cell("random")), ("blobs", cell("nope"))], tmp_path, workers=1)
-    assert not list((tmp_path / "cells").iterdir())
+    assert not (tmp_path / "cells").exists()
 
 
 def test_two_grids_in_one_folder(tmp_path):
@@ -187,6 +188,48 @@ time.sleep(60)
         process.kill()
         process.wait()
     run_grid(trial, CELLS[:1], tmp_path, workers=1)
+
+
+def test_other_data_under_the_same_name_is_refused(tmp_path):
+    run_grid(trial, CELLS[:1], tmp_path, workers=1)
+    with pytest.raises(InputError, match=r"holds blobs-ally.*, made when blobs had other data or another target; choose another folder"):
+        run_grid(changed, CELLS[:1], tmp_path, workers=1)
+
+
+def test_other_settings_of_the_same_series_are_refused(tmp_path):
+    run_grid(trial, [("blobs", cell("random"))], tmp_path, workers=1)
+    with pytest.raises(InputError, match=r"the same campaign with init=10; choose another folder"):
+        run_grid(trial, [("blobs", replace(cell("random"), init=12))], tmp_path, workers=1)
+    assert len(list((tmp_path / "cells").iterdir())) == 1
+
+
+def test_a_journal_may_be_read_while_it_is_written(tmp_path):
+    done = list(campaign(trial("blobs"), cell()))
+    journal = Journal(tmp_path / "cell.jsonl")
+    with journal.writing({}):
+        journal.add(done[0])
+        line = journal.path.read_bytes().splitlines(keepends=True)[-1]
+        with journal.path.open("ab") as file:
+            for part in (line[:40], line[40:]):
+                file.write(part)
+                file.flush()
+                assert journal.rounds() == done[:1]
+
+
+def test_an_interrupt_ends_the_grid_at_once(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM.format(here=str(Path(__file__).parent), out=str(tmp_path / "out")))
+    process = subprocess.Popen([sys.executable, str(program)], start_new_session=True, stderr=subprocess.PIPE)
+    while not list((tmp_path / "out").glob("cells/*.jsonl")):
+        time.sleep(0.05)
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    process.wait(10)
+    assert b"KeyboardInterrupt" in process.stderr.read()
+    limit = time.monotonic() + 10
+    while _group(process.pid) and time.monotonic() < limit:
+        time.sleep(0.05)
+    assert not _group(process.pid)
 
 
 def test_progress_counts_rounds(tmp_path):

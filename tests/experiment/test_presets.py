@@ -12,7 +12,7 @@ from ally.experiment.presets import PRESETS, SCALES
 from ally.experiment.run import CellsFailed
 from ally.experiment.simulate import campaign
 
-GRIDS = [name for name, preset in PRESETS.items() if preset.build is not None]
+GRIDS = [name for name, preset in PRESETS.items() if preset.make is not None]
 NAMES = (
     "mnist-200 mnist-1000 cifar10-200 cifar10-1000 svhn-200 svhn-1000 stl10-200 stl10-1000 ptd epsilon-ablation redundancy clusters "
     "tiny-imagenet generation capacity bias diversity self-supervised"
@@ -21,7 +21,7 @@ NOWHERE = Path("no-such-folder")
 
 
 def smallest(name):
-    return trial(None, None, name)
+    return trial(None, None, "auto", name)
 
 
 def test_every_experiment_has_a_preset():

@@ -62,7 +62,7 @@ def test_regression_is_measured_in_the_targets_units():
 def test_candidates_restrict_what_is_asked():
     records = list(simulate(trial(), cell(candidates=20)))
     assert records[-1].labels == 25
-    with pytest.raises(ally.errors.PoolExhausted):
+    with pytest.raises(InputError, match="3 x 5 labels are more than the 12 candidates; raise candidates or lower rounds"):
         list(simulate(trial(), cell(candidates=12)))
 
 

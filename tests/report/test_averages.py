@@ -47,7 +47,7 @@ def test_campaigns_are_sorted_and_gaps_are_told():
     assert list(complete(curves)) == [0]
     assert gaps(table) == [
         "a on toy: 1 of 2 campaigns end before 30 labels.",
-        "b on toy has 1 of 2 seeds.",
+        "b on toy has 1 seed, others 2.",
         "b on toy ends at 20 labels, others at 30.",
     ]
     assert gaps(add_series(rows({("a", 0): [0.1, 0.2], ("b", 0): [0.1, 0.2]}))) == []

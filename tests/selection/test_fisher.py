@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+import ally
 from ally.errors import InputError, MemoryBudgetExceeded, NonFiniteInput
 from ally.execution.engine import LocalEngine
 from ally.features import fisher_factors
@@ -262,3 +263,11 @@ def test_settings_are_checked():
     for settings in ({"ridge": 0.0}, {"oversample": -1.0}, {"classes": 1}, {"classes": 2.5}):
         with pytest.raises(InputError):
             FisherGreedy(**settings)
+
+
+def test_few_classes_are_said_in_the_query():
+    X = np.random.default_rng(0).normal(size=(80, 5))
+    y = np.where(np.arange(80) < 30, np.arange(80) % 6, np.nan)
+    query = ally.query(X, y, n=4, strategy=ally.Strategy(select=FisherGreedy(classes=3)), model="linear", random_state=0)
+    assert any(note.startswith("BAIT told 2 of 6 classes apart and took the others as one (classes=3)") for note in query.notes)
+    assert not any("BAIT" in note for note in ally.query(X, y, n=4, strategy="bait", model="linear", random_state=0).notes)

@@ -133,7 +133,7 @@ def naive_seeds(grid, k, rng):
 
     nearest = to(picks[0])
     while len(picks) < k:
-        size = trials * max(1, min(len(picks) // 4, 96 // trials, k - len(picks)))
+        size = trials * max(1, min(len(picks) // 4, seeding.CANDIDATES // trials, k - len(picks)))
         edges = np.cumsum(nearest)
         drawn = [int(np.flatnonzero(edges > uniform * edges[-1])[0]) for uniform in rng.random(size)]
         needed, queue = [uniform * nearest[row] for uniform, row in zip(rng.random(size), drawn, strict=True)], []

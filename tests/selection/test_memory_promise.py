@@ -11,6 +11,7 @@ from ally.execution.memory import MemoryBudgetExceeded
 from ally.learning.snapshot import Snapshot, View
 from ally.rng import Streams
 from ally.selection.base import Limits
+from ally.selection.fisher_greedy import memory
 from ally.strategies import CATALOGUE
 
 N, D, C, LABELLED = 200_000, 64, 10, 500
@@ -75,3 +76,18 @@ def test_selection_adds_scalars_and_chunks(name, large):
 def test_bait_says_what_it_needs_before_it_starts(large):
     with pytest.raises(MemoryBudgetExceeded, match="BAIT"):
         CATALOGUE["bait"].select(large, torch.zeros(N, dtype=torch.float64), 10, Streams(0), Limits(memory_budget=10 * 2**20))
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peak memory is read from /proc")
+def test_bait_needs_no_more_than_it_says(large):
+    some = torch.arange(60_000)
+    snapshot, scores = Snapshot("classification", large.candidates.at(some), large.labelled, large.labels), torch.zeros(len(some))
+    small = Snapshot("classification", large.candidates.at(some[:3000]), large.labelled, large.labels)
+    CATALOGUE["bait"].select(small, scores[:3000], 10, Streams(0), Limits())
+    if not reset_peak():
+        pytest.skip("this system does not let a process reset its peak memory")
+    before = peak()
+    chosen = CATALOGUE["bait"].select(snapshot, scores, 40, Streams(0), Limits())
+    added = peak() - before
+    assert len(set(chosen.rows.tolist())) == 40
+    assert added < memory(len(some), D, C, 1), f"{added / 2**20:.0f} MiB added"

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ally.errors import NonFiniteInput
+from ally.execution.compiled import compiled
 from ally.execution.engine import LocalEngine
 from ally.features import Embedding, Gradient, ProductRows
 from ally.features.product import Patched
@@ -470,7 +471,7 @@ def test_a_shard_that_is_used_up_offers_nothing():
 def test_loops_compile_where_nothing_can_be_kept():
     names: dict = {}
     exec("def twice(x):\n    return 2 * x", names)
-    assert scans.compiled(names["twice"])(21) == 42
+    assert compiled("reassoc")(names["twice"])(21) == 42
 
 
 def peak_resident(work):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from ally.cli.console import live_progress, stderr
 from ally.cli.report import BandChoice, report
+
+TaskName = Literal["auto", "classification", "regression"]
 
 
 def bench(
@@ -16,6 +18,7 @@ def bench(
     dataset: Annotated[list[str], typer.Option(help="A name that `ally datasets` lists, a table file, or a folder of images by class.")],
     strategy: Annotated[list[str], typer.Option(help="Names that `ally strategies` lists.")] = ["ally", "badge", "margin", "random"],  # noqa: B006
     target: Annotated[str | None, typer.Option(help="Column of a table file that holds the labels.")] = None,
+    task: Annotated[TaskName, typer.Option(help="What the target is (auto: up to 100 different whole numbers are classes).")] = "auto",
     seeds: Annotated[int, typer.Option(help="Campaigns per strategy.", min=1)] = 5,
     init: Annotated[int | None, typer.Option(help="Random labels at the start (default: a batch).", min=1)] = None,
     batch: Annotated[int | None, typer.Option(help="Labels per round (default: a hundredth of the pool, 10 to 200).", min=1)] = None,
@@ -45,6 +48,7 @@ def bench(
             validation=validation,
             candidates=candidates,
             target=target,
+            task=task,
             data_dir=data_dir,
             workers=workers,
             progress=progress,

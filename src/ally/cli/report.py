@@ -33,11 +33,8 @@ def report(
     as_json: Annotated[bool, typer.Option("--json", help="Print the answers and the statistics as JSON.")] = False,
 ) -> None:
     """Compare the strategies of a grid: report.html, curves.png, curves.svg, summary.csv and curves.csv in its folder."""
-    from ally.experiment import collect
     from ally.report import answer, load, sentences, write_summary
 
-    if (folder / "cells").is_dir():
-        collect(folder)
     with stderr.status("statistics and pictures"):
         summary, settings = load(folder, smooth)
         written = write_summary(folder, summary, settings, band=band.value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from ally.errors import DataError, InputError
 from ally.types import AnyArray, Task
 
 
-def read_arrays(path: Path, target: str | None) -> tuple[Task, Kind, Parts]:
+def read_arrays(path: Path, target: str | None, wanted: Task | Literal["auto"] = "auto") -> tuple[Task, Kind, Parts]:
     """Samples (n, d) or images (n, c, h, w), and one label each; one in five, drawn once, is the test set."""
     import pandas as pd
 
@@ -25,7 +26,7 @@ def read_arrays(path: Path, target: str | None) -> tuple[Task, Kind, Parts]:
         y = y[:, 0]
     if y.shape != (len(X),) or len(X) < 2:
         raise DataError(f"the labels for {path} have shape {y.shape} and X {X.shape}; one label per sample is needed, two at least")
-    task, labels, note = decide(pd.Series(y.astype(str) if y.dtype.kind == "S" else y))
+    task, labels, note = decide(pd.Series(y.astype(str) if y.dtype.kind == "S" else y), wanted)
     pool, test = holdout(len(X), labels if task == "classification" else None)
     if not len(test):
         raise DataError(f"{path} has {len(X)} samples, too few for a test set of one in five; add some")

@@ -10,7 +10,7 @@ from typing import Any
 from ally.datasets.archives import unpack
 from ally.datasets.entry import Archive, Entry, File
 from ally.datasets.places import found
-from ally.datasets.verify import checksum_of, difference
+from ally.datasets.verify import checksum_of, difference, verify_entry
 from ally.errors import DataError
 from ally.types import Progress
 
@@ -25,23 +25,22 @@ def fetch_entry(name: str, entry: Entry, folder: Path, progress: Progress | None
     if not entry.fetchable:
         raise DataError(f"{name} cannot be fetched: {entry.by_hand} (folder: {folder})")
     folder.mkdir(parents=True, exist_ok=True)
-    done = [_fetch_archive(archive, entry, folder, progress) for archive in entry.archives]
-    done += [_fetch_file(file, folder, progress) for file in entry.files if file.urls]
+    bad = {check.path for check in verify_entry(entry, folder) if check.verdict in ("bad", "differs", "missing")}
+    done = [_fetch_archive(archive, entry, folder, bad, progress) for archive in entry.archives]
+    done += [_fetch_file(file, folder, file.path in bad, progress) for file in entry.files if file.urls]
     return tuple(done)
 
 
-def _fetch_file(file: File, folder: Path, progress: Progress | None) -> str:
+def _fetch_file(file: File, folder: Path, bad: bool, progress: Progress | None) -> str:
     here = found(file, folder)
-    if here is not None and difference(*here) is None:
+    if here is not None and (not bad or (here[0].checksum is not None and difference(*here) is None)):
         return f"{here[0].path} was here already"
     _download(file.urls, str(file.checksum), folder / file.path, progress)
     return f"{file.path} fetched"
 
 
-def _fetch_archive(archive: Archive, entry: Entry, folder: Path, progress: Progress | None) -> str:
-    held = [file for file in entry.files if file.path in archive.holds]
-    here = [found(file, folder) for file in held]
-    if all(one is not None and difference(*one) is None for one in here):
+def _fetch_archive(archive: Archive, entry: Entry, folder: Path, bad: set[str], progress: Progress | None) -> str:
+    if not bad & {file.path for file in entry.files if file.path in archive.holds}:
         return f"what {archive.path} holds was here already"
     path = folder / archive.path
     own = not (path.is_file() and checksum_of(path, archive.checksum) == archive.checksum)

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import io
-import warnings
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ally.datasets.archives import Tree
-from ally.errors import DataError, MissingPart
+from ally.errors import DataError
+from ally.sources.paths import is_image
+from ally.sources.pixels import read_pixels, reason, squared, unreadable
 from ally.types import AnyArray, BoolArray
 
-SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
+__all__ = ["Decoded", "decode", "is_image"]
+
 LARGEST_KEPT = 96
 """Images that share one size are kept as they are up to this side."""
 SIDE = 64
 """All others are cropped to their middle square and scaled to this side."""
-GRAY = ("1", "L", "LA", "I", "I;16", "F")
 NAMED = 10
 """How many unreadable images a note names."""
 
@@ -29,10 +30,6 @@ class Decoded(NamedTuple):
     readable: BoolArray
     """(m,) which of the given names could be read."""
     notes: tuple[str, ...]
-
-
-def is_image(name: str) -> bool:
-    return name.lower().endswith(SUFFIXES)
 
 
 def decode(tree: Tree, names: Sequence[str]) -> Decoded:
@@ -50,7 +47,7 @@ def decode(tree: Tree, names: Sequence[str]) -> Decoded:
     sizes = {picture.size for picture in pictures}
     pixels = [picture.pixels for picture in pictures]
     if len(sizes) > 1 or max(next(iter(sizes))) > LARGEST_KEPT:
-        pixels = [picture.pixels if max(picture.size) > LARGEST_KEPT else _squared(picture.pixels) for picture in pictures]
+        pixels = [picture.pixels if max(picture.size) > LARGEST_KEPT else squared(picture.pixels, SIDE) for picture in pictures]
         met = "many sizes" if len(sizes) > 1 else "{1}×{0}".format(*next(iter(sizes)))
         notes.append(f"the images have {met}; each is cropped to its middle square and scaled to {SIDE}×{SIDE}")
     channels = max(map(len, pixels))
@@ -67,50 +64,9 @@ class _Picture(NamedTuple):
 
 def _attempt(tree: Tree, name: str) -> _Picture | str:
     """The image, or why there is none."""
-    bomb = _pillow().DecompressionBombError
     try:
-        pixels = _open(tree.read(name))
-    except (DataError, OSError, ValueError, SyntaxError, OverflowError, EOFError, Warning, bomb) as error:
-        return (str(error) or type(error).__name__).splitlines()[0][:100]
+        pixels = read_pixels(io.BytesIO(tree.read(name)))
+    except unreadable() as error:
+        return reason(error)
     size = pixels.shape[1:]
-    return _Picture(_squared(pixels) if max(size) > LARGEST_KEPT else pixels, size)
-
-
-def _pillow() -> Any:
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise MissingPart("reading images needs Pillow: pip install Pillow") from error
-    return Image
-
-
-def _open(data: bytes) -> AnyArray:
-    """(1 or 3, h, w) uint8, upright. Above Pillow's limit of pixels an image counts as unreadable."""
-    Image = _pillow()
-    from PIL import ImageOps
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        warnings.simplefilter("error", Image.DecompressionBombWarning)
-        with Image.open(io.BytesIO(data)) as picture:
-            upright = ImageOps.exif_transpose(picture)
-            if upright.mode in ("I", "I;16", "F"):
-                return _scaled_gray(np.asarray(upright, dtype=np.float64))
-            if upright.mode in GRAY:
-                return np.asarray(upright.convert("L"))[None]
-            return np.ascontiguousarray(np.asarray(upright.convert("RGB")).transpose(2, 0, 1))
-
-
-def _scaled_gray(values: AnyArray) -> AnyArray:
-    """Deep gray as bytes: 16 bits are divided by 257, values within a byte stay."""
-    top = float(values.max(initial=0.0))
-    return np.clip(values / (1.0 if top <= 255 else 257.0), 0, 255).round().astype(np.uint8)[None]
-
-
-def _squared(picture: AnyArray) -> AnyArray:
-    Image = _pillow()
-    height, width = picture.shape[1:]
-    side = min(height, width)
-    top, left = (height - side) // 2, (width - side) // 2
-    middle = picture[:, top : top + side, left : left + side]
-    return np.stack([np.asarray(Image.fromarray(channel).resize((SIDE, SIDE), Image.Resampling.BICUBIC)) for channel in middle])
+    return _Picture(squared(pixels, SIDE) if max(size) > LARGEST_KEPT else pixels, size)

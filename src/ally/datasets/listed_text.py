@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ally.datasets.entry import Entry, File
-from ally.datasets.text import FEATURES, read_sst2, read_trec
+from ally.datasets.text import read_sst2, read_trec
+from ally.sources.words import FEATURES
 
 TREC_PLACE = "https://cogcomp.seas.upenn.edu/Data/QA/QC/"
 TREC_FILES = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Literal
 
 from ally.datasets.arrays import read_arrays
 from ally.datasets.catalogue import DATASETS
@@ -14,12 +15,12 @@ from ally.datasets.places import default_data_dir, ensure_here
 from ally.datasets.tables import TABLES, is_table, read_table_file
 from ally.datasets.verify import Check, verify_entry
 from ally.errors import InputError
-from ally.types import Progress
+from ally.types import Progress, Task
 
 ARRAYS = (".npz", ".npy")
 
 
-def load(name: str | Path, data_dir: Path | None = None, *, target: str | None = None, seed: int = 0) -> Dataset:
+def load(name: str | Path, data_dir: Path | None = None, *, target: str | None = None, task: Task | Literal["auto"] = "auto") -> Dataset:
     """A data set of the catalogue, or a file or folder of yours.
 
     Args:
@@ -27,7 +28,9 @@ def load(name: str | Path, data_dir: Path | None = None, *, target: str | None =
             images by class. A name of the catalogue comes first; write ``./mnist`` for a folder of that name.
         data_dir: where the catalogue's files are; `default_data_dir()` if None.
         target: the column of a table that holds the labels; for .npy the path of a second .npy file.
-        seed: accepted so that callers may pass theirs along. Nothing here depends on it: all seeds share one test set.
+        task: what the target of a file is; by default text and up to 100 different whole numbers are classes, other numbers regression.
+
+    All seeds of an experiment share one test set.
     """
     name = str(name)
     if name in DATASETS:
@@ -38,15 +41,15 @@ def load(name: str | Path, data_dir: Path | None = None, *, target: str | None =
         ensure_here(name, entry, folder)
         parts = entry.read(folder)
         return Dataset(name, entry.task, *parts[:4], kind=entry.kind, notes=parts.notes)
-    return _load_path(Path(name).expanduser(), name, target)
+    return _load_path(Path(name).expanduser(), name, target, task)
 
 
-def _load_path(path: Path, name: str, target: str | None) -> Dataset:
+def _load_path(path: Path, name: str, target: str | None, wanted: Task | Literal["auto"]) -> Dataset:
     if path.is_dir():
         if target is not None:
             raise InputError(f"target={target!r} does not go with a folder of images, whose classes are its folders; leave target out")
         parts = read_folder(path)
-        return Dataset(path.resolve().name, "classification", *parts[:4], kind="images", notes=parts.notes)
+        return Dataset(name, "classification", *parts[:4], kind="images", notes=parts.notes)
     known = is_table(path) or path.suffix.lower() in ARRAYS
     if not path.is_file():
         if known or os.sep in name:
@@ -56,14 +59,10 @@ def _load_path(path: Path, name: str, target: str | None) -> Dataset:
         readable = ", ".join((*TABLES, *ARRAYS))
         raise InputError(f"{path} has the ending {path.suffix or '(none)'!r}; readable are {readable} and folders of images")
     if is_table(path):
-        task, parts = read_table_file(path, target)
-        return Dataset(_stem(path), task, *parts[:4], kind="table", notes=parts.notes)
-    task, kind, parts = read_arrays(path, target)
-    return Dataset(_stem(path), task, *parts[:4], kind=kind, notes=parts.notes)
-
-
-def _stem(path: Path) -> str:
-    return path.name.split(".")[0] or path.name
+        task, parts = read_table_file(path, target, wanted)
+        return Dataset(name, task, *parts[:4], kind="table", notes=parts.notes)
+    task, kind, parts = read_arrays(path, target, wanted)
+    return Dataset(name, task, *parts[:4], kind=kind, notes=parts.notes)
 
 
 def fetch(name: str, data_dir: Path | None = None, progress: Progress | None = None) -> tuple[str, ...]:

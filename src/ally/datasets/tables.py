@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ally.datasets.dataset import Parts
 from ally.datasets.encoding import encode
@@ -16,10 +17,12 @@ from ally.types import Task
 if TYPE_CHECKING:
     import pandas as pd
 
+NUMBERED = re.compile(r"Unnamed: \d+(_level_\d+)?")
+"""Columns without a name, as tables saved with their index have."""
 TABLES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 
 
-def read_table_file(path: Path, target: str | None) -> tuple[Task, Parts]:
+def read_table_file(path: Path, target: str | None, wanted: Task | Literal["auto"] = "auto") -> tuple[Task, Parts]:
     """The table at `path`, its column `target` as the labels. Rows without a label are left out."""
     table = _read(path)
     columns = ", ".join(map(str, table.columns[:20]))
@@ -32,11 +35,13 @@ def read_table_file(path: Path, target: str | None) -> tuple[Task, Parts]:
     table = table[known]
     if len(table) < 2:
         raise DataError(f"{path} has {len(table)} rows with a {target}; at least two are needed")
-    task, labels, note = decide(table[target])
+    task, labels, note = decide(table[target], wanted)
     pool, test = holdout(len(table), labels if task == "classification" else None)
     if not len(test):
         raise DataError(f"{path} has {len(table)} rows with a {target}, too few for a test set of one in five; add rows")
-    X, encoded = encode(table.drop(columns=target), pool, path)
+    numbers = [name for name in table.columns if NUMBERED.fullmatch(name) and name != target]
+    notes += [f"the column {name} numbers the rows and is left out" for name in numbers]
+    X, encoded = encode(table.drop(columns=[target, *numbers]), pool, path)
     return task, Parts(X[pool], labels[pool], X[test], labels[test], (note, *notes, *encoded))
 
 

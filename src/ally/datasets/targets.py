@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -16,10 +16,11 @@ MOST_CLASSES = 100
 """More different whole numbers than this are taken as a quantity."""
 
 
-def decide(labels: pd.Series[Any]) -> tuple[Task, AnyArray, str]:
+def decide(labels: pd.Series[Any], wanted: Task | Literal["auto"] = "auto") -> tuple[Task, AnyArray, str]:
     """The task, the labels (n,) and a sentence that says so.
 
-    Text, booleans and up to `MOST_CLASSES` different whole numbers are classes; other numbers are regression targets.
+    Text, booleans and up to `MOST_CLASSES` different whole numbers are classes; other numbers are regression targets; unless one is
+    `wanted`.
     """
     kind = getattr(labels.dtype, "kind", "O")
     distinct = labels.nunique()
@@ -28,9 +29,11 @@ def decide(labels: pd.Series[Any]) -> tuple[Task, AnyArray, str]:
         if not np.isfinite(values).all():
             raise DataError(f"the target holds {values[~np.isfinite(values)][0]}; give finite numbers")
         whole = bool(np.all(values == np.floor(values))) and float(np.abs(values).max(initial=0.0)) < 2**53
-        if not whole or distinct > MOST_CLASSES:
+        if wanted == "regression" or (wanted == "auto" and (not whole or distinct > MOST_CLASSES)):
             return "regression", values, f"the target is a number with {distinct} different values: regression"
-        classes: AnyArray = values.astype(np.int64)
+        classes: AnyArray = values.astype(np.int64) if whole else values
+    elif wanted == "regression":
+        raise DataError(f"the target holds {labels.iloc[0]!r}, which is no number; for regression give numbers")
     else:
         classes = labels.to_numpy(dtype=bool) if kind == "b" else np.asarray([str(value) for value in labels])
     if distinct < 2:

@@ -14,9 +14,7 @@ import numpy as np
 from ally.datasets.dataset import Parts
 from ally.datasets.places import locate
 from ally.errors import DataError
-
-FEATURES = 4096
-"""Columns that words and pairs of words are hashed into; collisions are accepted."""
+from ally.sources.words import FEATURES, word_counts
 
 
 def read_trec(folder: Path) -> Parts:
@@ -42,11 +40,10 @@ def _both(pool: list[str], pool_labels: list[Any], test: list[str], test_labels:
 
 def hashed_tfidf(pool: list[str], test: list[str], features: int = FEATURES) -> tuple[Any, Any]:
     """Sparse csr float32 matrices (n, features) and (m, features), rows of length 1; inverse document frequencies of the pool."""
-    from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
+    from sklearn.feature_extraction.text import TfidfTransformer
 
-    hashing = HashingVectorizer(n_features=features, ngram_range=(1, 2), alternate_sign=False, norm=None, dtype=np.float32)
-    weights = TfidfTransformer(sublinear_tf=True).fit(counts := hashing.transform(pool))
-    return weights.transform(counts).astype(np.float32).tocsr(), weights.transform(hashing.transform(test)).astype(np.float32).tocsr()
+    weights = TfidfTransformer(sublinear_tf=True).fit(counts := word_counts(pool, features))
+    return weights.transform(counts).astype(np.float32).tocsr(), weights.transform(word_counts(test, features)).astype(np.float32).tocsr()
 
 
 def read_questions(path: Path) -> tuple[list[str], list[str]]:

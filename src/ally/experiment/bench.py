@@ -5,24 +5,23 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 
 from ally.checks import check_count
 from ally.errors import InputError
 from ally.experiment.cell import Cell
-from ally.experiment.folder import Grid, run, trial
-from ally.experiment.trial import Trial
+from ally.experiment.folder import Grid, run, told, trial
 from ally.learning.objectives import Objective, resolve_objective
 from ally.learning.training import Training
 from ally.models import MODELS
 from ally.strategies import CATALOGUE
-from ally.types import Progress
+from ally.types import Progress, Task
 
 
 def bench(
-    datasets: str | Sequence[str],
+    datasets: str | Path | Sequence[str | Path],
     strategies: str | Sequence[str] = ("ally", "badge", "margin", "random"),
     *,
     out: str | Path,
@@ -36,6 +35,7 @@ def bench(
     candidates: int | None = None,
     training: Training = Training(),
     target: str | None = None,
+    task: Task | Literal["auto"] = "auto",
     data_dir: str | Path | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
@@ -54,26 +54,28 @@ def bench(
         objectives: how the networks are trained; None as each strategy says.
         validation: labels bought at the start for early stopping; they are counted.
         candidates: ask only about so many samples of the pool, drawn at random.
+        target: the column of a table that holds the labels.
+        task: what the target of a table is; by default up to 100 different whole numbers are classes.
 
     Returns:
         The table that is also in ``out/results.csv``.
     """
-    names = _listed("datasets", datasets)
+    names = [str(name) for name in _listed("datasets", datasets)]
     chosen = _listed("strategies", strategies)
-    check_count("seeds", seeds)
+    for name, value, least in (("seeds", seeds, 1), ("init", init, 1), ("batch", batch, 1), ("candidates", candidates, 1)):
+        if value is not None:
+            check_count(name, value, least)
     folder = None if data_dir is None else Path(data_dir)
     cells: list[tuple[str, Cell]] = []
-    settings: dict[str, str] = {}
     notes: list[str] = []
     for name in names:
-        data = trial(folder, target, name)
-        size = batch or min(200, max(10, data.size // 100))
-        start = init or max(size, 2 * len(data.classes or ()))
+        data = trial(folder, target, task, name)
+        size = min(200, max(10, data.size // 100)) if batch is None else batch
+        start = max(size, 2 * len(data.classes or ())) if init is None else init
         fitting = [strategy for strategy in chosen if data.task in CATALOGUE[strategy].tasks]
         notes += [f"{strategy} is not defined for {data.task}, so not run on {name}" for strategy in chosen if strategy not in fitting]
         if not fitting:
             raise InputError(f"none of {', '.join(chosen)} is defined for {data.task} ({name}); add 'random' or 'coreset'")
-        settings[name] = _told(data, start, size, rounds, validation, candidates)
         for seed, model, objective, strategy in itertools.product(
             range(seeds), _listed("models", models), _listed("objectives", objectives), fitting
         ):
@@ -82,10 +84,10 @@ def bench(
             if objective is not None:
                 resolve_objective(objective)
             cells.append((name, Cell(strategy, seed, start, size, rounds, model, training, objective, "", None, candidates, validation)))
-    settings["training"] = repr(training)
-    grid = Grid(f"Active learning on {', '.join(names)}", "Does it pay to choose which samples are labelled?", tuple(cells), settings,
-                tuple(notes), baseline="random" if "random" in chosen else chosen[0])  # fmt: skip
-    return run(grid, Path(out), data_dir=folder, target=target, workers=workers, progress=progress, say=say)
+    settings = {**told(tuple(cells)), **({} if target is None else {"target": target}), "task": task}
+    title, question = f"Active learning on {', '.join(names)}", "Does it pay to choose which samples are labelled?"
+    grid = Grid(title, question, tuple(cells), settings, tuple(notes))
+    return run(grid, Path(out), data_dir=folder, target=target, task=task, workers=workers, progress=progress, say=say)
 
 
 def _listed(name: str, values: Any) -> list[Any]:
@@ -94,10 +96,3 @@ def _listed(name: str, values: Any) -> list[Any]:
     if not several:
         raise InputError(f"{name} is empty; name at least one")
     return list(dict.fromkeys(several))
-
-
-def _told(data: Trial, init: int, batch: int, rounds: int, validation: int, candidates: int | None) -> str:
-    parts = [f"{data.task}, pool of {data.size}, {len(data.test_labels)} for testing", f"{init} random labels, then {rounds} x {batch}"]
-    parts += [f"{validation} validation labels, counted"] if validation else ["no validation labels"]
-    parts += [f"{candidates} random candidates"] if candidates is not None else []
-    return "; ".join(parts)

@@ -74,6 +74,15 @@ class Cell:
                 f"{self.init}{validation} + {self.rounds} x {self.batch} labels are more than the pool of {size} ({trial.name}); "
                 "lower rounds or batch"
             )
+        if self.candidates is not None and self.batch * self.rounds > self.candidates:
+            raise InputError(
+                f"{self.rounds} x {self.batch} labels are more than the {self.candidates} candidates; raise candidates or lower rounds"
+            )
+
+    def identity(self, dataset: str) -> tuple[Any, ...]:
+        """What tells its records from others in ``results.csv``."""
+        names = model_name(self.model), objective_name(self.trained_by)
+        return (dataset, *names, self.setting, self.strategy, self.seed, self.batch)
 
     def key(self, dataset: str) -> str:
         """A name for its file: readable, and different for different settings. The number of rounds is none: it may be raised later."""

@@ -48,6 +48,8 @@ def _cost(trial: Trial, cell: Cell) -> Callable[[int, int], float]:
         steps = max(1, objective.steps // PARTS)
         objective, parts = replace(objective, steps=steps), objective.steps / steps
     tried = replace(cell, training=replace(cell.training, epochs=epochs), objective=objective, copies=None, validation=0)
+    # What is compiled or loaded at its first use is not part of the cost: the first try does not count.
+    _try(trial, replace(tried, candidates=CANDIDATES[0]))
     trainings, queries = zip(*(_try(trial, replace(tried, candidates=size)) for size in CANDIDATES), strict=True)
     training = parts * min(trainings)
     slope = max(0.0, queries[1] - queries[0]) / (CANDIDATES[1] - CANDIDATES[0])
@@ -66,7 +68,8 @@ def _try(trial: Trial, cell: Cell) -> tuple[float, float]:
     began = time.perf_counter()
     loop.fit()
     fitted = time.perf_counter()
-    loop.ask(min(cell.batch, loop.free))
+    if cell.rounds:
+        loop.ask(min(cell.batch, loop.free))
     return fitted - began, time.perf_counter() - fitted
 
 

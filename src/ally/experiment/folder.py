@@ -5,20 +5,23 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
+from typing import Literal
 
 import pandas as pd
 
 from ally.datasets import load
-from ally.experiment.cell import Cell
+from ally.experiment.cell import Cell, model_name, objective_name
 from ally.experiment.estimate import estimate, in_words
 from ally.experiment.journal import Journal
-from ally.experiment.run import Load, cells_folder, finished, run_grid
+from ally.experiment.run import Load, cells_folder, locked, missing, run_in
 from ally.experiment.trial import Trial
-from ally.types import Progress
+from ally.files import write_atomic
+from ally.learning.objectives import resolve_objective
+from ally.types import Progress, Task
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,8 @@ class Grid:
     notes: tuple[str, ...] = ()
     substitute: str | None = None
     """What was replaced by what, if anything was."""
-    baseline: str = "random"
+    baseline: str | None = None
+    """What the others are compared with; None is random where it is run."""
 
 
 def run(
@@ -42,30 +46,45 @@ def run(
     *,
     data_dir: Path | None = None,
     target: str | None = None,
+    task: Task | Literal["auto"] = "auto",
     workers: int | None = None,
     progress: Progress | None = None,
     say: Callable[[str], None] | None = None,
 ) -> pd.DataFrame:
     """Runs what is missing of a grid in the folder `out`. `say` hears how long it may take."""
-    load_trial: Load = partial(trial, data_dir, target)
-    notes: list[str] = list(grid.notes)
-    for name in dict.fromkeys(name for name, _ in grid.cells):
-        notes += [f"{name}: {note}" for note in load(name, data_dir, target=target).notes]
-        for other, cell in grid.cells:
-            if other == name:
-                cell.ensure_fits(load_trial(name))
-    missing = [(name, cell) for name, cell in grid.cells if not finished(Journal(cells_folder(out) / f"{cell.key(name)}.jsonl"), cell)]
-    workers = max(1, min(workers or available_cores(), len(missing)))
-    if say is not None and missing:
-        seconds = estimate(load_trial, missing) / workers
-        say(f"{len(missing)} of {len(grid.cells)} campaigns to run with {workers} processes: about {in_words(seconds)}")
-    write_settings(out, grid, notes)
-    return run_grid(load_trial, grid.cells, out, workers, progress)
+    load_trial: Load = partial(trial, data_dir, target, task)
+    for name, cell in grid.cells:
+        cell.ensure_fits(load_trial(name))
+    with locked(out):
+        todo = missing(out, load_trial, grid.cells)
+        number = max(1, min(workers or available_cores(), len(todo)))
+        if say is not None and todo:
+            seconds = estimate(load_trial, [grid.cells[place] for place in todo]) / number
+            say(f"{len(todo)} of {len(grid.cells)} campaigns to run with {number} processes: about {in_words(seconds)}")
+        names = dict.fromkeys(name for name, _ in grid.cells)
+        notes = [*grid.notes, *(f"{name}: {note}" for name in names for note in load_trial(name).notes)]
+        write_settings(out, grid, [*notes, *_versions(out)])
+        return run_in(out, load_trial, grid.cells, number, progress)
+
+
+def _versions(out: Path) -> list[str]:
+    """A sentence if cells in the folder were run with other versions than those of now."""
+    import torch
+
+    import ally
+
+    now = {"ally": ally.__version__, "torch": torch.__version__}
+    found = [Journal(path).settings for path in cells_folder(out).glob("*.jsonl")]
+    return [
+        f"some campaigns were run with {part} {', '.join(sorted(others))}"
+        for part, version in now.items()
+        if (others := {str(settings[part]) for settings in found if settings.get(part, version) != version})
+    ]
 
 
 @lru_cache(maxsize=4)
-def trial(data_dir: Path | None, target: str | None, name: str) -> Trial:
-    return Trial.of(load(name, data_dir, target=target))
+def trial(data_dir: Path | None, target: str | None, task: Task | Literal["auto"], name: str) -> Trial:
+    return Trial.of(load(name, data_dir, target=target, task=task))
 
 
 def available_cores() -> int:
@@ -79,7 +98,7 @@ def write_settings(out: Path, grid: Grid, notes: list[str]) -> None:
 
     import ally
 
-    told = {
+    facts = {
         "title": grid.title,
         "question": grid.question,
         "baseline": grid.baseline,
@@ -93,6 +112,36 @@ def write_settings(out: Path, grid: Grid, notes: list[str]) -> None:
             "machine": f"{platform.system()} {platform.machine()}, {available_cores()} cores",
         },
     }
-    partial_file = out / "settings.json.part"
-    partial_file.write_text(json.dumps(told, indent=2, ensure_ascii=False), encoding="utf-8")
-    partial_file.replace(out / "settings.json")
+    write_atomic(out / "settings.json", json.dumps(facts, indent=2, ensure_ascii=False).encode())
+
+
+def told(listed: tuple[tuple[str, Cell], ...]) -> dict[str, str]:
+    """Data, networks, ε, batches, rounds, labels and seeds of some cells, as a reader wants them."""
+    every = [cell for _, cell in listed]
+    return {
+        "data": _each(name for name, _ in listed),
+        "network": _each(model_name(cell.model) for cell in every),
+        "training": _each(repr(cell.training) for cell in every),
+        "objectives": _each(objective_name(cell.trained_by) for cell in every),
+        "ε": _each(_eps(cell) for cell in every if _eps(cell)) or "none",
+        "initial labels": _each(str(cell.init) for cell in every),
+        "validation labels": _each(str(cell.validation) for cell in every),
+        "batch": _each(str(cell.batch) for cell in every),
+        "rounds": _each(str(cell.rounds) for cell in every),
+        "final labels": _each(str(cell.labels) for cell in every),
+        "candidates": _each("all" if cell.candidates is None else f"{cell.candidates} drawn at random" for cell in every),
+        "seeds": str(len({cell.seed for cell in every})),
+        "strategies": _each(f"{cell.strategy}{f' ({cell.setting})' if cell.setting else ''}" for cell in every),
+    }
+
+
+def _eps(cell: Cell) -> str:
+    """ε of the objective, if it has one; None stands for the paper's values."""
+    objective = resolve_objective(cell.trained_by)
+    if not hasattr(objective, "eps"):
+        return ""
+    return "0.2 (classes) or 0.1 (targets)" if objective.eps is None else str(objective.eps)
+
+
+def _each(values: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(values))

@@ -58,7 +58,8 @@ class Journal:
     def _lines(self) -> list[dict[str, Any]]:
         if not self.path.exists():
             return []
-        lines = self.path.read_bytes()[: self._whole()].splitlines()
+        content = self.path.read_bytes()
+        lines = content[: content.rfind(b"\n") + 1].splitlines()
         try:
             return [json.loads(line) for line in lines]
         except ValueError as error:

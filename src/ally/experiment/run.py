@@ -1,15 +1,10 @@
-"""Many campaigns at once, one thread each; in a folder they can be interrupted and go on."""
+"""Many campaigns at once; in a folder they can be interrupted and go on."""
 
 from __future__ import annotations
 
 import fcntl
-import multiprocessing.connection
-import os
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -21,15 +16,14 @@ from ally.experiment.cell import COLUMNS, Cell, Record
 from ally.experiment.journal import Journal
 from ally.experiment.simulate import campaign, simulate
 from ally.experiment.trial import Trial
+from ally.experiment.workers import work_through
+from ally.files import write_atomic
 from ally.types import Progress
 
 Load: TypeAlias = Callable[[str], Trial]
 """A trial by name. It is called in the workers, so that hidden labels and pools are not sent around; it must be importable by name."""
 Cells: TypeAlias = Sequence[tuple[str, Cell]]
 """Names of trials, each with a cell."""
-
-POLL = 0.5
-"""Seconds between looks at how far the workers are."""
 
 
 class CellsFailed(AllyError):
@@ -38,14 +32,16 @@ class CellsFailed(AllyError):
 
 def run_cells(load: Load, cells: Cells, workers: int, progress: Progress | None = None) -> pd.DataFrame:
     """Runs the cells in `workers` processes. The table has the columns of results.csv, in the order of the cells; an error ends it."""
-    with _workers(workers) as pool:
-        futures = [pool.submit(_run, load, name, cell) for name, cell in cells]
-        while wait(futures, timeout=POLL, return_when="FIRST_EXCEPTION").not_done:
-            if any(future.done() and future.exception() for future in futures):
-                break
+    found: dict[int, list[Record]] = {}
+    with closing(work_through(_run, [(load, name, cell) for name, cell in cells], workers)) as ended:
+        for one in ended:
+            if one is not None and one.error is not None:
+                raise one.error
+            if one is not None:
+                found[one.number] = one.result
             if progress is not None:
-                progress("campaigns", sum(future.done() for future in futures), len(cells))
-        return table(record for future in futures for record in future.result())
+                progress("campaigns", len(found), len(cells))
+    return table(record for number in sorted(found) for record in found[number])
 
 
 def run_grid(load: Load, cells: Cells, out: Path, workers: int, progress: Progress | None = None) -> pd.DataFrame:
@@ -54,48 +50,70 @@ def run_grid(load: Load, cells: Cells, out: Path, workers: int, progress: Progre
     An error of one cell does not end the others. The table, also as ``results.csv``, holds all that the folder has.
     """
     with locked(out):
-        journals = [Journal(cells_folder(out) / f"{cell.key(name)}.jsonl") for name, cell in cells]
-        wanted = [cell.rounds + 1 for _, cell in cells]
-        counts = [0] * len(cells)
-        failed: list[str] = []
-        with _workers(workers) as pool:
-            running: dict[Future[None], int] = {}
-            for number, ((name, cell), journal) in enumerate(zip(cells, journals, strict=True)):
-                counts[number] = min(len(journal.rounds()), wanted[number])
-                if not finished(journal, cell):
-                    running[pool.submit(_record, load, name, cell, journal)] = number
-            try:
-                while running:
-                    for future in wait(running, timeout=POLL).done:
-                        number = running.pop(future)
-                        if (error := future.exception()) is not None:
-                            failed.append(f"{journals[number].path.stem}: {_told(error)}")
-                        collect(out, cells)
-                    for number in running.values():
-                        counts[number] = min(len(journals[number].rounds()), wanted[number])
-                    for number in set(range(len(cells))) - set(running.values()):
-                        counts[number] = wanted[number]
-                    if progress is not None:
-                        progress("rounds", sum(counts), sum(wanted))
-            finally:
-                results = collect(out, cells)
+        return run_in(out, load, cells, workers, progress)
+
+
+def run_in(out: Path, load: Load, cells: Cells, workers: int, progress: Progress | None = None) -> pd.DataFrame:
+    """The same in a folder that is locked already."""
+    todo = missing(out, load, cells)
+    wanted = [cell.rounds + 1 for _, cell in cells]
+    running = set(todo)
+    failed: list[str] = []
+
+    def tell() -> None:
+        if progress is not None:
+            done = (min(len(journal(out, *cells[number]).rounds()), wanted[number]) if number in running else wanted[number]
+                    for number in range(len(cells)))  # fmt: skip
+            progress("rounds", sum(done), sum(wanted))
+
+    calls = [(load, *cells[number], journal(out, *cells[number])) for number in todo]
+    with closing(work_through(_record, calls, workers)) as ended:
+        for one in ended:
+            if one is not None:
+                running.discard(todo[one.number])
+                if one.error is not None:
+                    failed.append(f"{calls[one.number][3].path.stem}: {one.error}")
+                collect(out, cells)
+            tell()
+    results = collect(out, cells)
     if failed:
         raise CellsFailed(f"{len(failed)} of {len(cells)} cells failed, the others are in {out}; run it again to try them: {failed[0]}")
     return results
 
 
-def finished(journal: Journal, cell: Cell) -> bool:
-    return len(journal.rounds()) > cell.rounds
+def missing(out: Path, load: Load, cells: Cells) -> list[int]:
+    """Which of the cells are not finished. Raises if what the folder holds was made from other data or with other settings."""
+    fingerprints = {name: load(name).fingerprint for name in dict.fromkeys(name for name, _ in cells)}
+    same = {cell.identity(name): (name, cell) for name, cell in cells}
+    for path in sorted(cells_folder(out).glob("*.jsonl")):
+        settings = Journal(path).settings
+        own = same.get(tuple(settings.get("identity", ())))
+        if own is not None and journal(out, *own).path != path:
+            now = {field: _told(field, value) for field, value in vars(own[1]).items() if field != "rounds"}
+            changed = [field for field, value in now.items() if settings.get(field, "None") != value]
+            others = ", ".join(f"{field}={settings.get(field)}" for field in changed) or "another composition"
+            raise InputError(f"{out} holds {path.stem}, the same campaign with {others}; choose another folder")
+    todo = []
+    for number, (name, cell) in enumerate(cells):
+        done = journal(out, name, cell)
+        before = done.settings.get("data", fingerprints[name])
+        if before != fingerprints[name]:
+            raise InputError(f"{out} holds {done.path.stem}, made when {name} had other data or another target; choose another folder")
+        if len(done.rounds()) <= cell.rounds:
+            todo.append(number)
+    return todo
+
+
+def journal(out: Path, name: str, cell: Cell) -> Journal:
+    return Journal(out / "cells" / f"{cell.key(name)}.jsonl")
 
 
 def collect(out: Path, cells: Cells = ()) -> pd.DataFrame:
     """Writes ``results.csv`` from all that the folder holds: `cells` first and in their order, then others by name."""
-    order = {f"{cell.key(name)}.jsonl": place for place, (name, cell) in enumerate(cells)}
+    order = {journal(out, name, cell).path.name: place for place, (name, cell) in enumerate(cells)}
     files = sorted(cells_folder(out).glob("*.jsonl"), key=lambda path: (order.get(path.name, len(order)), path.name))
     results = table(done.record for path in files for done in Journal(path).rounds())
-    partial = out / "results.csv.part"
-    results.to_csv(partial, index=False)
-    partial.replace(out / "results.csv")
+    write_atomic(out / "results.csv", results.to_csv(index=False).encode())
     return results
 
 
@@ -121,17 +139,6 @@ def locked(out: Path) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def _workers(number: int) -> Iterator[ProcessPoolExecutor]:
-    """Processes of one thread each; what has not begun is given up when the block fails."""
-    with ProcessPoolExecutor(number, mp_context=multiprocessing.get_context("spawn"), initializer=_begin) as pool:
-        try:
-            yield pool
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
 def _run(load: Load, name: str, cell: Cell) -> list[Record]:
     return list(simulate(load(name), cell))
 
@@ -139,37 +146,22 @@ def _run(load: Load, name: str, cell: Cell) -> list[Record]:
 def _record(load: Load, name: str, cell: Cell, journal: Journal) -> None:
     """Runs what is missing of a cell."""
     trial = load(name)
-    with journal.writing({"dataset": name, **_settings(cell)}):
+    with journal.writing(_settings(trial, name, cell)):
         for done in campaign(trial, cell, journal.rounds()):
             journal.add(done)
 
 
-def _settings(cell: Cell) -> dict[str, Any]:
+def _settings(trial: Trial, name: str, cell: Cell) -> dict[str, Any]:
     """Everything that makes the cell what it is, as text, and with what it was run."""
     import torch
 
     import ally
 
-    told = {name: repr(value) for name, value in vars(cell).items() if value is not None}
-    return {**told, "strategy": cell.strategy, "composition": repr(cell.composition), "ally": ally.__version__, "torch": torch.__version__}
+    told = {field: _told(field, value) for field, value in vars(cell).items() if value is not None}
+    versions = {"ally": ally.__version__, "torch": torch.__version__}
+    known = {"dataset": name, "data": trial.fingerprint, "identity": cell.identity(name), "composition": repr(cell.composition)}
+    return {**told, **known, **versions}
 
 
-def _told(error: BaseException) -> str:
-    if isinstance(error, BrokenProcessPool):
-        return "its process was killed, perhaps for want of memory; use fewer workers"
-    return f"{type(error).__name__}: {error}"
-
-
-def _begin() -> None:
-    """One thread for the work, and another that ends this process as soon as the one that started it is gone."""
-    import torch
-
-    torch.set_num_threads(1)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    multiprocessing.connection.wait([parent.sentinel])
-    os._exit(1)
+def _told(field: str, value: Any) -> str:
+    return str(value) if field == "strategy" else repr(value)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -25,10 +27,22 @@ class Trial:
     pool_labels: AnyArray = field(repr=False)
     test: AnyArray = field(repr=False)
     test_labels: AnyArray = field(repr=False)
+    notes: tuple[str, ...] = ()
+    """What a reader of results should know, in sentences."""
 
     @staticmethod
     def of(data: Dataset) -> Trial:
-        return Trial(data.name, data.task, data.pool, data.pool_labels, data.test, data.test_labels)
+        return Trial(data.name, data.task, data.pool, data.pool_labels, data.test, data.test_labels, data.notes)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Changes with the data, whatever their name."""
+        digest = hashlib.sha256(repr((self.task, self.pool.shape, self.test.shape)).encode())
+        parts: tuple[Any, ...] = (self.pool, self.pool_labels, self.test, self.test_labels)
+        for part in parts:
+            for array in (part.data, part.indices, part.indptr) if hasattr(part, "indptr") else (part,):
+                digest.update(repr(array.tolist()).encode() if array.dtype == object else np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()[:16]
 
     @property
     def size(self) -> int:

@@ -45,7 +45,7 @@ def gaps(results: pd.DataFrame) -> list[str]:
             curves = curves_by_seed(rows)
             whole, end = len(complete(curves)), int(rows["labels"].max())
             if len(curves) < seeds:
-                found.append(f"{series} on {dataset} has {len(curves)} of {seeds} seeds.")
+                found.append(f"{series} on {dataset} has {len(curves)} {'seed' if len(curves) == 1 else 'seeds'}, others {seeds}.")
             if whole < len(curves):
                 found.append(f"{series} on {dataset}: {len(curves) - whole} of {len(curves)} campaigns end before {end} labels.")
             if end < last and end + int(rows["batch"].iloc[0] if "batch" in rows else 0) <= last:

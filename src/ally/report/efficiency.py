@@ -56,8 +56,8 @@ class Efficiency:
 
 
 def counts_as_baseline(strategy: str) -> bool:
-    """Everything but ALLY and its variants."""
-    return not strategy.startswith("ally")
+    """Everything but ALLY, its variants and its ablation."""
+    return not strategy.startswith("ally") and strategy != "accumulated-loss"
 
 
 def find_target(part: pd.DataFrame, is_baseline: Callable[[str], bool] = counts_as_baseline) -> Target | None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import io
-import os
 from pathlib import Path
 
 import pandas as pd
 from matplotlib import rc_context
 
 from ally.errors import InputError
+from ally.files import write_atomic
 from ally.report.figure import BANDS, Band, draw
 from ally.report.page import page
 from ally.report.read import read_results
@@ -101,14 +101,3 @@ def summary_table(summary: Summary) -> pd.DataFrame:
 
 def _csv(table: pd.DataFrame) -> bytes:
     return table.to_csv(index=False).encode()
-
-
-def write_atomic(path: Path, content: bytes) -> None:
-    """Under its name there is the old file or the new one, never a part."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        draft.write_bytes(content)
-        os.replace(draft, path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise

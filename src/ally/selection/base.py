@@ -28,6 +28,8 @@ class Selection:
     """(b,) cluster of each row."""
     cluster_sizes: IntArray | None = None
     """(b,) number of candidates in that cluster."""
+    notes: tuple[str, ...] = ()
+    """What the user should know about how they were picked, in sentences."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
@@ -83,7 +83,11 @@ class FisherGreedy:
             forward = min(len(candidates), max(n, int(self.oversample * n)))
             positions, gains = state.add(forward)
             keep = state.remove(positions, forward - n)
-        return picked(snapshot, positions[keep], gains[keep])
+        selection = picked(snapshot, positions[keep], gains[keep])
+        if apart is None:
+            return selection
+        note = f"BAIT told {classes - 1} of {found} classes apart and took the others as one (classes={self.classes}): an approximation"
+        return replace(selection, notes=(note,))
 
 
 def memory(n: int, size: int, classes: int, parts: int) -> int:

@@ -7,30 +7,20 @@ since a compiled loop is not built again when another file changes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
-
-import numba
 import numpy as np
 
+from ally.execution.compiled import compiled
 from ally.types import AnyArray, FloatArray, IntArray
 
 LANES = 64
 """Rows that are computed together: a few vector registers of double precision."""
 
-F = TypeVar("F", bound=Callable[..., Any])
+
+loop = compiled("contract", "reassoc", error_model="numpy")
+"""Sums may be reordered within a row."""
 
 
-def compiled(function: F) -> F:
-    """Compiled when first called, and kept on disk where there is a place for it. Sums may be reordered within a row."""
-    options: dict[str, Any] = {"nogil": True, "fastmath": {"contract", "reassoc"}, "error_model": "numpy"}
-    try:
-        return cast(F, numba.njit(cache=True, **options)(function))
-    except RuntimeError:
-        return cast(F, numba.njit(**options)(function))
-
-
-@compiled
+@loop
 def project(embeddings: AnyArray, places: IntArray, columns: FloatArray, out: FloatArray) -> None:
     """out[c, i] = ⟨columns[c], embeddings[places[i]]⟩: for a few columns, faster than to gather rows for a product of matrices."""
     for i in range(len(places)):
@@ -41,7 +31,7 @@ def project(embeddings: AnyArray, places: IntArray, columns: FloatArray, out: Fl
             out[c, i] = total
 
 
-@compiled
+@loop
 def advance(q: FloatArray, g: FloatArray, p: FloatArray, projected: FloatArray, rank: int, sign: float) -> None:
     """q −= ± vvᵀ and g −= ±(tvᵀ + vtᵀ) with v = SV and t = ST; `projected` (2·k·rank, rows) holds V (k, rank) and T of every row.
 
@@ -95,7 +85,7 @@ def advance(q: FloatArray, g: FloatArray, p: FloatArray, projected: FloatArray, 
                     r += 1
 
 
-@compiled
+@loop
 def traces(q: FloatArray, g: FloatArray, sign: float, least: float, out: FloatArray) -> None:
     """tr((I ± q)⁻¹ g) of every row into `out` (rows,), by the Cholesky factor of I ± q, whose squared pivots are at least `least`."""
     packed = q.shape[1]

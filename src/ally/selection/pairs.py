@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from ally.execution.compiled import compiled
 
 Double: TypeAlias = NDArray[np.float64]
 Single: TypeAlias = NDArray[np.float32]
@@ -23,19 +23,12 @@ TARGETS = 32
 NEARER = 1.0 - 1e-12
 """A copy of a centre is not nearer than the centre, even if loops were compiled to add up in different orders."""
 
-F = TypeVar("F", bound=Callable[..., Any])
+
+loop = compiled("reassoc", "nsz", "nnan")
+"""Sums over a row may be vectorised."""
 
 
-def compiled(function: F) -> F:
-    """Compiled when first called, and kept on disk where there is a place for it. Sums over a row may be vectorised."""
-    options: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "nsz", "nnan"}}
-    try:
-        return cast(F, numba.njit(cache=True, **options)(function))
-    except RuntimeError:
-        return cast(F, numba.njit(**options)(function))
-
-
-@compiled
+@loop
 def squared_distance(x: Doubles, i: int, z: Doubles, j: int) -> float:
     """‖x_i − z_j‖². For products of factors it is found from inner products, less a margin of rounding, so that copies are at 0."""
     if len(x) == 1:
@@ -59,7 +52,7 @@ def squared_distance(x: Doubles, i: int, z: Doubles, j: int) -> float:
     return max((1.0 - 1e-15) * (x_norm + z_norm) - 2.0 * inner, 0.0)
 
 
-@compiled
+@loop
 def to_double(rows: NDArray[Any], unit: bool) -> Double:
     """(m, d) in double precision, of unit length if `unit`; rows of 0 stay 0."""
     out = np.empty(rows.shape, np.float64)
@@ -76,7 +69,7 @@ def to_double(rows: NDArray[Any], unit: bool) -> Double:
     return out
 
 
-@compiled
+@loop
 def to_single(rows: Double, centre: Double, scale: float, norms: Double) -> Single:
     """scale · (rows − centre) in single precision, (m, d); its squared norms are multiplied into `norms` (m,)."""
     out = np.empty(rows.shape, np.float32)
@@ -90,7 +83,7 @@ def to_single(rows: Double, centre: Double, scale: float, norms: Double) -> Sing
     return out
 
 
-@compiled
+@loop
 def to_sketch(rows: Double, centre: Double, scale: float, axes: Double, norms: Double) -> Single:
     """Of y = scale · (rows − centre) the coordinates along the r axes, and the length of what is left, (m, r + 1); ‖y‖² into `norms`."""
     out = np.empty((rows.shape[0], axes.shape[0] + 1), np.float32)
@@ -111,7 +104,7 @@ def to_sketch(rows: Double, centre: Double, scale: float, axes: Double, norms: D
     return out
 
 
-@compiled
+@loop
 def longest(rows: Doubles) -> Double:
     """The largest length of each factor."""
     found = np.zeros(len(rows))
@@ -124,14 +117,14 @@ def longest(rows: Doubles) -> Double:
     return found
 
 
-@compiled
+@loop
 def lower_to_row(near: Double, x: Doubles, centre: Doubles) -> None:
     """near_i ← min(near_i, ‖x_i − centre‖²), in place."""
     for i in range(len(near)):
         near[i] = min(near[i], squared_distance(x, i, centre, 0))
 
 
-@compiled
+@loop
 def lower_to_rows(
     found: Double, products: Single, x_norms: Single, z_norms: Single, scale2: float,
     x: Doubles, z: Doubles, x_labels: Longs, z_labels: Longs,
@@ -160,7 +153,7 @@ def lower_to_rows(
                     limit = np.float32(1.00001 * scale2 * found[i, last]) - x_norms[i]
 
 
-@compiled
+@loop
 def add_gaussian(total: Double, x: Doubles, z: Doubles, near: Double, covered: Double, weights: Double, square: float) -> None:
     """total_i += Σ_j weights_j max(0, exp(−‖x_i − z_j‖² / square) − covered_j); only a z nearer than `near_j` can gain."""
     for start in range(0, len(near), TARGETS):
@@ -173,7 +166,7 @@ def add_gaussian(total: Double, x: Doubles, z: Doubles, near: Double, covered: D
             total[i] += some
 
 
-@compiled
+@loop
 def add_gaussian_pairs(
     total: Double, i: Ints, j: Ints, x: Doubles, z: Doubles, near: Double, covered: Double, weights: Double, square: float
 ) -> None:
@@ -184,7 +177,7 @@ def add_gaussian_pairs(
             total[i[pair]] += 1.000001 * weights[at] * max(np.exp(-squared / square) - covered[at], 0.0)
 
 
-@compiled
+@loop
 def add_gaussian_bound(
     total: Double, products: Single, x_norms: Single, z_norms: Single, covered: Single, weights: Single, rate: np.float32
 ) -> None:
@@ -212,7 +205,7 @@ def add_gaussian_bound(
         total[i] += 1.00001 * some
 
 
-@compiled
+@loop
 def add_ball(total: Double, x: Doubles, z: Doubles, covered: Double, square: float) -> None:
     """total_i += the number of z_j with ‖x_i − z_j‖² ≤ square that are not covered."""
     for start in range(0, len(covered), TARGETS):
@@ -222,7 +215,7 @@ def add_ball(total: Double, x: Doubles, z: Doubles, covered: Double, square: flo
                     total[i] += 1.0
 
 
-@compiled
+@loop
 def add_ball_pairs(total: Double, i: Ints, j: Ints, x: Doubles, z: Doubles, covered: Double, square: float) -> None:
     """As `add_ball`, if (i, j) are all pairs that can gain."""
     for pair in range(len(i)):
@@ -230,7 +223,7 @@ def add_ball_pairs(total: Double, i: Ints, j: Ints, x: Doubles, z: Doubles, cove
             total[i[pair]] += 1.0
 
 
-@compiled
+@loop
 def add_ball_bound(total: Double, products: Single, x_norms: Single, z_norms: Single, covered: Single, square: np.float32) -> None:
     """At least what `add_ball` adds."""
     two, one = np.float32(2.0), np.float32(1.0)
@@ -242,7 +235,7 @@ def add_ball_bound(total: Double, products: Single, x_norms: Single, z_norms: Si
         total[i] += some
 
 
-@compiled
+@loop
 def close_pairs(products: Single, x_norms: Single, z_norms: Single, limits: Single, i_out: Ints, j_out: Ints) -> int:
     """Writes the pairs whose bound is not above the limit of their column, and says how many; −1 if there is not enough room."""
     two, count, ends = np.float32(2.0), 0, z_norms - limits

@@ -7,12 +7,12 @@ row's result does not depend on the rows computed before or after it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from ally.execution.compiled import compiled
 
 Real: TypeAlias = NDArray[Any]
 """float32 or float64."""
@@ -20,23 +20,17 @@ Single: TypeAlias = NDArray[np.float32]
 Double: TypeAlias = NDArray[np.float64]
 Int: TypeAlias = NDArray[np.int32]
 Long: TypeAlias = NDArray[np.int64]
-F = TypeVar("F", bound=Callable[..., Any])
 
 NUMBERS = 8
 """Numbers in a row's sketch: one vector register of single precision."""
 CLIP = 2.0**60
 
 
-def compiled(function: F) -> F:
-    """Compiled when first called, and kept on disk where there is a place for it. Sums may be reordered within a row."""
-    options: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract"}}
-    try:
-        return cast(F, numba.njit(cache=True, **options)(function))
-    except RuntimeError:
-        return cast(F, numba.njit(**options)(function))
+loop = compiled("reassoc", "contract")
+"""Sums may be reordered within a row."""
 
 
-@compiled
+@loop
 def squared_distance(a: Real, places: Int, values: Real, h: Real, i: int, left: Real, right: Real, right_norm: float) -> float:
     r"""‖g_i − c‖² to the centre c = left ⊗ right, with ‖right‖² given.
 
@@ -68,7 +62,7 @@ def squared_distance(a: Real, places: Int, values: Real, h: Real, i: int, left: 
     return max(norm * apart + change * right_norm + 2.0 * slope * across, 0.0)
 
 
-@compiled
+@loop
 def single_distance(h: Single, i: int, right: Single) -> float:
     """Σ(h_i − right)² in single precision; within a share of (d + 4)·2⁻²³ of its value, unless it overflows."""
     total = np.float32(0.0)
@@ -78,7 +72,7 @@ def single_distance(h: Single, i: int, right: Single) -> float:
     return np.float64(total)
 
 
-@compiled
+@loop
 def first_factor_bound(
     a: Real, places: Int, values: Real, i: int, length: float, left: Real, left_norm: float, right_length: float
 ) -> float:
@@ -99,7 +93,7 @@ def first_factor_bound(
     return squares * (1.0 - 2.0**-20) - 2.0 * abs(inner) * length * right_length
 
 
-@compiled
+@loop
 def squared_norm(row: Real) -> float:
     total = 0.0
     for j in range(len(row)):
@@ -107,7 +101,7 @@ def squared_norm(row: Real) -> float:
     return total
 
 
-@compiled
+@loop
 def read_left(a: Real, places: Int, values: Real, i: int, out: Real) -> None:
     """a_i with its entry replaced."""
     for j in range(a.shape[1]):
@@ -116,7 +110,7 @@ def read_left(a: Real, places: Int, values: Real, i: int, out: Real) -> None:
         out[places[i]] = values[i]
 
 
-@compiled
+@loop
 def coordinates(left: Real, h: Real, i: int, mean: Double, u: Double, v: Double, unit: float, out: Single) -> float:
     """The sketch of g_i − mean in units of 1/unit, and its squared length: ⟨left, u_r⟩⟨h − mean, v_r⟩, then the length of the rest."""
     length = 0.0
@@ -141,7 +135,7 @@ def coordinates(left: Real, h: Real, i: int, mean: Double, u: Double, v: Double,
     return length
 
 
-@compiled
+@loop
 def survey(
     a: Real,
     places: Int,
@@ -176,7 +170,7 @@ def survey(
     return best
 
 
-@compiled
+@loop
 def distances_to(a: Real, places: Int, values: Real, h: Real, left: Real, right: Real, out: Double) -> None:
     """‖g_i − left ⊗ right‖² of the first rows, as many as `out` holds."""
     norm = squared_norm(right)
@@ -184,7 +178,7 @@ def distances_to(a: Real, places: Int, values: Real, h: Real, left: Real, right:
         out[i] = squared_distance(a, places, values, h, i, left, right, norm)
 
 
-@compiled
+@loop
 def lower_bounds(sketches: Single, centre: Single, out: Single) -> None:
     """Squared distances between sketches, one block."""
     for i in range(sketches.shape[1]):
@@ -195,7 +189,7 @@ def lower_bounds(sketches: Single, centre: Single, out: Single) -> None:
         out[i] = total
 
 
-@compiled
+@loop
 def approach(
     a: Real, places: Int, values: Real, h: Real, sketches: Single, lengths: Single,
     ca: Real, cplaces: Int, cvalues: Real, ch: Real, csketches: Single, first: int,
@@ -282,7 +276,7 @@ def approach(
             peaks[block] = peak
 
 
-@compiled
+@loop
 def weigh(near: Double, owner: Int, scale: float, size: int, totals: Long, sums: Long) -> None:
     """⌊D · scale⌋ summed by block and by owner, anew."""
     totals[:] = 0
@@ -293,7 +287,7 @@ def weigh(near: Double, owner: Int, scale: float, size: int, totals: Long, sums:
         sums[owner[i]] += weight
 
 
-@compiled
+@loop
 def farthest_of(near: Double, owner: Int, centre: int) -> int:
     """The first row of largest D among those of `centre`; −1 if it has none with D ≥ 0."""
     best, value = -1, -1.0

@@ -9,7 +9,8 @@ import torch
 
 from ally.sources import blocks
 
-CANDIDATES = 96
+CANDIDATES = 48
+"""Draws that are measured together."""
 POINTS, PER_SEED = 2**13, 64
 """Starts are looked for among `PER_SEED` points for each, but at least `POINTS`: more take longer and hardly lower the final inertia."""
 

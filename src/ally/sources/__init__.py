@@ -1,8 +1,36 @@
-"""Samples by row number, read in chunks: arrays, memory maps, sparse matrices, tables, torch data sets, files."""
+"""Samples by row number, read in chunks (arrays, tables, torch data sets, files), and samples by id for a labelling campaign."""
 
 from ally.sources.arrays import as_source
 from ally.sources.base import Source
 from ally.sources.blocks import BLOCK, blocks, chunks
+from ally.sources.defaults import DefaultLearner, default_learner
+from ally.sources.export import Answer, check_answers, read_answers, write_answers, write_image_folder
+from ally.sources.opening import open_source
+from ally.sources.problems import Problem, Problems
+from ally.sources.samples import Kind, Sample, Samples, Shown
 from ally.sources.scaling import Checked, Scaler, fit_scaler
 
-__all__ = ["BLOCK", "Checked", "Scaler", "Source", "as_source", "blocks", "chunks", "fit_scaler"]
+__all__ = [
+    "BLOCK",
+    "Answer",
+    "Checked",
+    "DefaultLearner",
+    "Kind",
+    "Problem",
+    "Problems",
+    "Sample",
+    "Samples",
+    "Scaler",
+    "Shown",
+    "Source",
+    "as_source",
+    "blocks",
+    "check_answers",
+    "chunks",
+    "default_learner",
+    "fit_scaler",
+    "open_source",
+    "read_answers",
+    "write_answers",
+    "write_image_folder",
+]

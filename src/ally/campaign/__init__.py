@@ -1,0 +1,1 @@
+"""A labelling campaign over days: ask, tell, retrain beside it, advise."""

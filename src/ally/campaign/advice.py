@@ -1,0 +1,115 @@
+"""When to stop: what the next batch is expected to bring, and whether the model still changes its mind."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+WORTH = 0.005
+"""An accuracy gained by a batch that most would not label it for."""
+SETTLED = 0.99
+"""Agreement (Cohen's kappa) of two models in a row from which on predictions hardly change."""
+RECENT = 6
+"""Points of the curve that the next is expected from."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One model of the campaign: labels it was trained on, and the share of the evaluation sample it gets right.
+
+    For regression, `value` is the coefficient of determination, and `deviation` its standard error.
+    """
+
+    labels: int
+    value: float
+    deviation: float
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What the next batch is expected to add, with its 95 % interval."""
+
+    expected: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known at the moment."""
+
+    curve: tuple[Point, ...]
+    batch: int
+    kappas: tuple[float, ...] = ()
+    """Agreement of each model with the one before, on samples that are neither labelled nor evaluated."""
+    positive_duals: float | None = None
+    """Share of the pool whose predicted dual is positive: samples the model would find hard."""
+    budget: int | None = None
+    """Labels that may be bought in all."""
+    labels: int = 0
+    """Labels bought so far."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    stop: bool
+    sentence: str
+    reasons: tuple[str, ...]
+    gain: Gain | None
+
+
+def expected_gain(curve: Sequence[Point], batch: int) -> Gain | None:
+    """The rise of a line in log(labels) through the last points over the next batch; None with fewer than three of them.
+
+    Points are weighted by their own uncertainty; where they scatter more than that, the interval grows accordingly.
+    """
+    recent = sorted({point.labels: point for point in curve}.values(), key=lambda point: point.labels)[-RECENT:]
+    if len(recent) < 3:
+        return None
+    x = np.log([point.labels for point in recent])
+    y = np.asarray([point.value for point in recent])
+    weights = 1.0 / np.square(np.maximum([point.deviation for point in recent], 1e-6))
+    centre = float(np.average(x, weights=weights))
+    spread = float(np.sum(weights * np.square(x - centre)))
+    slope = float(np.sum(weights * (x - centre) * y) / spread)
+    residuals = y - np.average(y, weights=weights) - slope * (x - centre)
+    freedom = len(recent) - 2
+    scatter = max(1.0, float(np.sum(weights * np.square(residuals))) / freedom)
+    step = math.log((recent[-1].labels + batch) / recent[-1].labels)
+    half = float(stats.t.ppf(0.975, freedom)) * math.sqrt(scatter / spread) * step
+    return Gain(slope * step, slope * step - half, slope * step + half)
+
+
+def advise(evidence: Evidence, worth: float = WORTH) -> Advice:
+    """Stop at the budget, or when more labels are not expected to be worth it and the model has settled; else go on."""
+    gain = expected_gain(evidence.curve, evidence.batch)
+    reasons = list(_reasons(evidence, gain))
+    if evidence.budget is not None and evidence.labels >= evidence.budget:
+        return Advice(True, f"Stop: the budget of {evidence.budget} labels is spent.", tuple(reasons), gain)
+    if gain is None:
+        need = 3 - len({point.labels for point in evidence.curve})
+        return Advice(False, f"Go on: the curve needs {need} more evaluated models before anything can be said.", tuple(reasons), gain)
+    settled = len(evidence.kappas) >= 2 and min(evidence.kappas[-2:]) >= SETTLED
+    if gain.high < worth:
+        return Advice(True, f"You may stop: the next {evidence.batch} labels are not expected to help.", tuple(reasons), gain)
+    if settled and gain.expected < worth:
+        return Advice(True, "You may stop: the model hardly changes, and more labels are expected to add little.", tuple(reasons), gain)
+    return Advice(False, f"Go on: the next {evidence.batch} labels may still help.", tuple(reasons), gain)
+
+
+def _reasons(evidence: Evidence, gain: Gain | None) -> list[str]:
+    told = []
+    if gain is not None:
+        expected, low, high = (100 * value for value in (gain.expected, gain.low, gain.high))
+        told.append(f"{evidence.batch} more labels: {expected:+.1f} points expected, 95 % interval {low:+.1f} to {high:+.1f}")
+    if evidence.kappas:
+        told.append(f"agreement with the model before: kappa {evidence.kappas[-1]:.3f}")
+    if evidence.positive_duals is not None:
+        told.append(f"predicted duals are positive for {evidence.positive_duals:.0%} of the pool")
+    if evidence.budget is not None:
+        told.append(f"{evidence.labels} of {evidence.budget} labels of the budget are spent")
+    return told

@@ -1,0 +1,131 @@
+"""Processes that work through a list of calls, one thread each, and end when the caller does."""
+
+from __future__ import annotations
+
+import multiprocessing.connection
+import os
+import pickle
+import signal
+import threading
+from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from typing import Any, NamedTuple, TypeAlias
+
+from ally.errors import AllyError
+
+POLL = 0.5
+"""Seconds after which a caller hears that nothing has ended."""
+Call: TypeAlias = tuple[Any, ...]
+
+
+class Killed(AllyError):
+    """A process ended in the middle of its work."""
+
+
+class Ended(NamedTuple):
+    """One call: its number, and what it gave or raised."""
+
+    number: int
+    result: Any = None
+    error: BaseException | None = None
+
+
+def work_through(function: Callable[..., Any], calls: Sequence[Call], processes: int) -> Generator[Ended | None]:
+    """Runs ``function(*call)`` for all calls and yields them as they end, or None when for a while none has.
+
+    Closing the iterator, like any exception in it, kills the processes. One that dies by itself fails its call and is replaced.
+    """
+    waiting = list(range(len(calls)))[::-1]
+    hands: dict[Connection, tuple[BaseProcess, int]] = {}
+    idle: list[BaseProcess] = []
+    try:
+        while waiting or hands:
+            while waiting and len(hands) < processes:
+                ours, process = _start(function)
+                hands[ours] = process, waiting.pop()
+                _give(ours, calls[hands[ours][1]])
+            ready = set(multiprocessing.connection.wait(list(hands), POLL))
+            if not ready:
+                yield None
+            for ours in [one for one in hands if one in ready]:
+                process, number = hands[ours]
+                try:
+                    result, error = ours.recv()
+                except (EOFError, OSError):
+                    process.join()
+                    del hands[ours]
+                    lost = Killed("its process was killed, perhaps for want of memory; use fewer workers")
+                    yield Ended(number, error=lost)
+                    continue
+                if waiting:
+                    hands[ours] = process, waiting.pop()
+                    _give(ours, calls[hands[ours][1]])
+                else:
+                    del hands[ours]
+                    ours.close()
+                    idle.append(process)
+                yield Ended(number, result, error)
+    finally:
+        for process, _ in hands.values():
+            process.kill()
+        for process in [*idle, *(process for process, _ in hands.values())]:
+            process.join()
+
+
+def _start(function: Callable[..., Any]) -> tuple[Connection, BaseProcess]:
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_serve, args=(function, theirs), daemon=True)
+    process.start()
+    theirs.close()
+    return ours, process
+
+
+def _give(connection: Connection, call: Call) -> None:
+    """What cannot be delivered is noticed when the answer is read."""
+    with suppress(OSError):
+        connection.send(call)
+
+
+def _serve(function: Callable[..., Any], connection: Connection) -> None:
+    """The life of a process: calls in, results out, until nobody is left to ask."""
+    from threadpoolctl import threadpool_limits
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    _one_torch_thread()
+    with threadpool_limits(1):
+        while True:
+            try:
+                call = connection.recv()
+            except EOFError:
+                return
+            try:
+                outcome: tuple[Any, BaseException | None] = function(*call), None
+            except Exception as error:
+                outcome = None, _sendable(error)
+            connection.send(outcome)
+
+
+def _one_torch_thread() -> None:
+    import torch
+
+    torch.set_num_threads(1)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    multiprocessing.connection.wait([parent.sentinel])
+    os._exit(1)
+
+
+def _sendable(error: Exception) -> Exception:
+    """The error, or its words where it cannot be sent."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error

@@ -1,0 +1,103 @@
+"""Features without anything to look at: an array, or an .npy file that stays on disk, with ids of their own or row numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ally.errors import DataError, IdError
+from ally.sources.arrays import ArraySource
+from ally.sources.base import Source
+from ally.sources.by_id import ById
+from ally.sources.identity import Index, Seen, content_hash, id_keys, odd_id
+from ally.sources.problems import Problems
+from ally.sources.samples import Kind, Sample, Shown
+from ally.types import AnyArray
+
+SHOWN = 20
+"""Numbers of a sample that a person is shown."""
+
+
+class ArraySamples:
+    """`values` (n, *shape). Without `ids` a sample is its row number: rows may then be added at the end, never moved."""
+
+    def __init__(self, values: AnyArray, ids: Sequence[str] | None = None, place: str = "the array") -> None:
+        if not len(values):
+            raise DataError(f"{place} has no rows; give at least one sample")
+        if ids is not None and len(ids) != len(values):
+            raise DataError(f"{place} has {len(values)} rows and there are {len(ids)} ids; give one id per row, in the same order")
+        self.problems = Problems()
+        self._source = ArraySource(values)
+        self._values = values
+        self._ids = ids
+        self._place = place
+        self._index: Index | None = None
+
+    @property
+    def kind(self) -> Kind:
+        return "features"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return ("ids are row numbers: add rows at the end only, or give ids",) if self._ids is None else ()
+
+    def scan(self) -> Iterator[Sample]:
+        self.problems.clear()
+        seen, found = Seen(), 0
+        for row, id in enumerate(self._all_ids()):
+            odd = odd_id(id)
+            if odd is not None:
+                self.problems.add(f"row {row + 1}", "unreadable", odd)
+            elif not seen.add(id):
+                self.problems.add(
+                    id, "duplicate", f"row {row + 1} has the id of an earlier one and is left out; give every sample its own id"
+                )
+            else:
+                values = np.ascontiguousarray(self._values[row])
+                if values.dtype.kind == "f" and not np.isfinite(values).all():
+                    at = int(np.argmin(np.isfinite(values).ravel()))
+                    self.problems.add(
+                        id, "unreadable", f"row {row + 1} holds {values.ravel()[at]} in feature {at}; features must be finite"
+                    )
+                    continue
+                found += 1
+                yield Sample(id, content_hash(values.tobytes()))
+        if not found:
+            raise DataError(f"{self._place} has no sample that can be read ({next(iter(self.problems))}); correct the file")
+
+    def show(self, id: str) -> Shown:
+        places, there = self._where([id])
+        if not there[0]:
+            raise IdError(f"{self._place} has no sample {id!r}; ids are {'row numbers' if self._ids is None else 'those of the ids file'}")
+        return Shown(id, columns={str(number): value for number, value in enumerate(self._values[places[0]].ravel()[:SHOWN].tolist())})
+
+    def missing(self, ids: Sequence[str]) -> list[str]:
+        gone = [id for id, here in zip(ids, self._where(ids)[1].tolist(), strict=True) if not here]
+        for id in gone:
+            self.problems.add(id, "gone", "the source does not have it (any more)")
+        return gone
+
+    def features(self, ids: Sequence[str]) -> Source:
+        gone = self.missing(ids)
+        if gone:
+            raise IdError(
+                f"{len(gone)} of {len(ids)} ids are not in {self._place}, for instance {gone[0]!r}; leave out what missing() lists"
+            )
+        return ById(ids, self._source.shape, lambda some: self._source.read(self._where(some)[0]))
+
+    def fingerprint(self) -> dict[str, Any]:
+        return {"version": 1, "kind": "features", "from": "array", "shape": list(self._source.shape), "numbered": self._ids is None}
+
+    def _all_ids(self) -> Iterator[str]:
+        return iter(self._ids) if self._ids is not None else map(str, range(len(self._values)))
+
+    def _where(self, ids: Sequence[str]) -> tuple[Any, Any]:
+        if self._index is None:
+            index, seen = Index(), Seen()
+            for row, id in enumerate(self._all_ids()):
+                if seen.add(id):
+                    index.add(id, row)
+            self._index = index.close()
+        return self._index.find(id_keys(ids))

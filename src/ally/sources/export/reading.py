@@ -1,0 +1,113 @@
+"""Answers from a file or a folder of images by class: checked, all of them or none."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Container, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from ally.errors import DataError, IdError, LabelError
+from ally.sources.export.answers import Answer
+from ally.sources.export.cells import read_label, read_text
+from ally.sources.export.names import text_of
+from ally.sources.identity import is_missing
+from ally.sources.paths import is_image
+from ally.sources.rows import BadRow, open_rows
+from ally.types import SKIP, Task
+
+
+def read_answers(
+    path: str | Path, *, classes: Sequence[Any] | None = None, task: Task | None = None, known: Container[str] | None = None
+) -> list[Answer]:
+    """Answers of a .csv, .tsv, .jsonl or .parquet file with the columns ``id`` and ``label``, or of a folder of folders of images.
+
+    A row with neither a label nor ``skip`` is not an answer yet and is left out. With `classes` a label must be one of them (and becomes
+    it: ``"3"`` becomes 3), with `task` ``"regression"`` a number, with `known` an id one of those.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise DataError(f"{path} is not there; give a file with the columns id and label, or a folder with one folder per class")
+    return check_answers(_from_folder(path) if path.is_dir() else _from_table(path), classes=classes, task=task, known=known)
+
+
+def check_answers(
+    answers: Iterable[Answer], *, classes: Sequence[Any] | None = None, task: Task | None = None, known: Container[str] | None = None
+) -> list[Answer]:
+    """The answers, with labels as the campaign has them. Raises at the first that names an unknown id or no possible label."""
+    found = []
+    for answer in answers:
+        if known is not None and answer.id not in known:
+            raise IdError(f"the id {answer.id!r} is not known; nothing was read: correct the id, or add the sample first")
+        found.append(answer if answer.label is SKIP else answer._replace(label=_label(answer, classes, task)))
+    return found
+
+
+def _label(answer: Answer, classes: Sequence[Any] | None, task: Task | None) -> Any:
+    label = answer.label
+    if isinstance(label, float) and not math.isfinite(label):
+        raise LabelError(f"the label of {answer.id!r} is {label}; a target must be a finite number: leave it empty, or skip the sample")
+    if task == "regression":
+        if isinstance(label, bool) or not isinstance(label, (int, float)):
+            raise LabelError(f"the label of {answer.id!r} is {label!r}; regression needs a finite number")
+        return label
+    if classes is None:
+        return label
+    same = [known for known in classes if known == label and type(known) is type(label)]
+    alike = [known for known in classes if str(known).lower() == str(label).lower()] if isinstance(label, bool) else []
+    alike = alike or [known for known in classes if str(known) == str(label)]
+    if not same and not alike:
+        some = ", ".join(map(repr, classes[:20]))
+        raise LabelError(f"the label of {answer.id!r} is {label!r}, which is none of the classes {some}; correct it, or add the class")
+    return (same or alike)[0]
+
+
+def _from_table(path: Path) -> Iterator[Answer]:
+    rows = open_rows(path)
+    lost = next((name for name in ("id", "label") if name not in rows.columns), None)
+    if lost is not None and not (lost == "label" and "skip" in rows.columns):
+        raise DataError(f"{path} has no column {lost!r}; it needs id and label, and has {', '.join(rows.columns[:20])}")
+    cells = rows.written
+    for row in rows.scan():
+        if isinstance(row, BadRow):
+            raise DataError(f"{row.name} of {path}: {row.reason}; nothing was read")
+        values = row.values
+        if is_missing(values.get("id")):
+            raise IdError(f"{row.name} of {path} has no id; nothing was read")
+        id = read_text(str(values["id"])) if cells else str(values["id"])
+        label = values.get("label")
+        skip = values.get("skip")
+        if not is_missing(skip) and str(skip).lower() not in ("yes", "true", "1", "no", "false", "0"):
+            raise DataError(f"{row.name} of {path} holds {skip!r} in column 'skip'; write yes, or leave it empty")
+        if str(skip).lower() in ("yes", "true", "1"):
+            label = SKIP
+        elif isinstance(label, (list, dict)):
+            raise LabelError(f"{row.name} of {path} holds the label {label!r}; a text, a number or a truth value is needed")
+        elif isinstance(label, float) and math.isnan(label) and path.suffix.lower() != ".parquet":
+            raise LabelError(f"{row.name} of {path}: the label of {id!r} is NaN; leave it out, or skip the sample")
+        elif label is None or (cells and label == "") or (isinstance(label, float) and math.isnan(label)):
+            continue
+        elif cells:
+            label = read_label(str(label))
+        yield Answer(id, label, _said(values.get("annotator"), cells), _said(values.get("at"), cells))
+
+
+def _said(value: Any, cells: bool) -> str | None:
+    if is_missing(value):
+        return None
+    return read_text(str(value)) if cells else str(value)
+
+
+def _from_folder(folder: Path) -> Iterator[Answer]:
+    for here, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        parts = Path(here).relative_to(folder).parts
+        for name in sorted(files):
+            if not is_image(name) or name.startswith("."):
+                continue
+            if not parts:
+                raise DataError(f"{folder} holds the image {name!r} outside the folders of the classes; move it into one")
+            stem, mark, _ = name.rpartition("%.")
+            last = text_of(stem) if mark else text_of(name)
+            yield Answer("/".join([*map(text_of, parts[1:]), last]), text_of(parts[0]))

@@ -1,0 +1,126 @@
+"""Ids that stay: content hashes, and which ids were met before, in eight bytes each."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ally.types import AnyArray, BoolArray, IntArray
+
+LONGEST_ID = 1000
+_JSON = json.JSONEncoder(ensure_ascii=False, default=str)
+
+
+def content_hash(*parts: bytes) -> str:
+    """``h`` and 20 hexadecimal digits: the letter keeps spreadsheets from reading it as a number."""
+    digest = hashlib.blake2b(digest_size=10)
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "little") + part)
+    return f"h{digest.hexdigest()}"
+
+
+def row_hash(values: Mapping[str, Any], columns: Iterable[str]) -> str:
+    """Of the values that are there, whatever the order of the columns."""
+    present = [[name, values[name]] for name in sorted(columns) if not is_missing(values.get(name))]
+    return content_hash(_JSON.encode(present).encode("utf-8", "surrogatepass"))
+
+
+def is_missing(value: Any) -> bool:
+    """None, an empty text, NaN and what pandas writes for nothing."""
+    if value is None or (isinstance(value, str) and value == ""):
+        return True
+    if isinstance(value, float):
+        return value != value
+    return type(value).__name__ in ("NAType", "NaTType")
+
+
+def odd_id(id: str) -> str | None:
+    """Why a text cannot be an id, or None."""
+    if not id:
+        return "the id is empty"
+    if len(id) > LONGEST_ID:
+        return f"the id has {len(id)} characters; at most {LONGEST_ID} are taken"
+    if "\0" in id:
+        return "the id holds a NUL character"
+    try:
+        id.encode("utf-8")
+    except UnicodeEncodeError:
+        return "the id is not valid Unicode; rename it"
+    return None
+
+
+def id_key(id: str) -> int:
+    """64 bits of an id: two of a million ids share one with probability below 1e-7."""
+    return int.from_bytes(hashlib.blake2b(id.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+
+
+def id_keys(ids: Sequence[str]) -> AnyArray:
+    """(n,) uint64."""
+    return np.fromiter((id_key(id) for id in ids), dtype=np.uint64, count=len(ids))
+
+
+class Seen:
+    """The ids met so far, as keys in an open table of 16 to 32 bytes per id."""
+
+    def __init__(self) -> None:
+        self._table = array("Q", bytes(8 * 1024))
+        self._count = 0
+
+    def add(self, id: str) -> bool:
+        """Whether the id is new."""
+        if not _put(self._table, id_key(id) or 1):
+            return False
+        self._count += 1
+        if 2 * self._count > len(self._table):
+            larger = array("Q", bytes(16 * len(self._table)))
+            for key in self._table:
+                if key:
+                    _put(larger, key)
+            self._table = larger
+        return True
+
+
+def _put(table: array[int], key: int) -> bool:
+    """Whether the key (not 0) was put in; its length is a power of two and half of it is free."""
+    mask = len(table) - 1
+    place = key & mask
+    while found := table[place]:
+        if found == key:
+            return False
+        place = (place + 1) & mask
+    table[place] = key
+    return True
+
+
+class Index:
+    """Where each id is, 16 bytes per sample: built once in the order of the source, then looked up by id."""
+
+    def __init__(self) -> None:
+        self._keys: Any = array("Q")
+        self._places: Any = array("q")
+
+    def add(self, id: str, place: int) -> None:
+        self._keys.append(id_key(id))
+        self._places.append(place)
+
+    def close(self) -> Index:
+        keys = np.frombuffer(self._keys, dtype=np.uint64) if len(self._keys) else np.empty(0, np.uint64)
+        order = np.argsort(keys, kind="stable")
+        places = np.frombuffer(self._places, dtype=np.int64) if len(self._places) else np.empty(0, np.int64)
+        self._keys, self._places = keys[order], places[order]
+        return self
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def find(self, keys: AnyArray) -> tuple[IntArray, BoolArray]:
+        """Places (n,) and which keys are there; the place of an absent key means nothing."""
+        if not len(self):
+            return np.zeros(len(keys), np.int64), np.zeros(len(keys), np.bool_)
+        at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        return self._places[at], self._keys[at] == keys

@@ -1,0 +1,143 @@
+"""From what a person has (a folder, a file, a frame) to samples by id."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ally.checks import check_count
+from ally.errors import DataError, InputError
+from ally.sources.array_samples import ArraySamples
+from ally.sources.columns import ColumnKind
+from ally.sources.embeddings import Embeddings, open_embeddings, read_array, read_ids
+from ally.sources.image_folder import ImageFolder
+from ally.sources.layout import Layout, decide_layout
+from ally.sources.row_samples import RowSamples
+from ally.sources.rows import TABLES, Rows, open_rows
+from ally.sources.rows.frames import FrameRows, is_frame
+from ally.sources.samples import Samples
+from ally.sources.thumbnails import Thumbnails
+
+
+def open_source(
+    place: Any,
+    *,
+    id_column: str | None = None,
+    text: str | None = None,
+    image: str | None = None,
+    label: str | None = None,
+    embeddings: Any = None,
+    columns: Sequence[str] | Mapping[str, ColumnKind | None] | None = None,
+    recursive: bool = True,
+    ids: Any = None,
+    folder: str | Path | None = None,
+    encoding: str = "utf-8",
+    size: int = 32,
+    cache: str | Path | None = None,
+    known: Mapping[str, Any] | None = None,
+) -> Samples:
+    """The samples of a folder of images, a table, a text file, an array of features or a frame in memory.
+
+    Args:
+        place: a folder; a .csv, .tsv, .parquet, .jsonl, .txt (one text a line) or .npy file; a pandas or Polars frame; a numpy array.
+        id_column: the column of a table that holds the ids; without it ``id``, ``ID``, ``Id`` or ``name`` if unique, else a hash.
+        text: the column that holds the texts. image: the column that holds paths of images, below `folder`.
+        label: the column that holds labels already known; ``"folder"`` for a folder of images whose subfolders are classes.
+        embeddings: vectors to learn from instead: a table or an .npz file with ids, a mapping, or a pair (array, ids).
+        columns: the columns to learn from, or a mapping from them to ``"number"``, ``"category"`` or None; without it all that can serve.
+        recursive: whether images in subfolders are samples too.
+        ids: of an array: a sequence, or a file with one id a line. Without it ids are row numbers.
+        folder: where the paths of `image` begin; without it the folder of the table.
+        encoding: of a text file.
+        size: the learner sees images of this side.
+        cache: a folder that may keep small copies of the images; without it nothing is written.
+        known: the `fingerprint` of this source at an earlier time; columns, categories and weights are then those of that time.
+    """
+    if known is not None and known.get("version") != 1:
+        raise InputError(f"the kept fingerprint has version {known.get('version')!r} and 1 is needed; update ally, or start anew")
+    thumbnails = Thumbnails(check_count("size", size, least=8), None if cache is None else Path(cache))
+    vectors = None if embeddings is None else open_embeddings(embeddings)
+    if isinstance(place, np.ndarray) or (isinstance(place, (str, Path)) and Path(place).suffix.lower() == ".npy"):
+        _refuse("an array", id_column=id_column, text=text, image=image, label=label, columns=columns, embeddings=embeddings)
+        samples: Samples = ArraySamples(read_array(place), None if ids is None else read_ids(ids), _name(place))
+        return _matched(samples, known)
+    if ids is not None:
+        raise InputError("ids= belongs to an array of features; a table names its id_column, and images have their paths")
+    if isinstance(place, (str, Path)) and Path(place).is_dir():
+        _refuse("a folder of images", id_column=id_column, text=text, image=image, columns=columns)
+        if known is not None:
+            _ensure_from(known, "folder", place)
+            recursive, label = bool(known["recursive"]), known["label"]
+            thumbnails = Thumbnails(int(known.get("size", size)), thumbnails.cache)
+        return _matched(ImageFolder(Path(place), recursive=recursive, label=label, thumbnails=thumbnails, embeddings=vectors), known)
+    roles = {"id_column": id_column, "text": text, "image": image, "label": label, "columns": columns}
+    return _matched(_rows(place, roles, folder, encoding, thumbnails, vectors, known), known)
+
+
+def _rows(
+    place: Any,
+    roles: dict[str, Any],
+    folder: str | Path | None,
+    encoding: str,
+    thumbnails: Thumbnails,
+    embeddings: Embeddings | None,
+    known: Mapping[str, Any] | None,
+) -> RowSamples:
+    def reopen() -> Rows:
+        return FrameRows(place) if is_frame(place) else open_rows(Path(place), encoding)
+
+    below = None if folder is None else Path(folder)
+    if not is_frame(place):
+        if not isinstance(place, (str, Path)):
+            raise InputError(f"the source is a {type(place).__name__}; pass a path, a pandas or Polars frame, or a numpy array")
+        if not Path(place).exists():
+            raise DataError(f"{place} is not there; give a folder of images, a table ({', '.join(TABLES)}), a .txt or an .npy file")
+        below = below or Path(place).parent
+    rows = reopen()
+    if known is None:
+        layout = decide_layout(rows, **roles)
+    else:
+        _ensure_from(known, "rows", place)
+        layout = Layout.from_json(known["layout"], rows)
+        _ensure_same_roles(layout, roles)
+        thumbnails = Thumbnails(int(known.get("size", thumbnails.side)), thumbnails.cache)
+    if layout.image is not None and below is None:
+        raise InputError("a frame with paths of images needs folder=: the folder the paths begin in")
+    return RowSamples(reopen, layout, folder=below, thumbnails=thumbnails, embeddings=embeddings, kept=known)
+
+
+def _ensure_same_roles(layout: Layout, roles: Mapping[str, Any]) -> None:
+    kept = {"id_column": layout.id, "text": layout.text, "image": layout.image, "label": layout.label}
+    for role, name in kept.items():
+        if roles[role] not in (None, name):
+            raise InputError(f"{role}={roles[role]!r} differs from {name!r}, which it was at first; leave it out")
+
+
+def _matched(samples: Samples, known: Mapping[str, Any] | None) -> Samples:
+    """The samples, if what a learner reads of them has the shape it had."""
+    if known is not None:
+        now = samples.fingerprint()
+        for name in ("kind", "from", "embeddings", "shape", "numbered"):
+            if known.get(name) != now.get(name):
+                met = f"the source has {name} {now.get(name)!r} and had {known.get(name)!r} at first"
+                raise InputError(f"{met}; open it with the same files and settings")
+    return samples
+
+
+def _ensure_from(known: Mapping[str, Any], found: str, place: Any) -> None:
+    if known.get("from") != found:
+        words = {"folder": "a folder of images", "rows": "a table or a text file", "array": "an array"}
+        raise InputError(f"{_name(place)} is {words[found]} and was {words.get(str(known.get('from')), 'something else')} at first")
+
+
+def _refuse(what: str, **given: Any) -> None:
+    odd = next((name for name, value in given.items() if value is not None), None)
+    if odd is not None:
+        raise InputError(f"{odd}= is given and the source is {what}, which has none; leave it out")
+
+
+def _name(place: Any) -> str:
+    return str(place) if isinstance(place, (str, Path)) else f"the {type(place).__name__}"

@@ -1,0 +1,258 @@
+"""Samples that are rows: of a table with features, texts or paths of images, or the lines of a text file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ally.errors import DataError, IdError
+from ally.sources.base import Source
+from ally.sources.by_id import ById
+from ally.sources.columns import Encoder
+from ally.sources.embeddings import Embeddings
+from ally.sources.export.cells import read_label
+from ally.sources.identity import Index, Seen, content_hash, id_keys, is_missing, odd_id, row_hash
+from ally.sources.image_folder import load_images
+from ally.sources.layout import Layout
+from ally.sources.paths import MIME, inside, is_image
+from ally.sources.problems import Problems
+from ally.sources.rows import BadRow, Row, Rows
+from ally.sources.samples import Kind, Sample, Shown
+from ally.sources.thumbnails import Thumbnails, check_image
+from ally.sources.words import WordWeights
+from ally.types import AnyArray
+
+BATCH = 1024
+
+
+class RowSamples:
+    """`reopen` gives the rows anew when the file has changed. `kept` is the fingerprint of an earlier time, if there was one."""
+
+    def __init__(
+        self,
+        reopen: Callable[[], Rows],
+        layout: Layout,
+        *,
+        folder: Path | None = None,
+        thumbnails: Thumbnails = Thumbnails(),
+        embeddings: Embeddings | None = None,
+        kept: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.problems = Problems()
+        self._reopen = reopen
+        self._rows = reopen()
+        self._layout = layout
+        self._folder = folder
+        self._thumbnails = thumbnails
+        self._embeddings = embeddings
+        self._encoder = Encoder.from_json(kept["encoder"]) if kept and "encoder" in kept else None
+        self._words = WordWeights.from_text(kept["words"]) if kept and "words" in kept else None
+        self._index: Index | None = None
+        self._stamp = self._rows.stamp()
+
+    @property
+    def kind(self) -> Kind:
+        return self._layout.kind
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return (*self._layout.notes, *(self._encoder.notes if self._encoder is not None else ()))
+
+    def scan(self) -> Iterator[Sample]:
+        self.problems.clear()
+        self._refresh()
+        index = Index()
+        for sample, row in self._walk(self.problems):
+            problem = self._unreadable(sample.id, row)
+            if problem is not None:
+                self.problems.add(sample.id, "unreadable", problem)
+                continue
+            index.add(sample.id, row.place)
+            yield sample
+        if not len(index):
+            why = f"{len(self.problems)} are unreadable: {next(iter(self.problems))}" if len(self.problems) else "it has a header only"
+            raise DataError(f"{self._rows.place} has no sample that can be read ({why}); correct the file")
+        if self._rows.stamp() == self._stamp:
+            self._index = index.close()
+
+    def show(self, id: str) -> Shown:
+        values = self._values([id])[0]
+        if isinstance(values, str):
+            raise IdError(f"{self._rows.place} has no sample {id!r}: {values}")
+        layout = self._layout
+        columns = {name: values[name] for name in layout.shown if name in values}
+        if layout.text is not None:
+            return Shown(id, text=str(values.get(layout.text, "")), columns=columns)
+        if layout.image is not None:
+            try:
+                path = self._image(str(values.get(layout.image) or ""))
+            except DataError as error:
+                raise IdError(f"the image of {id!r} cannot be shown: {error}") from error
+            return Shown(id, path=path, mime=MIME.get(path.suffix.lower()), columns=columns)
+        return Shown(id, columns=columns)
+
+    def missing(self, ids: Sequence[str]) -> list[str]:
+        if not len(ids):
+            return []
+        there = self._current().find(id_keys(ids))[1]
+        lacking = self._embeddings
+        gone = [id for id, here in zip(ids, there.tolist(), strict=True) if not here or (lacking is not None and id not in lacking)]
+        for id in gone:
+            self.problems.add(id, "gone", "the source does not have it (any more)")
+        return gone
+
+    def features(self, ids: Sequence[str]) -> Source:
+        gone = self.missing(ids)
+        if gone:
+            raise IdError(
+                f"{len(gone)} of {len(ids)} ids are not in {self._rows.place}, for instance {gone[0]!r}; leave out what missing() lists"
+            )
+        if self._embeddings is not None:
+            return self._embeddings.of(ids)
+        if self._layout.image is not None:
+            return ById(ids, self._thumbnails.shape, self._load_images)
+        if self._layout.text is not None:
+            return ById(ids, self._weights().idf.shape, self._load_text, sparse=True)
+        names = self._table().names
+        return ById(ids, (len(names),), self._load_table, names)
+
+    def fingerprint(self) -> dict[str, Any]:
+        """The layout and what was learned from the rows; the first call reads them all."""
+        kept: dict[str, Any] = {"version": 1, "kind": self.kind, "from": "rows", "layout": self._layout.to_json()}
+        if self._embeddings is not None:
+            kept["embeddings"] = list(self._embeddings.shape)
+        elif self._layout.image is not None:
+            kept["size"] = self._thumbnails.side
+        elif self._layout.text is not None:
+            kept["words"] = self._weights().to_text()
+        else:
+            kept["encoder"] = self._table().to_json()
+        return kept
+
+    def _walk(self, problems: Problems) -> Iterator[tuple[Sample, Row]]:
+        """Every row that has an id of its own, with it."""
+        layout, seen, copies = self._layout, Seen(), Counter[str]()
+        for row in self._rows.scan():
+            if isinstance(row, BadRow):
+                problems.add(row.name, "unreadable", row.reason)
+                continue
+            content = self._hash(row)
+            if layout.id is None:
+                id = content
+                if not seen.add(content):
+                    copies[content] += 1
+                    id = f"{content}-{copies[content] + 1}"
+                    problems.add(id, "duplicate", f"{row.name} has the content of an earlier one; it is kept as a sample of its own")
+            else:
+                value = row.values.get(layout.id)
+                id = "" if is_missing(value) else str(value)
+                odd = odd_id(id)
+                if odd is not None:
+                    problems.add(row.name, "unreadable", odd)
+                    continue
+                if not seen.add(id):
+                    problems.add(id, "duplicate", f"{row.name} has the id of an earlier one and is left out; give every sample its own id")
+                    continue
+            label = row.values.get(layout.label) if layout.label is not None else None
+            if isinstance(label, str) and self._rows.written:
+                label = read_label(label) if label else None
+            yield Sample(id, content, None if is_missing(label) else label), row
+
+    def _hash(self, row: Row) -> str:
+        text = self._layout.text
+        if text is not None and self._layout.columns == (text,):
+            return content_hash(str(row.values.get(text, "")).encode("utf-8", "surrogatepass"))
+        return row_hash(row.values, self._layout.columns)
+
+    def _unreadable(self, id: str, row: Row) -> str | None:
+        layout = self._layout
+        problem = None if self._embeddings is None else self._embeddings.problem(id)
+        if problem is not None:
+            return problem
+        if layout.text is not None and is_missing(row.values.get(layout.text)):
+            return f"{row.name} has no {layout.text}"
+        if layout.image is not None:
+            value = row.values.get(layout.image)
+            try:
+                check_image(self._image("" if is_missing(value) else str(value)))
+            except DataError as error:
+                return str(error)
+        return None
+
+    def _image(self, name: str) -> Path:
+        if self._folder is None:
+            raise DataError("the folder of the images is not known; pass folder=")
+        if not is_image(name):
+            raise DataError(f"{name!r} is not the name of an image; the endings are {', '.join(MIME)}")
+        return inside(self._folder, name)
+
+    def _refresh(self) -> None:
+        """New rows, if the file has changed since they were opened."""
+        stamp = self._rows.stamp()
+        if stamp != self._stamp:
+            self._rows, self._index, self._stamp = self._reopen(), None, stamp
+
+    def _current(self) -> Index:
+        """Where each id is now."""
+        self._refresh()
+        if self._index is None:
+            index = Index()
+            for sample, row in self._walk(Problems()):
+                index.add(sample.id, row.place)
+            self._index = index.close()
+        return self._index
+
+    def _values(self, ids: Sequence[str]) -> list[dict[str, Any] | str]:
+        places, there = self._current().find(id_keys(ids))
+        found = iter(self._rows.at(places[there].tolist()))
+        return [next(found) if here else "it is not there" for here in there.tolist()]
+
+    def _read(self, ids: Sequence[str]) -> list[dict[str, Any]]:
+        """The values of each id; nothing, and a problem, where a row is gone."""
+        values = self._values(ids)
+        for id, row in zip(ids, values, strict=True):
+            if isinstance(row, str):
+                self.problems.add(id, "gone", row)
+        return [{} if isinstance(row, str) else row for row in values]
+
+    def _load_table(self, ids: Sequence[str]) -> AnyArray:
+        rows = self._read(ids)
+
+        def report(position: int, problem: str) -> None:
+            if rows[position]:
+                self.problems.add(ids[position], "value", problem)
+
+        return self._table()(rows, report)
+
+    def _load_text(self, ids: Sequence[str]) -> AnyArray:
+        texts = [str(row.get(self._layout.text or "", "")) for row in self._read(ids)]
+        dense: AnyArray = self._weights()(texts).toarray() if texts else np.empty((0, len(self._weights().idf)), np.float32)
+        return dense
+
+    def _load_images(self, ids: Sequence[str]) -> AnyArray:
+        names = [str(row.get(self._layout.image or "", "")) for row in self._read(ids)]
+        if self._folder is None:
+            raise DataError("the folder of the images is not known; pass folder=")
+        return load_images(self._folder, names, ids, self._thumbnails, self.problems)
+
+    def _table(self) -> Encoder:
+        if self._encoder is None:
+            good = (row.values for row in self._rows.scan() if isinstance(row, Row))
+            self._encoder = Encoder.learn(good, self._layout.learned, self._rows.place)
+        return self._encoder
+
+    def _weights(self) -> WordWeights:
+        if self._words is None:
+            self._words = WordWeights.learn(self._texts())
+        return self._words
+
+    def _texts(self) -> Iterator[list[str]]:
+        name = self._layout.text or ""
+        texts = (str(row.values[name]) for row in self._rows.scan() if isinstance(row, Row) and not is_missing(row.values.get(name)))
+        while batch := list(islice(texts, BATCH)):
+            yield batch

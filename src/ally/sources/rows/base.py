@@ -1,0 +1,45 @@
+"""The protocol of a table that is read row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
+
+
+class Row(NamedTuple):
+    place: int
+    """Where the row is found again: a position in the file or a number."""
+    name: str
+    """For messages: ``line 7`` of a text file, ``row 7`` (from 1) of another."""
+    values: dict[str, Any]
+    """Text from a CSV file, plain Python values from the others; what is missing may be absent, None, NaN or empty."""
+
+
+class BadRow(NamedTuple):
+    name: str
+    reason: str
+
+
+class Rows(Protocol):
+    """`scan` holds one row (or one batch of rows) in memory. `at` gives the rows at the given places, or why one cannot be read."""
+
+    @property
+    def place(self) -> str:
+        """The file, for messages."""
+        ...
+
+    @property
+    def columns(self) -> tuple[str, ...]: ...
+
+    @property
+    def written(self) -> bool:
+        """Whether all values are texts as they are written, so that ``3`` and ``"3"`` are one."""
+        ...
+
+    def scan(self) -> Iterator[Row | BadRow]: ...
+
+    def at(self, places: Sequence[int]) -> list[dict[str, Any] | str]: ...
+
+    def stamp(self) -> tuple[int, ...]:
+        """Changes when the file changes, so that places are not used after that."""
+        ...

@@ -1,0 +1,87 @@
+"""Lines of a text file with their places, in bounded memory whatever the file holds."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from ally.errors import DataError, InputError
+from ally.sources.paths import ensure_readable, file_stamp
+
+LONGEST_LINE = 2**24
+"""Bytes; a longer line is passed over and reported."""
+BOMS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+
+
+class Line(NamedTuple):
+    place: int
+    number: int
+    text: str | None
+    """With its end; None if it is too long."""
+
+
+class Lines:
+    """A text file, read as UTF-8 unless another encoding is given. A line ends with LF (or CR LF)."""
+
+    def __init__(self, path: Path, encoding: str = "utf-8") -> None:
+        ensure_readable(path)
+        try:
+            plain = "a,\n".encode(codecs.lookup(encoding).name if encoding != "utf-8-sig" else "utf-8") == b"a,\n"
+        except LookupError as error:
+            raise InputError(f"encoding={encoding!r} is unknown to Python; pass for instance 'utf-8', 'cp1252' or 'latin-1'") from error
+        if not plain:
+            raise InputError(f"encoding={encoding!r} does not write lines as ASCII does; convert {path} to UTF-8 first")
+        self.path = path
+        self.encoding = "utf-8" if encoding.lower().replace("_", "-") in ("utf8", "utf-8-sig") else encoding
+        if not path.stat().st_size:
+            raise DataError(f"{path} is empty; give a file with samples")
+
+    def stamp(self) -> tuple[int, ...]:
+        return file_stamp(self.path)
+
+    def open(self) -> IO[bytes]:
+        try:
+            return self.path.open("rb")
+        except OSError as error:
+            raise DataError(f"{self.path} cannot be opened ({error.strerror}); check that it is there and may be read") from error
+
+    def read(self, stream: IO[bytes], number: int = 1) -> Iterator[Line]:
+        """The lines from where the stream is; the first one is line `number`."""
+        while True:
+            place = stream.tell()
+            data = stream.readline(LONGEST_LINE)
+            if not data:
+                return
+            if len(data) >= LONGEST_LINE and not data.endswith(b"\n"):
+                while data and not data.endswith(b"\n"):
+                    data = stream.readline(LONGEST_LINE)
+                yield Line(place, number, None)
+            else:
+                yield Line(place, number, self._decoded(data, place, number))
+            number += 1
+
+    def _decoded(self, data: bytes, place: int, number: int) -> str:
+        if place == 0 and data.startswith(codecs.BOM_UTF8) and self.encoding == "utf-8":
+            data = data[len(codecs.BOM_UTF8) :]
+        try:
+            return data.decode(self.encoding)
+        except UnicodeDecodeError as error:
+            raise DataError(f"{self._met(data, error, number)}; {_advice(data, place)}") from error
+
+    def _met(self, data: bytes, error: UnicodeDecodeError, number: int) -> str:
+        return f"line {number} of {self.path} is not {self.encoding}: it holds the byte 0x{data[error.start]:02x} at {error.start + 1}"
+
+
+def _advice(data: bytes, place: int) -> str:
+    if place == 0 and any(data.startswith(mark) for mark in BOMS):
+        return "it seems to be utf-16: convert it to UTF-8 first"
+    try:
+        data.decode("cp1252")
+    except UnicodeDecodeError:
+        return "pass encoding='latin-1', or the one it was written in"
+    return "pass encoding='cp1252' (or the one it was written in)"
+
+
+TOO_LONG = f"the line is longer than {LONGEST_LINE} bytes and was passed over"

@@ -1,0 +1,27 @@
+"""The reader of a table file, by its ending."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ally.errors import DataError
+from ally.sources.rows.base import Rows
+from ally.sources.rows.delimited import DelimitedRows
+from ally.sources.rows.json_lines import JsonRows
+from ally.sources.rows.parquet import ParquetRows
+from ally.sources.rows.plain import TextRows
+
+TABLES = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson")
+
+
+def open_rows(path: Path, encoding: str = "utf-8") -> Rows:
+    kind = path.suffix.lower()
+    if kind in (".csv", ".tsv"):
+        return DelimitedRows(path, "\t" if kind == ".tsv" else ",", encoding)
+    if kind == ".parquet":
+        return ParquetRows(path)
+    if kind in (".jsonl", ".ndjson"):
+        return JsonRows(path, encoding)
+    if kind == ".txt":
+        return TextRows(path, encoding)
+    raise DataError(f"{path} has the ending {kind or '(none)'!r}; tables are {', '.join(TABLES)}, and .txt holds one text a line")

@@ -1,0 +1,69 @@
+"""What a labelling campaign sees of a source: samples by stable ids, what a person is shown, what a learner reads.
+
+The contract of `Samples`:
+
+- The same source found again gives the same ids. What was learned from it once (columns, categories, word weights) is in
+  `fingerprint()`; a campaign keeps it and passes it to ``open_source(..., known=...)``, so that features keep their meaning.
+- `scan` empties `problems` and goes through the source once, in its order; it keeps some bytes per sample and no more. A sample that
+  cannot be read, or whose id was met before, is left out and recorded in `problems`; `scan` raises only if nothing at all can be read.
+- `features(ids)` has one row per id, in that order. Ids that the source does not have are refused (`missing` says which). What becomes
+  unreadable later is read as neutral values and recorded in `problems`.
+- `show` never leaves the folder of the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+
+from ally.sources.base import Source
+from ally.sources.problems import Problems
+
+Kind: TypeAlias = Literal["images", "text", "table", "features"]
+
+
+class Sample(NamedTuple):
+    id: str
+    hash: str | None
+    """Changes when the content changes; equal content may be two samples."""
+    label: Any = None
+    """What the source says already, or None."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a person labels: an image file, a text, or columns of a table (which may also accompany the other two)."""
+
+    id: str
+    path: Path | None = None
+    mime: str | None = None
+    text: str | None = None
+    columns: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Samples(Protocol):
+    problems: Problems
+
+    @property
+    def kind(self) -> Kind: ...
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was decided about the source, in sentences."""
+        ...
+
+    def scan(self) -> Iterator[Sample]: ...
+
+    def show(self, id: str) -> Shown: ...
+
+    def missing(self, ids: Sequence[str]) -> list[str]:
+        """Those of `ids` that the source does not have (any more); recorded in `problems` as gone."""
+        ...
+
+    def features(self, ids: Sequence[str]) -> Source: ...
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Plain values that JSON can hold."""
+        ...
