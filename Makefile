@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DATA ?= $(ALLY_DATA)
 
-.PHONY: demo test test-slow lint bench bench-full docs clean
+.PHONY: demo test test-slow lint bench bench-full bench-store kill-test docs clean
 
 # The environment is complete when its stamp is newer than the files that describe it.
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -34,6 +34,14 @@ bench: $(VENV)/.ready
 # PEERS is an interpreter with benchmarks/requirements-peers.txt, DATA a folder that holds mnist/; both may be left out.
 bench-full: $(VENV)/.ready
 	$(BIN)/python benchmarks/selection.py --scale full $(if $(DATA),--data-dir $(DATA)) $(if $(PEERS),--peers $(PEERS))
+
+bench-store: $(VENV)/.ready
+	$(BIN)/python benchmarks/store_commits.py
+	$(BIN)/python benchmarks/store_load.py
+	$(BIN)/python benchmarks/store_million.py
+
+kill-test: $(VENV)/.ready
+	$(BIN)/python benchmarks/store_kill.py --kills 10000
 
 docs: $(VENV)/.ready
 	OMP_NUM_THREADS=1 $(BIN)/python docs/build_strategies.py --figure

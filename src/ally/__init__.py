@@ -30,7 +30,7 @@ _LAZY = {
     "query": "ally.oneshot",
 }
 
-_MODULES = {"datasets", "features", "generation", "models", "sources", "scoring", "selection", "testing"}
+_MODULES = {"datasets", "features", "generation", "models", "sources", "scoring", "selection", "store", "testing"}
 
 __all__ = [
     "CATALOGUE",

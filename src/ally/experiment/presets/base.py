@@ -91,10 +91,14 @@ class Preset:
         grid = self.make(scale, data_dir)
         if scale != "small":
             return grid
-        whole = self.make("full", data_dir).settings
-        less = (
-            f"{what}: {value} instead of {whole[what]}" for what, value in grid.settings.items() if what != "scale" and value != whole[what]
-        )
+        whole = self.make("full", data_dir)
+        lines, all_lines = ({(dataset, cell.strategy, cell.setting) for dataset, cell in one.cells} for one in (grid, whole))
+        less = [
+            f"{what}: {value} instead of {whole.settings[what]}"
+            for what, value in grid.settings.items()
+            if what not in ("scale", "strategies", "objectives", "candidates") and value != whole.settings[what]
+        ]
+        less += [f"{len(lines)} lines instead of {len(all_lines)}"] if len(lines) < len(all_lines) else []
         return replace(grid, notes=(*less, *grid.notes))
 
 

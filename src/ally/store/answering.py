@@ -1,0 +1,176 @@
+"""Answers: appended, never changed. A call takes every answer or none, and the same call again changes nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, cast
+
+from sqlalchemy import Connection, Row, delete, insert, or_, select
+
+from ally.errors import AnswerError
+from ally.store.numbers import in_pieces, last_number
+from ally.store.opinions import counts
+from ally.store.samples import rows as rows_of
+from ally.store.schema import answers, asked, calls, leases, queries, samples
+from ally.store.texts import check_annotator, check_key, check_now, digest, read_json, write_json, write_label
+from ally.store.values import AnswerKind, NewAnswer, Receipt, StoredAnswer
+
+
+def answer(
+    connection: Connection, annotator: str, now: float, given: Sequence[NewAnswer], query: int | None = None, key: str | None = None
+) -> Receipt:
+    values = checked(given)
+    mark = digest(["answer", query, [[new.sample, new.kind, value] for new, value in zip(given, values, strict=True)]])
+    known = _same_call(connection, annotator, key, mark)
+    if known is not None:
+        return known
+    rows = rows_of(connection, [new.sample for new in given])
+    if query is not None:
+        _check_asked(connection, query, rows, given)
+    before = _standing(connection, annotator, rows)
+    numbers: list[int] = []
+    fresh: list[dict[str, Any]] = []
+    number = last_number(connection, answers.c.number)
+    for row, new, value in zip(rows, given, values, strict=True):
+        standing = before.get(row)
+        if standing is not None and (standing.kind, standing.value, standing.query) == (new.kind, value, query):
+            numbers.append(standing.number)
+            continue
+        number += 1
+        numbers.append(number)
+        line = {"number": number, "sample": row, "annotator": annotator, "at": now, "kind": new.kind, "value": value, "query": query}
+        fresh.append(line)
+    if fresh or key is not None:
+        call = _record(connection, annotator, now, key, mark, numbers)
+        if fresh:
+            connection.execute(insert(answers), [{**line, "call": call} for line in fresh])
+    _end_leases(connection, annotator, query, rows)
+    return Receipt(tuple(numbers), repeated=not fresh)
+
+
+def undo(
+    connection: Connection, annotator: str, now: float, number: int | None = None, key: str | None = None
+) -> tuple[Receipt, StoredAnswer]:
+    """Takes back an answer of the annotator, the last that counts if no number is given. The receipt and what was taken back."""
+    mark = digest(["undo", number])
+    known = _same_call(connection, annotator, key, mark)
+    if known is not None:
+        return known, one(connection, one(connection, known.numbers[0]).undoes or 0)
+    if number is None:
+        mine = select(answers.c.number).where(answers.c.annotator == annotator, counts()).order_by(answers.c.number.desc()).limit(1)
+        number = connection.execute(mine).scalar_one_or_none()
+        if number is None:
+            raise AnswerError(f"there is no answer of {annotator!r} to undo")
+    target = one(connection, number)
+    if target.annotator != annotator:
+        raise AnswerError(f"answer {number} is of {target.annotator!r}, not of {annotator!r}; answer again instead: the last answer counts")
+    if target.kind == "undo":
+        raise AnswerError(f"answer {number} is itself an undo; give the answer again instead")
+    done = connection.execute(select(answers.c.number).where(answers.c.undoes == number)).scalar_one_or_none()
+    if done is None:
+        done = last_number(connection, answers.c.number) + 1
+        call = _record(connection, annotator, now, key, mark, [done])
+        line = {
+            "number": done,
+            "call": call,
+            "sample": target.row,
+            "annotator": annotator,
+            "at": now,
+            "kind": "undo",
+            "query": target.query,
+        }
+        connection.execute(insert(answers), {**line, "value": None, "undoes": number})
+        return Receipt((done,)), target
+    return Receipt((done,), repeated=True), target
+
+
+def checked(given: Sequence[NewAnswer]) -> list[str | None]:
+    """The values as JSON text, None for a skip."""
+    if not given:
+        raise AnswerError("there are no answers; pass at least one")
+    name, times = Counter(new.sample for new in given).most_common(1)[0]
+    if times > 1:
+        raise AnswerError(f"the sample {name!r} is answered {times} times in one call; keep one answer")
+    values: list[str | None] = []
+    for new in given:
+        if new.kind not in ("label", "skip"):
+            raise AnswerError(f"kind={new.kind!r} of the answer to {new.sample!r} must be 'label' or 'skip'")
+        if new.kind == "skip" and new.value is not None:
+            raise AnswerError(f"the answer to {new.sample!r} is a skip and has the value {new.value!r}; leave one of them out")
+        values.append(None if new.kind == "skip" else write_label(new.sample, new.value))
+    return values
+
+
+def check_call(annotator: str, now: float, key: str | None) -> None:
+    check_annotator(annotator)
+    check_now(now)
+    check_key(key)
+
+
+def _same_call(connection: Connection, annotator: str, key: str | None, mark: str) -> Receipt | None:
+    if key is None:
+        return None
+    known = connection.execute(select(calls).where(calls.c.annotator == annotator, calls.c.key == key)).one_or_none()
+    if known is None:
+        return None
+    if known.digest != mark:
+        raise AnswerError(f"key={key!r} was used by {annotator!r} for other answers; take a new key for each call")
+    return Receipt(tuple(read_json(known.receipt)), repeated=True)
+
+
+def _record(connection: Connection, annotator: str, now: float, key: str | None, mark: str, numbers: list[int]) -> int:
+    call = last_number(connection, calls.c.number) + 1
+    values = {"number": call, "annotator": annotator, "key": key, "at": now, "digest": mark, "receipt": write_json("receipt", numbers)}
+    connection.execute(insert(calls), values)
+    return call
+
+
+def _check_asked(connection: Connection, query: int, rows: list[int], given: Sequence[NewAnswer]) -> None:
+    if connection.execute(select(queries.c.number).where(queries.c.number == query)).one_or_none() is None:
+        raise AnswerError(f"there is no query {query}; the last one is {last_number(connection, queries.c.number)}")
+    inside = set(connection.execute(select(asked.c.sample).where(asked.c.query == query)).scalars())
+    others = [new.sample for row, new in zip(rows, given, strict=True) if row not in inside]
+    if others:
+        raise AnswerError(
+            f"{len(others)} of {len(rows)} answers are not for query {query}, the first is for {others[0]!r}; answer them without a query"
+        )
+
+
+def _standing(connection: Connection, annotator: str, rows: list[int]) -> dict[int, Row[Any]]:
+    """The annotator's answer that counts, by row."""
+    found: dict[int, Row[Any]] = {}
+    for piece in in_pieces(rows):
+        mine = select(answers).where(answers.c.sample.in_(piece), answers.c.annotator == annotator, counts())
+        found |= {line.sample: line for line in connection.execute(mine.order_by(answers.c.number))}
+    return found
+
+
+def _end_leases(connection: Connection, annotator: str, query: int | None, rows: list[int]) -> None:
+    """The leases of this annotator and of this query. What somebody else holds meanwhile stays with them."""
+    mine = leases.c.annotator == annotator
+    for piece in in_pieces(rows):
+        ended = mine if query is None else or_(mine, leases.c.query == query)
+        connection.execute(delete(leases).where(leases.c.sample.in_(piece), ended))
+
+
+_LINES = select(answers, samples.c.id).select_from(answers.join(samples, samples.c.row == answers.c.sample))
+
+
+def page(connection: Connection, since: int, limit: int, until: int | None = None) -> list[StoredAnswer]:
+    """Answers above the number `since`, in order."""
+    wanted = _LINES.where(answers.c.number > since).order_by(answers.c.number).limit(limit)
+    lines = connection.execute(wanted if until is None else wanted.where(answers.c.number <= until))
+    return [_stored(line) for line in lines]
+
+
+def one(connection: Connection, number: int) -> StoredAnswer:
+    line = connection.execute(_LINES.where(answers.c.number == number)).one_or_none()
+    if line is None:
+        raise AnswerError(f"there is no answer {number}; the last one is {last_number(connection, answers.c.number)}")
+    return _stored(line)
+
+
+def _stored(line: Row[Any]) -> StoredAnswer:
+    kind = cast(AnswerKind, line.kind)
+    return StoredAnswer(line.number, line.sample, line.id, line.annotator, line.at, kind, read_json(line.value), line.query, line.undoes)

@@ -1,0 +1,167 @@
+"""Asking: the next samples of the newest good model's ranking, then of the campaign's random order, leased to one annotator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, insert, select, tuple_
+
+from ally.checks import check_count, check_number
+from ally.errors import AnswerError, InputError, PoolExhausted
+from ally.store.models import newest_good
+from ally.store.numbers import in_pieces, last_number
+from ally.store.opinions import leased, wanted
+from ally.store.schema import asked, leases, queries, ranking, samples
+from ally.store.texts import check_annotator, check_key, check_now, read_json
+from ally.store.values import ROLE_OF, Asked, AskKind, StoredQuery
+
+FIRST_LOOK = 200
+
+
+@dataclass(frozen=True)
+class Request:
+    """What an annotator asks for. See `Store.ask`."""
+
+    annotator: str
+    n: int
+    now: float
+    lease_seconds: float
+    key: str | None = None
+    kind: AskKind = "active"
+    at_most: bool = False
+    opinions: int = 1
+
+    def __post_init__(self) -> None:
+        check_annotator(self.annotator)
+        check_count("n", self.n)
+        check_now(self.now)
+        check_number("lease_seconds", self.lease_seconds, positive=True)
+        check_key(self.key)
+        check_count("opinions", self.opinions)
+        if self.kind not in ROLE_OF:
+            raise InputError(f"kind={self.kind!r} must be one of {', '.join(ROLE_OF)}")
+
+    @property
+    def until(self) -> float:
+        return self.now + self.lease_seconds
+
+    def free(self) -> ColumnElement[bool]:
+        """The sample may be handed out for this request."""
+        row = samples.c.row
+        here = and_(samples.c.role == ROLE_OF[self.kind], samples.c.gone.is_(False))
+        return and_(here, wanted(row, self.annotator, self.opinions), ~leased(row, self.now))
+
+
+def ask(connection: Connection, request: Request) -> StoredQuery:
+    if request.key is not None:
+        mine = and_(queries.c.annotator == request.annotator, queries.c.key == request.key)
+        known = connection.execute(select(queries).where(mine)).one_or_none()
+        if known is not None:
+            return _again(connection, request, known)
+    model = newest_good(connection) if request.kind == "active" else None
+    found = _choose(connection, request, model)
+    if not found or (len(found) < request.n and not request.at_most):
+        raise PoolExhausted(len(found), request.n, _pending(connection, request))
+    number = last_number(connection, queries.c.number) + 1
+    values = {"number": number, "annotator": request.annotator, "key": request.key, "at": request.now, "kind": request.kind, "model": model}
+    connection.execute(insert(queries), values)
+    places = [{"query": number, "place": place, **sample} for place, sample in enumerate(found)]
+    connection.execute(insert(asked), places)
+    _lease(connection, request, number, [sample["sample"] for sample in found])
+    return stored(connection, number, until=request.until)
+
+
+def _choose(connection: Connection, request: Request, model: int | None) -> list[dict[str, Any]]:
+    found: dict[int, dict[str, Any]] = {}
+    if model is not None:
+        for row, score, why in _by_rank(connection, request, model):
+            found[row] = {"sample": row, "score": score, "why": why}
+            if len(found) == request.n:
+                return list(found.values())
+    for row in _by_draw(connection, request):
+        found.setdefault(row, {"sample": row, "score": None, "why": None})
+        if len(found) == request.n:
+            break
+    return list(found.values())
+
+
+# Both look at a few hundred places first and at four times as many each time after: statements stay small however many samples there are,
+# and a planner that misjudges them cannot do harm.
+
+
+def _by_rank(connection: Connection, request: Request, model: int) -> Iterator[tuple[int, float, str | None]]:
+    start, size = 0, max(FIRST_LOOK, 2 * request.n)
+    last = int(connection.execute(select(func.coalesce(func.max(ranking.c.place), -1)).where(ranking.c.model == model)).scalar_one())
+    while start <= last:
+        part = select(ranking).where(ranking.c.model == model, ranking.c.place >= start, ranking.c.place < start + size).subquery()
+        joined = part.join(samples, samples.c.row == part.c.sample)
+        free = select(part.c.sample, part.c.score, part.c.why).select_from(joined).where(request.free())
+        for line in connection.execute(free.order_by(part.c.place).limit(request.n)).all():
+            yield line.sample, line.score, line.why
+        start, size = start + size, 4 * size
+
+
+def _by_draw(connection: Connection, request: Request) -> Iterator[int]:
+    place, size = (-1, -1), max(FIRST_LOOK, 2 * request.n)
+    order = (samples.c.draw, samples.c.row)
+    while True:
+        here = and_(samples.c.role == ROLE_OF[request.kind], tuple_(*order) > tuple_(*place))
+        part = select(*order).where(here).order_by(*order).limit(size).subquery()
+        end = connection.execute(select(part.c.draw, part.c.row).order_by(part.c.draw.desc(), part.c.row.desc()).limit(1)).one_or_none()
+        if end is None:
+            return
+        inside = and_(here, tuple_(*order) <= tuple_(end.draw, end.row))
+        lines = select(samples.c.row).where(inside, request.free()).order_by(*order).limit(request.n)
+        yield from connection.execute(lines).scalars().all()
+        place, size = (end.draw, end.row), 4 * size
+
+
+def _lease(connection: Connection, request: Request, query: int, rows: list[int]) -> None:
+    for piece in in_pieces(rows):
+        connection.execute(delete(leases).where(leases.c.sample.in_(piece)))
+    values = [{"sample": row, "query": query, "annotator": request.annotator, "until": request.until} for row in rows]
+    if values:
+        connection.execute(insert(leases), values)
+
+
+def _pending(connection: Connection, request: Request) -> int:
+    joined = leases.join(samples, samples.c.row == leases.c.sample)
+    live = select(func.count()).select_from(joined).where(leases.c.until > request.now, samples.c.role == ROLE_OF[request.kind])
+    return int(connection.execute(live).scalar_one())
+
+
+def _again(connection: Connection, request: Request, known: Row[Any]) -> StoredQuery:
+    """The query that this key made: what is still open of it, leased anew."""
+    if known.kind != request.kind:
+        raise AnswerError(
+            f"key={request.key!r} was used for a query of kind {known.kind!r} and now comes with {request.kind!r}; take a new key"
+        )
+    row = samples.c.row
+    still = and_(samples.c.gone.is_(False), wanted(row, request.annotator, request.opinions), ~leased(row, request.now, known.number))
+    joined = asked.join(samples, row == asked.c.sample)
+    rows = connection.execute(select(row).select_from(joined).where(asked.c.query == known.number, still).order_by(asked.c.place))
+    left = list(rows.scalars().all())
+    _lease(connection, request, known.number, left)
+    return stored(connection, known.number, until=request.until, only=set(left))
+
+
+def stored(connection: Connection, number: int, *, until: float | None = None, only: set[int] | None = None) -> StoredQuery:
+    """A query on record with its samples, or with those of the rows `only`."""
+    found = connection.execute(select(queries).where(queries.c.number == number)).one_or_none()
+    if found is None:
+        raise AnswerError(f"there is no query {number}; the last one is {last_number(connection, queries.c.number)}")
+    joined = asked.join(samples, samples.c.row == asked.c.sample)
+    lines = select(asked, samples.c.id).select_from(joined).where(asked.c.query == number).order_by(asked.c.place)
+    every = [Asked(line.sample, line.id, line.place, line.score, read_json(line.why)) for line in connection.execute(lines)]
+    shown = tuple(sample for sample in every if only is None or sample.row in only)
+    if until is None:
+        until = connection.execute(select(func.max(leases.c.until)).where(leases.c.query == number)).scalar_one() or found.at
+    return StoredQuery(found.number, found.annotator, found.at, cast(AskKind, found.kind), found.key, found.model, until, shown, len(every))
+
+
+def release(connection: Connection, query: int) -> int:
+    """Gives back what is still leased for a query; how many samples."""
+    stored(connection, query)
+    return connection.execute(delete(leases).where(leases.c.query == query)).rowcount

@@ -1,0 +1,72 @@
+"""Copies of a campaign, always as a SQLite file, made beside their name and moved into place when they are whole."""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from ally.errors import StoreError, StoreExists
+
+
+def next_backup(path: Path) -> Path:
+    """``pets.db.backup-0001``, the first number above those that exist."""
+    numbers = [number for number, _ in _backups(path)]
+    return path.with_name(f"{path.name}.backup-{max(numbers, default=0) + 1:04d}")
+
+
+def newest_backup(path: Path) -> Path | None:
+    return max(_backups(path), default=(0, None))[1]
+
+
+def _backups(path: Path) -> list[tuple[int, Path]]:
+    pattern = re.compile(re.escape(path.name) + r"\.backup-(\d+)")
+    matches = ((pattern.fullmatch(other.name), other) for other in path.parent.iterdir()) if path.parent.is_dir() else ()
+    return [(int(match[1]), other) for match, other in matches if match]
+
+
+def copy_file(source: sqlite3.Connection, target: Path) -> Path:
+    """Copies by SQLite's backup, in pieces, so that others can write meanwhile."""
+    aside = building_name(target)
+    try:
+        with closing(sqlite3.connect(aside)) as copy:
+            source.backup(copy, pages=2000, sleep=0.005)
+        put_in_place(aside, target)
+    finally:
+        aside.unlink(missing_ok=True)
+    return target
+
+
+def building_name(target: Path) -> Path:
+    if target.exists():
+        raise StoreExists(f"{target} exists already; choose another name, or move it away")
+    if not target.parent.is_dir():
+        raise StoreError(f"the folder {target.parent} does not exist; create it first")
+    return target.with_name(f"{target.name}.building-{os.getpid()}")
+
+
+def put_in_place(aside: Path, target: Path) -> None:
+    """Gives a finished file its name, on disk when this returns, and never over another file."""
+    flush(aside)
+    try:
+        os.link(aside, target)
+        aside.unlink()
+    except FileExistsError:
+        raise StoreExists(f"{target} exists already; choose another name, or move it away") from None
+    except OSError:
+        # A file system without hard links.
+        if target.exists():
+            raise StoreExists(f"{target} exists already; choose another name, or move it away") from None
+        aside.rename(target)
+    flush(target.parent)
+
+
+def flush(path: Path) -> None:
+    """Waits until a file or a folder is on disk. Never call it on a file that SQLite has open: closing it would drop SQLite's locks."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

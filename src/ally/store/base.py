@@ -1,0 +1,193 @@
+"""The contract of a store.
+
+A store holds one labelling campaign: its samples, who was asked what, every answer ever given, the models and what they want to ask next.
+Whoever implements `Store` promises the following; `ally.testing.store` checks it, for our backends and yours.
+
+**Samples.** A sample has an id (text, unique, the caller's) and a row (0, 1, 2 … in the order of arrival). Neither ever changes and none is
+removed; a sample whose data vanished is marked gone. Its role is "pool", "evaluate" or "validate".
+
+**Answers are only ever added.** An answer is a label, a skip, or an undo of an earlier answer. Answers are numbered 1, 2, 3 … without gaps
+in the order in which they became visible, so a reader who has seen number k and asks for what came since misses nothing. The current
+label is derived: of each annotator the last answer to a sample counts that was not undone; among annotators the last one
+("last"), or the label most of them gave ("majority"; of equals the one given last; skips do not vote).
+
+**An acknowledged call is on disk.** When a writing call has returned, its effect survives the end of the process and of the machine. A
+call that raised has written nothing. The exception is `StoreUnreachable`: the call may or may not be on record, and is to be repeated.
+
+**Every call takes effect once.** `ask`, `answer` and `undo` take a key, any text that the annotator's program uses once. The same key again
+gives the query or the receipt it gave before, and changes nothing but the leases of an `ask`. A key that comes with other answers is
+refused. Without a key, answers equal to what already stands (same annotator, sample, query and value) change nothing either; this is
+enough for a call that is repeated at once, not for one that is repeated after a later answer.
+
+**All or nothing.** A call with one bad answer (unknown id, a sample its query did not ask about, a value not JSON) is refused whole.
+
+**Leases.** `ask` hands out samples that nobody answered and nobody holds, and leases them until `now + lease_seconds`. No two live leases
+are for one sample. A lease is a promise not to hand out, not a right to answer: an answer after its end is taken like any
+other. Samples are handed out in the order of the newest good model's ranking, then in the campaign's random order, which its seed and the
+ids fix. kind="random" uses the random order alone; "evaluate" and "validate" hand out samples of that role, and nothing else does.
+`opinions` above 1 hands a sample to that many different annotators, one after the other.
+
+**A model serves when it is whole.** `put_model` may take long and never keeps others from asking; until it returns, the model before it
+serves. If it is interrupted, that model goes on serving.
+
+**Time** is an argument (seconds since 1970). A store has no clock.
+
+**Processes and threads.** Several processes may open one campaign, each by itself (after a fork, not before). A store can be used from
+several threads. Waiting for others is the store's business: a call waits up to a minute and then raises `StoreBusy`.
+
+**Reading much** comes in pieces: `samples`, `answers` and `ranking` are iterators that hold no lock between pieces. `labels` is the state
+after the answer that was last when it was called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from ally.store.values import (
+    AskKind,
+    Counts,
+    Event,
+    Label,
+    Measure,
+    NewAnswer,
+    NewSample,
+    Policy,
+    Ranked,
+    Receipt,
+    Role,
+    StoredAnswer,
+    StoredModel,
+    StoredQuery,
+    StoredSample,
+)
+
+
+class Store(Protocol):
+    """See the contract above."""
+
+    @property
+    def name(self) -> str:
+        """Where it is, without passwords."""
+
+    @property
+    def settings(self) -> dict[str, Any]: ...
+
+    def change_settings(self, settings: Mapping[str, Any]) -> None:
+        """Replaces them."""
+
+    # Samples
+
+    def add_samples(self, new: Iterable[NewSample]) -> int:
+        """Adds those with an id that is not known; how many. Interrupted, it can be called again."""
+
+    def mark_gone(self, ids: Sequence[str]) -> int:
+        """They are not handed out until `mark_back`; how many changed. Their answers stay."""
+
+    def mark_back(self, ids: Sequence[str]) -> int: ...
+
+    def reserve(self, role: Role, n: int, now: float) -> list[str]:
+        """Moves n samples of the pool that nobody was asked about to a role, in the random order. Before the first answer that is a random
+        sample of the pool; later it is one of what is left."""
+
+    def ids(self, rows: Sequence[int]) -> list[str]: ...
+
+    def rows(self, ids: Sequence[str]) -> list[int]: ...
+
+    def samples(self, role: Role | None = None, after_row: int = -1) -> Iterator[StoredSample]:
+        """In the order of rows."""
+
+    def count(self, now: float) -> Counts:
+        """By the policy "last"."""
+
+    # Asking and answering
+
+    def ask(
+        self,
+        annotator: str,
+        n: int,
+        now: float,
+        lease_seconds: float,
+        key: str | None = None,
+        kind: AskKind = "active",
+        *,
+        at_most: bool = False,
+        opinions: int = 1,
+    ) -> StoredQuery:
+        """n samples, or with `at_most` as many as there are; `PoolExhausted` if there are fewer, or none."""
+
+    def query(self, number: int) -> StoredQuery:
+        """A query on record with all its samples."""
+
+    def release(self, query: int) -> int:
+        """Ends the leases of a query; of how many samples."""
+
+    def answer(
+        self, annotator: str, now: float, answers: Sequence[NewAnswer], query: int | None = None, key: str | None = None
+    ) -> Receipt: ...
+
+    def undo(self, annotator: str, now: float, number: int | None = None, key: str | None = None) -> tuple[Receipt, StoredAnswer]:
+        """Takes back one answer of this annotator, the last that counts if no number is given; the receipt, and what was taken back."""
+
+    def answers(self, since: int = 0) -> Iterator[StoredAnswer]:
+        """The record above a number, in order, undone answers and undos included."""
+
+    def labels(self, policy: Policy = "last") -> dict[int, Label]:
+        """By row."""
+
+    def skips(self, policy: Policy = "last") -> set[int]:
+        """Rows whose current answer is a skip."""
+
+    # Models
+
+    def put_model(
+        self,
+        now: float,
+        *,
+        seen: int,
+        labels: int,
+        weights: bytes | None = None,
+        report: Mapping[str, Any] | None = None,
+        ranking: Iterable[Ranked] = (),
+        measures: Sequence[Measure] = (),
+        keep_weights: int = 3,
+    ) -> int:
+        """Records a model trained on the answers up to number `seen`, and lets it serve; its number. Older rankings and all but the newest
+        weights are removed."""
+
+    def put_failure(self, now: float, *, seen: int, labels: int, report: Mapping[str, Any]) -> int:
+        """A training that failed."""
+
+    def newest_model(self) -> StoredModel | None:
+        """The one that serves."""
+
+    def models(self) -> list[StoredModel]: ...
+
+    def weights(self, model: int) -> bytes | None: ...
+
+    def ranking(self, model: int) -> Iterator[Ranked]: ...
+
+    def put_measures(self, model: int, measures: Sequence[Measure]) -> None:
+        """Adds figures to a model, or replaces those of the same name."""
+
+    def measures(self, name: str | None = None) -> list[tuple[int, Measure]]:
+        """With the number of their model, oldest first."""
+
+    def log(self, now: float, kind: str, detail: Mapping[str, Any] | None = None) -> int: ...
+
+    def events(self, since: int = 0) -> Iterator[Event]: ...
+
+    # Care
+
+    def check(self) -> list[str]:
+        """What is wrong with the store, in words; empty if nothing is."""
+
+    def backup(self, path: str | Path | None = None) -> Path:
+        """Copies the campaign to a new SQLite file, by default a numbered one beside it."""
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Store: ...
+
+    def __exit__(self, *error: object) -> None: ...

@@ -1,0 +1,106 @@
+"""A database that takes one writer at a time, on every backend.
+
+A writing transaction holds the only right to write from its first statement to its end (SQLite: BEGIN IMMEDIATE; PostgreSQL: an advisory
+lock). What it reads is therefore still true when it writes, numbers are given without gaps in the order of commits, and all code above
+this file is the same for every backend. Transactions are short: whoever writes much does so in pieces.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError
+
+from ally.errors import InputError, StoreBusy, StoreError
+
+T = TypeVar("T")
+P = ParamSpec("P")
+Work = Callable[[Connection], T]
+
+PATIENCE = 60.0
+"""Seconds that a call waits for others before it gives up with `StoreBusy`."""
+
+
+class Database(ABC):
+    """Runs work in transactions; every failure of the backend leaves as a `StoreError`."""
+
+    def __init__(self, name: str, engine: Engine, patience: float = PATIENCE) -> None:
+        self.name = name
+        self.engine = engine
+        self.patience = patience
+        self._process = os.getpid()
+        self._closed = False
+
+    def read(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """``work(connection, ...)`` on one consistent state. It may run more than once."""
+        return self._again_while_busy(lambda: self._transaction(lambda connection: work(connection, *args, **kwargs), writes=False))
+
+    def write(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """``work(connection, ...)`` alone among all writers; on disk when this returns. It may run more than once, after a rollback."""
+        return self._again_while_busy(lambda: self._transaction(lambda connection: work(connection, *args, **kwargs), writes=True))
+
+    def write_once(self, work: Work[T]) -> T:
+        """As `write`, for work that consumes something and cannot be repeated."""
+        with self.failures():
+            return self._transaction(work, writes=True)
+
+    def close(self) -> None:
+        self._closed = True
+        if os.getpid() == self._process:
+            self.engine.dispose()
+
+    @contextmanager
+    def failures(self) -> Iterator[None]:
+        try:
+            yield
+        except DBAPIError as error:
+            raise self.failure(error) from error
+        except OverflowError as error:
+            raise InputError(
+                f"a number is too large for the store ({error}); rows, queries and answers are numbered below 2**63"
+            ) from error
+
+    @abstractmethod
+    def _transaction(self, work: Work[T], *, writes: bool) -> T:
+        """One attempt."""
+
+    @abstractmethod
+    def failure(self, error: DBAPIError) -> StoreError:
+        """What went wrong, in words for the user."""
+
+    @abstractmethod
+    def problems(self) -> list[str]:
+        """What the backend itself finds damaged."""
+
+    @abstractmethod
+    def prepare_upgrade(self, found: str) -> Path | None:
+        """Whatever must be safe before the schema changes; the backup's path, if one was made."""
+
+    def _check_usable(self) -> None:
+        if self._closed:
+            raise StoreError(f"the store {self.name} is closed; open it again")
+        if os.getpid() != self._process:
+            raise StoreError(f"the store {self.name} was opened by another process; open it again in each process that uses it")
+
+    def _again_while_busy(self, attempt: Callable[[], T]) -> T:
+        self._check_usable()
+        end = time.monotonic() + self.patience
+        pause = 0.01
+        while True:
+            try:
+                with self.failures():
+                    return attempt()
+            except StoreBusy:
+                if time.monotonic() > end:
+                    raise
+            # Jitter: processes that met once should not meet again in step.
+            time.sleep(pause * (0.5 + random.random()))
+            pause = min(2 * pause, 0.5)

@@ -1,0 +1,222 @@
+"""The store over a database: each method is one transaction, or a series of them where the contract says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, select, update
+
+from ally.checks import check_count
+from ally.errors import InputError, StoreError
+from ally.store import answering, asking, checking, deriving, models, samples
+from ally.store.backups import next_backup
+from ally.store.base import Store
+from ally.store.copying import copy_out
+from ally.store.database import Database
+from ally.store.numbers import last_number, pieces
+from ally.store.schema import answers, campaign
+from ally.store.sqlite import SQLite
+from ally.store.texts import check_now, read_json, write_json
+from ally.store.values import (
+    AskKind,
+    Counts,
+    Event,
+    Label,
+    Measure,
+    NewAnswer,
+    NewSample,
+    Policy,
+    Ranked,
+    Receipt,
+    Role,
+    StoredAnswer,
+    StoredModel,
+    StoredQuery,
+    StoredSample,
+)
+
+PAGE = 5000
+
+
+class SQLStore(Store):
+    """See `ally.store.base` for the contract."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def __repr__(self) -> str:
+        return f"<store {self.name}>"
+
+    @property
+    def name(self) -> str:
+        return self._database.name
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return self._database.read(_settings)
+
+    def change_settings(self, settings: Mapping[str, Any]) -> None:
+        self._database.write(_change_settings, write_json("settings", dict(settings)))
+
+    def add_samples(self, new: Iterable[NewSample]) -> int:
+        parts = pieces(map(samples.checked, new), samples.PIECE)
+        return sum(self._database.write(samples.add, part) for part in parts)
+
+    def mark_gone(self, ids: Sequence[str]) -> int:
+        return self._database.write(samples.mark, ids, True)
+
+    def mark_back(self, ids: Sequence[str]) -> int:
+        return self._database.write(samples.mark, ids, False)
+
+    def reserve(self, role: Role, n: int, now: float) -> list[str]:
+        if role not in ("evaluate", "validate"):
+            raise InputError(f"role={role!r} must be 'evaluate' or 'validate'")
+        check_count("n", n)
+        check_now(now)
+        return self._database.write(samples.reserve, role, n, now)
+
+    def ids(self, rows: Sequence[int]) -> list[str]:
+        return self._database.read(samples.ids, rows)
+
+    def rows(self, ids: Sequence[str]) -> list[int]:
+        return self._database.read(samples.rows, ids)
+
+    def samples(self, role: Role | None = None, after_row: int = -1) -> Iterator[StoredSample]:
+        while page := self._database.read(samples.page, after_row, PAGE, role):
+            yield from page
+            after_row = page[-1].row
+
+    def count(self, now: float) -> Counts:
+        check_now(now)
+        return self._database.read(deriving.count, now)
+
+    def ask(
+        self,
+        annotator: str,
+        n: int,
+        now: float,
+        lease_seconds: float,
+        key: str | None = None,
+        kind: AskKind = "active",
+        *,
+        at_most: bool = False,
+        opinions: int = 1,
+    ) -> StoredQuery:
+        request = asking.Request(annotator, n, now, lease_seconds, key, kind, at_most, opinions)
+        return self._database.write(asking.ask, request)
+
+    def query(self, number: int) -> StoredQuery:
+        return self._database.read(asking.stored, number)
+
+    def release(self, query: int) -> int:
+        return self._database.write(asking.release, query)
+
+    def answer(self, annotator: str, now: float, answers: Sequence[NewAnswer], query: int | None = None, key: str | None = None) -> Receipt:
+        answering.check_call(annotator, now, key)
+        return self._database.write(answering.answer, annotator, now, answers, query, key)
+
+    def undo(self, annotator: str, now: float, number: int | None = None, key: str | None = None) -> tuple[Receipt, StoredAnswer]:
+        answering.check_call(annotator, now, key)
+        return self._database.write(answering.undo, annotator, now, number, key)
+
+    def answers(self, since: int = 0) -> Iterator[StoredAnswer]:
+        while page := self._database.read(answering.page, since, PAGE):
+            yield from page
+            since = page[-1].number
+
+    def labels(self, policy: Policy = "last") -> dict[int, Label]:
+        return self._standing(policy).labels(policy)
+
+    def skips(self, policy: Policy = "last") -> set[int]:
+        return self._standing(policy).skips(policy)
+
+    def _standing(self, policy: Policy) -> deriving.Standing:
+        if policy not in ("last", "majority"):
+            raise InputError(f"policy={policy!r} must be 'last' or 'majority'")
+        return deriving.Standing(self._record_up_to(self._database.read(last_number, answers.c.number)))
+
+    def _record_up_to(self, last: int) -> Iterator[StoredAnswer]:
+        since = 0
+        while page := self._database.read(answering.page, since, PAGE, last):
+            yield from page
+            since = page[-1].number
+
+    def put_model(
+        self,
+        now: float,
+        *,
+        seen: int,
+        labels: int,
+        weights: bytes | None = None,
+        report: Mapping[str, Any] | None = None,
+        ranking: Iterable[Ranked] = (),
+        measures: Sequence[Measure] = (),
+        keep_weights: int = 3,
+    ) -> int:
+        return models.put(self._database, now, seen, labels, weights, report or {}, ranking, measures, keep_weights)
+
+    def put_failure(self, now: float, *, seen: int, labels: int, report: Mapping[str, Any]) -> int:
+        return self._database.write(models.fail, now, seen, labels, report)
+
+    def newest_model(self) -> StoredModel | None:
+        return self._database.read(models.newest)
+
+    def models(self) -> list[StoredModel]:
+        return self._database.read(models.all_models)
+
+    def weights(self, model: int) -> bytes | None:
+        return self._database.read(models.weights_of, model)
+
+    def ranking(self, model: int) -> Iterator[Ranked]:
+        after = -1
+        while page := self._database.read(models.ranked, model, after, PAGE):
+            yield from (entry for _, entry in page)
+            after = page[-1][0]
+
+    def put_measures(self, model: int, measures: Sequence[Measure]) -> None:
+        self._database.write(models.add_figures, model, measures)
+
+    def measures(self, name: str | None = None) -> list[tuple[int, Measure]]:
+        return self._database.read(models.figures_of, name)
+
+    def log(self, now: float, kind: str, detail: Mapping[str, Any] | None = None) -> int:
+        return self._database.write(models.log, now, kind, detail or {})
+
+    def events(self, since: int = 0) -> Iterator[Event]:
+        while page := self._database.read(models.logged, since, PAGE):
+            yield from page
+            since = page[-1].number
+
+    def check(self) -> list[str]:
+        found = self._database.problems()
+        # Questions about a file that is torn would only fail on the damage that was found already.
+        return found or self._database.read(checking.broken)
+
+    def backup(self, path: str | Path | None = None) -> Path:
+        database = self._database
+        beside = database.path if isinstance(database, SQLite) else None
+        if path is None and beside is None:
+            raise StoreError(f"{self.name} is not a file, so a backup of it needs a path")
+        target = Path(path) if path is not None else next_backup(beside or Path())
+        if isinstance(database, SQLite):
+            return database.backup(target)
+        return copy_out(database, target)
+
+    def close(self) -> None:
+        self._database.close()
+
+    def __enter__(self) -> SQLStore:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def _settings(connection: Connection) -> dict[str, Any]:
+    return dict(read_json(connection.execute(select(campaign.c.settings)).scalar_one()))
+
+
+def _change_settings(connection: Connection, text: str) -> None:
+    connection.execute(update(campaign).values(settings=text))

@@ -1,0 +1,184 @@
+"""SQLite: a file, or memory. One connection per process, guarded by a lock; see docs/durability.md for the reasons of every setting."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import threading
+import warnings
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+from urllib.parse import quote
+
+from sqlalchemy import Connection, create_engine, event
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import StaticPool
+
+from ally.errors import StoreBusy, StoreDamaged, StoreError, StoreFull, StoreMissing, StoreReadOnly
+from ally.store.backups import copy_file, newest_backup, next_backup
+from ally.store.database import PATIENCE, Database, T, Work
+from ally.store.places import check_local
+from ally.store.turns import Turns
+
+Journal: TypeAlias = Literal["auto", "wal", "rollback"]
+SAFE_WAL = (3, 51, 3)
+"""From here on two connections may write or checkpoint a WAL file at the same moment without a risk to it."""
+
+_SETTINGS = (
+    "PRAGMA foreign_keys = ON",
+    "PRAGMA mmap_size = 0",
+    "PRAGMA cell_size_check = ON",
+    "PRAGMA trusted_schema = OFF",
+    "PRAGMA fullfsync = ON",
+    "PRAGMA checkpoint_fullfsync = ON",
+    "PRAGMA cache_size = -16000",
+)
+
+
+def wal_is_safe(version: str = sqlite3.sqlite_version) -> bool:
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:3]) >= SAFE_WAL
+
+
+class SQLite(Database):
+    """`path` None is memory: it ends with the process. `building` is for a file nobody else knows of yet, and fast."""
+
+    def __init__(
+        self, path: Path | None, *, journal: Journal = "auto", building: bool = False, patience: float = PATIENCE, wait: float = 5.0
+    ) -> None:
+        self.path = path
+        self.building = building
+        self.journal = journal if journal != "auto" else ("wal" if wal_is_safe() else "rollback")
+        self._wait = min(wait, patience)
+        self._mine = threading.RLock()
+        if path is not None:
+            check_local(path)
+            if not building and not path.is_file():
+                raise StoreMissing(f"there is no campaign at {path}; check the name, or create one")
+        self._line = None if path is None or building else Turns(path.with_name(f"{path.name}-turn"))
+        engine = create_engine("sqlite://", creator=self._connect, poolclass=StaticPool)
+        event.listen(engine, "begin", _begin)
+        super().__init__(":memory:" if path is None else str(path), engine, patience)
+
+    def _connect(self) -> sqlite3.Connection:
+        if self.path is None:
+            connection = self._raw(":memory:")
+        else:
+            # quote: '?' and '#' in a name are not part of a query. rw: a file that is gone is not made again, empty.
+            connection = self._raw(f"file:{quote(str(self.path))}?mode={'rwc' if self.building else 'rw'}")
+        try:
+            for line in _SETTINGS:
+                connection.execute(line)
+            self._set_journal(connection)
+            self._check_size(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _raw(self, uri: str) -> sqlite3.Connection:
+        return sqlite3.connect(uri, uri=True, timeout=self._wait, isolation_level=None, check_same_thread=False)
+
+    def _set_journal(self, connection: sqlite3.Connection) -> None:
+        if self.path is None:
+            return
+        if self.building:
+            connection.execute("PRAGMA journal_mode = MEMORY")
+            connection.execute("PRAGMA synchronous = OFF")
+            return
+        wanted = "wal" if self.journal == "wal" else "truncate"
+        found = connection.execute("PRAGMA journal_mode").fetchone()[0]
+        if found != wanted:
+            try:
+                found = connection.execute(f"PRAGMA journal_mode = {wanted}").fetchone()[0]
+            except sqlite3.OperationalError as error:
+                # Others have the file open in the mode it has, or it is read-only; either mode can be read.
+                if not re.search("locked|readonly|busy", str(error)):
+                    raise
+        if found == "wal" and not wal_is_safe():
+            warnings.warn(
+                f"{self.path} is in WAL mode and SQLite {sqlite3.sqlite_version} may damage such a file when two programs write at once; "
+                f"close the other programs that use it, or update SQLite to {'.'.join(map(str, SAFE_WAL))}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        # FULL flushes at every commit. EXTRA also flushes the folder's entry; a rollback journal that came back would undo the last commit.
+        connection.execute(f"PRAGMA synchronous = {'FULL' if found == 'wal' else 'EXTRA'}")
+
+    def _check_size(self, connection: sqlite3.Connection) -> None:
+        """SQLite itself does not notice when the last page is cut in the middle."""
+        if self.path is None or self.building:
+            return
+        connection.execute("BEGIN")
+        pages, size, journal = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size", "journal_mode"))
+        found = self.path.stat().st_size
+        connection.execute("COMMIT")
+        # In WAL mode pages may be in the log only.
+        if journal != "wal" and found < pages * size:
+            raise StoreDamaged(self._damage(f"it has {found} bytes of {pages * size}"))
+
+    def _transaction(self, work: Work[T], *, writes: bool) -> T:
+        # With a rollback journal readers and a writer keep each other out, so readers stand in the same line.
+        waits = writes or self.journal == "rollback"
+        in_line = self._line.mine(self._wait) if waits and self._line is not None else nullcontext()
+        with self._mine, in_line, self.engine.connect().execution_options(ally_writes=writes) as connection, connection.begin():
+            return work(connection)
+
+    def close(self) -> None:
+        super().close()
+        if self._line is not None:
+            self._line.close()
+
+    def failure(self, error: DBAPIError) -> StoreError:
+        text = str(error.orig)
+        if re.search("locked|busy", text):
+            return StoreBusy(f"{self.name} was in use by others for {self.patience:g} seconds; close programs that hold it and try again")
+        if re.search("malformed|not a database|encrypted|no such table|no such column|unsupported file format", text):
+            return StoreDamaged(self._damage(text))
+        if "is full" in text:
+            return StoreFull(f"no room to write {self.name} ({text}); nothing was recorded: free some space and repeat the call")
+        if "readonly" in text:
+            return StoreReadOnly(f"{self.name} cannot be written ({text}); change its permissions and those of its folder")
+        if "I/O error" in text:
+            return StoreFull(
+                f"{self.name} could not be read or written ({text}); nothing was recorded: check the disk, its free space and limits on "
+                "file sizes, and repeat the call"
+            )
+        if "unable to open" in text:
+            return StoreError(f"{self.name} cannot be opened ({text}); check its permissions and those of its folder")
+        return StoreError(f"{self.name}: {text}")
+
+    def _damage(self, text: str) -> str:
+        backup = None if self.path is None else newest_backup(self.path)
+        remedy = f"the newest backup beside it is {backup}" if backup else "there is no backup beside it"
+        return f"{self.name} is damaged or not a campaign ({text}); keep it as it is and run `ally doctor {self.name}`; {remedy}"
+
+    def problems(self) -> list[str]:
+        def look(connection: Connection) -> list[str]:
+            found = [str(line[0]) for line in connection.exec_driver_sql("PRAGMA integrity_check(20)")]
+            strays = connection.exec_driver_sql("PRAGMA foreign_key_check").fetchmany(20)
+            return [line for line in found if line != "ok"] + [f"{line[0]} row {line[1]} points to nothing in {line[2]}" for line in strays]
+
+        return self.read(look)
+
+    def prepare_upgrade(self, found: str) -> Path | None:
+        return None if self.path is None else self.backup(next_backup(self.path))
+
+    def backup(self, target: Path) -> Path:
+        """A copy by SQLite's own backup, whole even while others write."""
+        self._check_usable()
+        with self._mine, self.failures():
+            connection = self.engine.raw_connection()
+            source = connection.driver_connection
+            assert isinstance(source, sqlite3.Connection)
+            try:
+                return copy_file(source, target)
+            except sqlite3.Error as error:
+                raise self.failure(DBAPIError(None, None, error)) from error
+            finally:
+                connection.close()
+
+
+def _begin(connection: Connection) -> None:
+    options: dict[str, Any] = dict(connection.get_execution_options())
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get("ally_writes") else "BEGIN")

@@ -1,0 +1,113 @@
+"""Creating and opening a campaign's store, by file name, URL or "memory"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from sqlalchemy import Connection, insert
+
+from ally.checks import check_count
+from ally.errors import InputError, StoreExists, StoreMissing
+from ally.store import samples
+from ally.store.backups import building_name, put_in_place
+from ally.store.base import Store
+from ally.store.database import PATIENCE, Database
+from ally.store.postgresql import PostgreSQL
+from ally.store.schema import campaign
+from ally.store.sql import SQLStore
+from ally.store.sqlite import Journal, SQLite
+from ally.store.texts import check_now, write_json
+from ally.store.values import NewSample
+from ally.store.versions import bring_up_to_date, upgrade, version_of
+
+MEMORY = "memory"
+
+
+def create(
+    place: str | Path,
+    settings: Mapping[str, Any],
+    new: Iterable[NewSample],
+    *,
+    now: float,
+    seed: int = 0,
+    sqlite_journal: Journal = "auto",
+    patience: float = PATIENCE,
+) -> Store:
+    """Makes a campaign, whole or not at all; `new` is streamed. `seed` fixes the random order."""
+    check_now(now)
+    check_count("seed", seed, 0)
+    text = write_json("settings", dict(settings))
+    if seed >= 2**63:
+        raise InputError(f"seed={seed} is too large; take one below 2**63")
+
+    def work(connection: Connection) -> None:
+        upgrade(connection)
+        connection.execute(insert(campaign), {"number": 1, "created": now, "seed": seed, "settings": text})
+        samples.fill(connection, new, seed)
+
+    where = _place(place)
+    if isinstance(where, Path):
+        # Built aside and given its name when it is on disk: nobody meets half a campaign, and a crash leaves the name free.
+        aside = building_name(where)
+        building = SQLite(aside, building=True)
+        try:
+            building.write_once(work)
+            building.close()
+            put_in_place(aside, where)
+        finally:
+            building.close()
+            aside.unlink(missing_ok=True)
+        return open(where, sqlite_journal=sqlite_journal, patience=patience)
+    database: Database = SQLite(None) if where == MEMORY else PostgreSQL(where, patience=patience)
+
+    def work_if_empty(connection: Connection) -> None:
+        if version_of(connection) is not None:
+            raise StoreExists(f"{database.name} holds a campaign already; name another database or schema")
+        work(connection)
+
+    try:
+        database.write_once(work_if_empty)
+    except BaseException:
+        database.close()
+        raise
+    return SQLStore(database)
+
+
+def open(place: str | Path, *, sqlite_journal: Journal = "auto", patience: float = PATIENCE) -> Store:
+    """Opens a campaign. One of an older version is upgraded, a file after a backup beside it; one of a newer version is refused."""
+    where = _place(place)
+    if where == MEMORY:
+        raise StoreMissing("a store in memory ends with its program and cannot be opened again; use a file")
+    if isinstance(where, Path):
+        return _opened(SQLite(where, journal=sqlite_journal, patience=patience))
+    return _opened(PostgreSQL(where, patience=patience))
+
+
+def _opened(database: Database) -> Store:
+    try:
+        bring_up_to_date(database)
+    except BaseException:
+        database.close()
+        raise
+    return SQLStore(database)
+
+
+def _place(place: str | Path) -> Path | str:
+    """A path for SQLite; otherwise "memory" or a PostgreSQL URL."""
+    if isinstance(place, Path):
+        return place.absolute()
+    if not isinstance(place, str) or not place or "\x00" in place:
+        raise InputError(f"{place!r} names no store; pass a file name such as 'pets.db', or postgresql://…")
+    if place in (MEMORY, ":memory:"):
+        return MEMORY
+    scheme, found, rest = place.partition("://")
+    if not found:
+        return Path(place).absolute()
+    if scheme == "sqlite" and rest.startswith("/") and len(rest) > 1:
+        return Path(unquote(rest[1:])).absolute()
+    if scheme in ("postgresql", "postgres", "postgresql+psycopg"):
+        return "postgresql://" + rest
+    raise InputError(f"{place!r} names no store; pass a file name such as 'pets.db', sqlite:///pets.db, or postgresql://user@host/database")

@@ -1,0 +1,80 @@
+"""Text and JSON at the border of the store: what every backend can hold, and nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ally.errors import AnswerError, IdError, InputError
+
+LONGEST = 4096
+
+
+def check_text(name: str, value: Any, error: type[InputError] = InputError) -> str:
+    """A text of 1 to 4096 characters that UTF-8 can write, without NUL."""
+    if not isinstance(value, str) or not value:
+        raise error(f"{name}={value!r} must be a text that is not empty")
+    if len(value) > LONGEST:
+        raise error(f"{name} has {len(value)} characters, {value[:40]!r}…; at most {LONGEST} are allowed")
+    if "\x00" in value:
+        raise error(f"{name}={value!r} holds a NUL character; remove it")
+    try:
+        value.encode()
+    except UnicodeEncodeError as cause:
+        raise error(f"{name}={value!r} is not valid Unicode (a file name in another encoding?); rename it") from cause
+    return value
+
+
+def check_id(value: Any) -> str:
+    return check_text("sample id", value, IdError)
+
+
+def check_annotator(value: Any) -> str:
+    return check_text("annotator", value)
+
+
+def check_key(value: Any) -> str | None:
+    return None if value is None else check_text("key", value)
+
+
+def check_now(now: Any) -> float:
+    """Seconds since 1970, from the caller's clock."""
+    if isinstance(now, bool) or not isinstance(now, (int, float)) or not 0 <= now < 1e12:
+        raise InputError(f"now={now!r} must be seconds since 1970; pass time.time()")
+    return float(now)
+
+
+def write_json(name: str, value: Any, error: type[InputError] = InputError) -> str:
+    """One text per value, in ASCII."""
+    try:
+        return json.dumps(value, allow_nan=False, sort_keys=True, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as cause:
+        raise error(f"{name}={value!r} is not JSON ({cause}); pass a text, a finite number, or lists and dicts of those") from cause
+
+
+def write_label(sample: str, value: Any) -> str:
+    if value is None:
+        raise AnswerError(f"the label of {sample!r} is None; pass a value, or kind='skip'")
+    return write_json(f"the label of {sample!r}", value, AnswerError)
+
+
+def write_note(name: str, value: Mapping[str, Any] | None) -> str | None:
+    """A JSON object, or nothing."""
+    return None if value is None else write_json(name, dict(value))
+
+
+def read_json(text: str | None) -> Any:
+    return None if text is None else json.loads(text)
+
+
+def digest(parts: Sequence[Any]) -> str:
+    """A fingerprint of a call, to see whether a key comes again with something else."""
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def draw_of(seed: int, id: str) -> int:
+    """A place in the campaign's random order, from its seed and the sample's id alone."""
+    key = seed.to_bytes(16, "big", signed=True)
+    return int.from_bytes(hashlib.blake2b(id.encode(), digest_size=8, key=key).digest(), "big") >> 1

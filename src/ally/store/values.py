@@ -1,0 +1,198 @@
+"""What goes into a store and what comes out: plain values, no handles to the database."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+Role: TypeAlias = Literal["pool", "evaluate", "validate"]
+AskKind: TypeAlias = Literal["active", "random", "evaluate", "validate"]
+AnswerKind: TypeAlias = Literal["label", "skip", "undo"]
+Policy: TypeAlias = Literal["last", "majority"]
+ModelState: TypeAlias = Literal["writing", "good", "failed"]
+
+ROLE_OF: dict[AskKind, Role] = {"active": "pool", "random": "pool", "evaluate": "evaluate", "validate": "validate"}
+"""Which samples each kind of query may hand out."""
+
+
+@dataclass(frozen=True)
+class NewSample:
+    """A sample by its stable id; `hash` is of its content, where the source knows one."""
+
+    id: str
+    hash: str | None = None
+    role: Role = "pool"
+
+
+@dataclass(frozen=True)
+class StoredSample:
+    row: int
+    id: str
+    hash: str | None
+    role: Role
+    gone: bool
+
+
+@dataclass(frozen=True)
+class NewAnswer:
+    """What an annotator says about a sample: a label (any JSON value but null), or ``kind="skip"``."""
+
+    sample: str
+    value: Any = None
+    kind: Literal["label", "skip"] = "label"
+
+
+@dataclass(frozen=True)
+class StoredAnswer:
+    """One line of the record. An undo names the answer that it takes back in `undoes`."""
+
+    number: int
+    row: int
+    sample: str
+    annotator: str
+    at: float
+    kind: AnswerKind
+    value: Any
+    query: int | None
+    undoes: int | None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A sample of a query, its place in it, and why the model wanted it."""
+
+    row: int
+    id: str
+    place: int
+    score: float | None = None
+    why: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class StoredQuery:
+    """`samples` are those still open when it was given, leased until `until`; `total` counts all that were asked about."""
+
+    number: int
+    annotator: str
+    at: float
+    kind: AskKind
+    key: str | None
+    model: int | None
+    until: float
+    samples: tuple[Asked, ...]
+    total: int
+
+    @property
+    def ids(self) -> list[str]:
+        return [asked.id for asked in self.samples]
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """Numbers of the answers on record, in the order given. It exists only once they are on disk."""
+
+    numbers: tuple[int, ...]
+    repeated: bool = field(default=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Label:
+    """The label that counts, who gave it and when; `answers` counts the annotators with an opinion, `disagree` if they differ."""
+
+    value: Any
+    annotator: str
+    at: float
+    answers: int
+    disagree: bool
+
+
+@dataclass(frozen=True)
+class RoleCounts:
+    samples: int = 0
+    labelled: int = 0
+    skipped: int = 0
+    leased: int = 0
+    gone: int = 0
+
+    @property
+    def free(self) -> int:
+        """Samples that could be asked about now."""
+        return self.samples - self.labelled - self.skipped - self.leased - self.gone
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How far a campaign is. A gone or leased sample with an answer counts as answered. `classes`: samples by label (JSON text)."""
+
+    roles: Mapping[Role, RoleCounts]
+    classes: Mapping[str, int]
+    answers: int
+    queries: int
+
+    def _sum(self, name: str) -> int:
+        return sum(getattr(part, name) for part in self.roles.values())
+
+    @property
+    def samples(self) -> int:
+        return self._sum("samples")
+
+    @property
+    def labelled(self) -> int:
+        return self._sum("labelled")
+
+    @property
+    def skipped(self) -> int:
+        return self._sum("skipped")
+
+    @property
+    def leased(self) -> int:
+        return self._sum("leased")
+
+    @property
+    def gone(self) -> int:
+        return self._sum("gone")
+
+    @property
+    def free(self) -> int:
+        return self._sum("free")
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A sample the model wants to ask about, by row."""
+
+    row: int
+    score: float
+    why: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A figure about a model with its interval, and the number of samples it rests on."""
+
+    name: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+    n: int | None = None
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    """`seen` is the number of the last answer it was trained with; weights are fetched apart (`Store.weights`)."""
+
+    number: int
+    at: float
+    state: ModelState
+    seen: int
+    labels: int
+    report: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Event:
+    number: int
+    at: float
+    kind: str
+    detail: Mapping[str, Any]

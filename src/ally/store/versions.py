@@ -1,0 +1,56 @@
+"""The version of a store's schema: read, made, and brought up to date. Alembic is imported only when something changes."""
+
+from __future__ import annotations
+
+import warnings
+
+from sqlalchemy import Connection, inspect, text
+
+from ally.errors import StoreDamaged, StoreMissing, StoreVersion
+from ally.store.database import Database
+from ally.store.schema import VERSION
+
+
+def version_of(connection: Connection) -> str | None:
+    """The revision a database is at; None if there is no campaign in it."""
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    found = connection.execute(text("SELECT version_num FROM alembic_version")).scalars().all()
+    if len(found) != 1:
+        raise StoreDamaged(f"the version of the store is not one line but {found!r}; restore a backup")
+    return str(found[0])
+
+
+def upgrade(connection: Connection, to: str = VERSION) -> None:
+    """Runs the migrations within the caller's transaction."""
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", "ally.store:migrations")
+    config.attributes["connection"] = connection
+    command.upgrade(config, to)
+
+
+def bring_up_to_date(database: Database) -> None:
+    """Refuses a database without a campaign or from a newer version; upgrades an older one after a backup."""
+    found = database.read(version_of)
+    if found is None:
+        raise StoreMissing(f"{database.name} holds no campaign; check the name, or create one under another name")
+    if found > VERSION:
+        raise StoreVersion(
+            f"{database.name} was written by a newer version of ally (schema {found}, this one knows {VERSION}); "
+            "update: pip install -U ally-learn"
+        )
+    if found == VERSION:
+        return
+    backup = database.prepare_upgrade(found)
+
+    def work(connection: Connection) -> None:
+        # Another process may have been faster.
+        if version_of(connection) == found:
+            upgrade(connection)
+
+    database.write(work)
+    where = f"; the file as it was is {backup}" if backup else ""
+    warnings.warn(f"{database.name} was upgraded from schema {found} to {VERSION}{where}", UserWarning, stacklevel=2)
