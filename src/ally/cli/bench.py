@@ -16,7 +16,9 @@ TaskName = Literal["auto", "classification", "regression"]
 def bench(
     out: Annotated[Path, typer.Option(help="Folder for results; run again with the same one, the grid goes on.")],
     dataset: Annotated[list[str], typer.Option(help="A name that `ally datasets` lists, a table file, or a folder of images by class.")],
-    strategy: Annotated[list[str], typer.Option(help="Names that `ally strategies` lists.")] = ["ally", "badge", "margin", "random"],  # noqa: B006
+    strategy: Annotated[
+        list[str] | None, typer.Option(help="Names that `ally strategies` lists (default: ally, badge, margin, random).")
+    ] = None,
     target: Annotated[str | None, typer.Option(help="Column of a table file that holds the labels.")] = None,
     task: Annotated[TaskName, typer.Option(help="What the target is (auto: up to 100 different whole numbers are classes).")] = "auto",
     seeds: Annotated[int, typer.Option(help="Campaigns per strategy.", min=1)] = 5,
@@ -33,11 +35,12 @@ def bench(
 ) -> None:
     """Compare strategies on data with known labels, in a grid that can be interrupted."""
     from ally.experiment import bench as run
+    from ally.experiment.bench import STRATEGIES
 
     with live_progress() as progress:
         run(
             dataset,
-            strategy,
+            strategy or STRATEGIES,
             out=out,
             seeds=seeds,
             init=init,

@@ -37,5 +37,5 @@ def decide(labels: pd.Series[Any], wanted: Task | Literal["auto"] = "auto") -> t
     else:
         classes = labels.to_numpy(dtype=bool) if kind == "b" else np.asarray([str(value) for value in labels])
     if distinct < 2:
-        raise DataError(f"the target is {classes[0]!r} in every row; at least two classes are needed")
+        raise DataError(f"the target is {classes.tolist()[0]!r} in every row; at least two classes are needed")
     return "classification", classes, f"the target has {distinct} different values: classification"

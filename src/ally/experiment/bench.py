@@ -19,10 +19,12 @@ from ally.models import MODELS
 from ally.strategies import CATALOGUE
 from ally.types import Progress, Task
 
+STRATEGIES = ("ally", "badge", "margin", "random")
+
 
 def bench(
     datasets: str | Path | Sequence[str | Path],
-    strategies: str | Sequence[str] = ("ally", "badge", "margin", "random"),
+    strategies: str | Sequence[str] = STRATEGIES,
     *,
     out: str | Path,
     seeds: int = 5,
