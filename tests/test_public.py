@@ -12,6 +12,7 @@ def test_public_names():
     assert ally.__all__ == [
         "CATALOGUE",
         "SKIP",
+        "Campaign",
         "ConstrainedClassifier",
         "ConstrainedRegressor",
         "Hygiene",

@@ -9,6 +9,7 @@ from ally import errors
 from ally.types import SKIP
 
 if TYPE_CHECKING:
+    from ally.campaign import Campaign
     from ally.estimators import ConstrainedClassifier, ConstrainedRegressor
     from ally.experiment import bench
     from ally.hygiene import Hygiene
@@ -20,6 +21,7 @@ __version__ = "0.1.0"
 
 _LAZY = {
     "CATALOGUE": "ally.strategies",
+    "Campaign": "ally.campaign",
     "ConstrainedClassifier": "ally.estimators",
     "ConstrainedRegressor": "ally.estimators",
     "Hygiene": "ally.hygiene",
@@ -30,11 +32,12 @@ _LAZY = {
     "query": "ally.oneshot",
 }
 
-_MODULES = {"datasets", "features", "generation", "models", "sources", "scoring", "selection", "store", "testing"}
+_MODULES = {"campaign", "datasets", "features", "generation", "models", "sources", "scoring", "selection", "store", "testing"}
 
 __all__ = [
     "CATALOGUE",
     "SKIP",
+    "Campaign",
     "ConstrainedClassifier",
     "ConstrainedRegressor",
     "Hygiene",

@@ -20,8 +20,9 @@ from ally.learning.fit import Fit
 from ally.learning.objectives import Objective, resolve_objective
 from ally.learning.pool_learner import PoolLearner, blind
 from ally.learning.snapshot import Snapshot
+from ally.learning.trained import Trained
 from ally.learning.training import Training
-from ally.models import has_dropout, model_builder
+from ally.models import has_dropout, model_builder, model_name
 from ally.pool import Ids, LabelCode, Pool, State, parse_labels
 from ally.rng import streams
 from ally.scoring import Constant, check_scores
@@ -113,6 +114,7 @@ class Loop:
         if candidates is not None:
             self._pool.restrict(_candidate_rows(candidates, self._ids))
         network, own_training, unused = network_of(model)
+        self._model = model_name(model, source.shape)
         if own_training is not None and device != "auto":
             own_training = replace(own_training, device=device)
         next(chunks(1, chunk_size))
@@ -149,6 +151,12 @@ class Loop:
     def fit(self) -> Fit:
         """The learner trained on everything labelled so far; trained once per labelled set."""
         return self._members(1)[0]
+
+    def trained(self) -> Trained:
+        """The fit with all that it takes to predict; it can be written to a file. The model must be one by name."""
+        if self._model is None:
+            raise InputError("a network of your own cannot be rebuilt from a file; pass a model by name, or keep loop.fit().model yourself")
+        return Trained(self.fit(), self._model, self._learner.raw.shape, self._learner.scaler)
 
     def predict(self, X: Any) -> AnyArray:
         """Labels or targets predicted for other samples."""

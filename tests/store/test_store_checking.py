@@ -23,7 +23,7 @@ DAMAGE = {
     "undos do not name an earlier answer of the same annotator to the same sample": "UPDATE answers SET undoes = 1 WHERE number = 4",
     "leases are for samples their query did not ask about": "UPDATE leases SET query = 1",
     "queries asked about nothing": "DELETE FROM asked WHERE query = 3",
-    "samples kept for evaluation were asked about for training": "UPDATE samples SET role = 'evaluate'",
+    "samples kept for evaluation were asked about for training": "UPDATE asked SET kind = 'evaluate' WHERE query = 2",
     "places of a ranking are missing": "DELETE FROM ranking WHERE place = 3",
     "are not JSON": "UPDATE answers SET value = 'cat' WHERE number = 1",
     "the schema is": "UPDATE alembic_version SET version_num = '0001'",

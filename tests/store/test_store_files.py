@@ -20,6 +20,7 @@ from ally import store as stores
 from ally.errors import (
     IdError,
     InputError,
+    PoolExhausted,
     StoreBusy,
     StoreDamaged,
     StoreError,
@@ -175,6 +176,10 @@ def test_a_campaign_is_created_whole_or_not_at_all(tmp_path: Path) -> None:
         stores.create(tmp_path / "a.db", {}, samples(), now=0.0)
     with pytest.raises(IdError):
         stores.create(tmp_path / "a.db", {}, [NewSample("a"), NewSample("a")], now=0.0)
+    with pytest.raises(PoolExhausted):
+        make(tmp_path / "a.db", 5, reserve={"evaluate": 6})
+    with pytest.raises(ZeroDivisionError):
+        stores.create(tmp_path / "a.db", lambda: {"bad": 1 / 0}, [NewSample("a")], now=0.0)
     assert list(tmp_path.iterdir()) == []
     make(tmp_path / "a.db").close()
     with pytest.raises(StoreExists, match=r"a\.db exists already"):

@@ -6,14 +6,15 @@ import importlib.util
 from collections.abc import Callable
 
 import pytest
+from sqlalchemy import Connection
 
 from ally import store as stores
-from ally.errors import InputError, MissingPart, StoreBusy, StoreExists, StoreMissing, StoreUnreachable
+from ally.errors import InputError, MissingPart, PoolExhausted, StoreBusy, StoreExists, StoreMissing, StoreUnreachable
 from ally.store import NewAnswer, NewSample
 from ally.store.postgresql import PostgreSQL
 
 
-def make(url: str, **more: float) -> stores.Store:
+def make(url: str, **more: object) -> stores.Store:
     return stores.create(url, {}, [NewSample(f"s{row}") for row in range(10)], now=0.0, **more)  # type: ignore[arg-type]
 
 
@@ -21,6 +22,8 @@ def test_places_with_and_without_a_campaign(new_database: Callable[[], str]) -> 
     url = new_database()
     with pytest.raises(StoreMissing, match="holds no campaign"):
         stores.open(url)
+    with pytest.raises(PoolExhausted):
+        make(url, reserve={"evaluate": 11})
     make(url).close()
     with pytest.raises(StoreExists, match="holds a campaign already"):
         make(url)
@@ -34,6 +37,16 @@ def test_commits_are_flushed_whatever_the_servers_default(new_database: Callable
     database = PostgreSQL(url)
     with database.engine.connect() as connection:
         assert connection.exec_driver_sql("SHOW synchronous_commit").scalar() == "on"
+    database.close()
+
+
+def test_a_slow_source_does_not_end_the_creation(new_database: Callable[[], str]) -> None:
+    database = PostgreSQL(new_database())
+
+    def work(connection: Connection) -> str:
+        return str(connection.exec_driver_sql("SHOW idle_in_transaction_session_timeout").scalar())
+
+    assert (database.write_once(work), database.write(work)) == ("0", "1min")
     database.close()
 
 

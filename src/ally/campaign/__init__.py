@@ -1,1 +1,39 @@
-"""A labelling campaign over days: ask, tell, retrain beside it, advise."""
+"""A labelling campaign over days: ask, tell, retrain beside it, advise.
+
+campaign = ally.Campaign.create("pets.db", "photos/", classes=["cat", "dog"])
+query = campaign.ask(20)
+campaign.tell(query.id, {query.ids[0]: "cat", query.ids[1]: ally.SKIP})
+campaign.status().advice.sentence
+"""
+
+from ally.campaign.advice import Advice
+from ally.campaign.campaign import Campaign
+from ally.campaign.settings import Settings
+from ally.campaign.values import (
+    AskedSample,
+    CampaignQuery,
+    Held,
+    ModelLine,
+    RandomComparison,
+    Scanned,
+    Status,
+    Suspect,
+    Told,
+    Undone,
+)
+
+__all__ = [
+    "Advice",
+    "AskedSample",
+    "Campaign",
+    "CampaignQuery",
+    "Held",
+    "ModelLine",
+    "RandomComparison",
+    "Scanned",
+    "Settings",
+    "Status",
+    "Suspect",
+    "Told",
+    "Undone",
+]

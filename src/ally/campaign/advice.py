@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 WORTH = 0.005
 """An accuracy gained by a batch that most would not label it for."""
@@ -67,6 +66,9 @@ def expected_gain(curve: Sequence[Point], batch: int) -> Gain | None:
 
     Points are weighted by their own uncertainty; where they scatter more than that, the interval grows accordingly.
     """
+    # Here, because it takes most of a second and asking and telling do without.
+    from scipy import stats
+
     recent = sorted({point.labels: point for point in curve}.values(), key=lambda point: point.labels)[-RECENT:]
     if len(recent) < 3:
         return None

@@ -100,14 +100,18 @@ class PoolLearner:
         """The pool as the network sees it."""
         return self._like(self.raw)
 
+    @property
+    def scaler(self) -> Scaler | None:
+        """How features are standardised; None if the model takes them raw."""
+        if self.standardized and self._scaler is None:
+            self._scaler = fit_scaler(self.raw, self.rows, self.chunk_size)
+        return self._scaler
+
     def _like(self, raw: Source) -> Source:
         if raw.shape != self.raw.shape:
             raise InputError(f"the samples have shape {raw.shape} and the pool's {self.raw.shape}; pass the same features")
-        if not self.standardized:
-            return Checked(raw)
-        if self._scaler is None:
-            self._scaler = fit_scaler(self.raw, self.rows, self.chunk_size)
-        return self._scaler.of(raw)
+        scaler = self.scaler
+        return Checked(raw) if scaler is None else scaler.of(raw)
 
     def _held_out(self, code: LabelCode) -> Examples | None:
         if self.validation is None:

@@ -35,15 +35,21 @@ def _copy_of(model: nn.Module, shape: tuple[int, ...], outputs: int) -> nn.Modul
     return copy.deepcopy(model)
 
 
+def model_name(model: Any, shape: tuple[int, ...]) -> str | None:
+    """The name in `MODELS` of what a user calls a model; None for a network of their own."""
+    if model is None:
+        return "resnet18-slim" if len(shape) == 3 and min(shape[1:]) >= 8 else "mlp"
+    return model if isinstance(model, str) else None
+
+
 def model_builder(model: Any, shape: tuple[int, ...]) -> ModelBuilder:
     """A builder from None (MLP for vectors, slim ResNet-18 for images), a name, a module or a builder.
 
     A module is copied for every fit, so each round starts from the weights it was given with.
     """
-    if model is None:
-        return MODELS["resnet18-slim" if len(shape) == 3 and min(shape[1:]) >= 8 else "mlp"]
-    if isinstance(model, str):
-        return MODELS[model]
+    name = model_name(model, shape)
+    if name is not None:
+        return MODELS[name]
     if isinstance(model, nn.Module):
         return partial(_copy_of, model)
     if callable(model):

@@ -49,6 +49,8 @@ class PredictedDual:
             values, report = head(snapshot.candidates), {"rank_quality": head.rank_quality}
         else:
             raise InputError("the predicted dual needs an objective with constraints; use objective='pdcl' or 'feasibility'")
+        if len(values):
+            report = {**report, "positive": float((values > 0).double().mean())}
         if self.cap is not None and len(values):
             place = max(1, round(self.cap * len(values)))
             values = values.clamp(max=float(values.kthvalue(place).values))

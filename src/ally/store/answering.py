@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, cast
 
-from sqlalchemy import Connection, Row, delete, insert, or_, select
+from sqlalchemy import Connection, Row, delete, func, insert, or_, select
 
 from ally.errors import AnswerError
 from ally.store.numbers import in_pieces, last_number
@@ -21,6 +21,7 @@ def answer(
     connection: Connection, annotator: str, now: float, given: Sequence[NewAnswer], query: int | None = None, key: str | None = None
 ) -> Receipt:
     values = checked(given)
+    # Times are not in it: a call that is repeated later is the same call, wherever its times come from.
     mark = digest(["answer", query, [[new.sample, new.kind, value] for new, value in zip(given, values, strict=True)]])
     known = _same_call(connection, annotator, key, mark)
     if known is not None:
@@ -39,7 +40,8 @@ def answer(
             continue
         number += 1
         numbers.append(number)
-        line = {"number": number, "sample": row, "annotator": annotator, "at": now, "kind": new.kind, "value": value, "query": query}
+        at = now if new.at is None else new.at
+        line = {"number": number, "sample": row, "annotator": annotator, "at": at, "kind": new.kind, "value": value, "query": query}
         fresh.append(line)
     if fresh or key is not None:
         call = _record(connection, annotator, now, key, mark, numbers)
@@ -98,6 +100,8 @@ def checked(given: Sequence[NewAnswer]) -> list[str | None]:
             raise AnswerError(f"kind={new.kind!r} of the answer to {new.sample!r} must be 'label' or 'skip'")
         if new.kind == "skip" and new.value is not None:
             raise AnswerError(f"the answer to {new.sample!r} is a skip and has the value {new.value!r}; leave one of them out")
+        if new.at is not None:
+            check_now(new.at, f"at of the answer to {new.sample!r}", AnswerError)
         values.append(None if new.kind == "skip" else write_label(new.sample, new.value))
     return values
 
@@ -154,6 +158,13 @@ def _end_leases(connection: Connection, annotator: str, query: int | None, rows:
         connection.execute(delete(leases).where(leases.c.sample.in_(piece), ended))
 
 
+def by_annotator(connection: Connection) -> dict[str, int]:
+    """How many samples have an answer of each annotator that counts, the most first."""
+    tally = select(answers.c.annotator, func.count(answers.c.sample.distinct())).where(counts()).group_by(answers.c.annotator)
+    found = {annotator: int(n) for annotator, n in connection.execute(tally)}
+    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+
+
 _LINES = select(answers, samples.c.id).select_from(answers.join(samples, samples.c.row == answers.c.sample))
 
 
@@ -162,6 +173,14 @@ def page(connection: Connection, since: int, limit: int, until: int | None = Non
     wanted = _LINES.where(answers.c.number > since).order_by(answers.c.number).limit(limit)
     lines = connection.execute(wanted if until is None else wanted.where(answers.c.number <= until))
     return [_stored(line) for line in lines]
+
+
+def about(connection: Connection, rows: Sequence[int]) -> list[StoredAnswer]:
+    """The record of some samples; of each, in order."""
+    found: list[StoredAnswer] = []
+    for piece in in_pieces([int(row) for row in dict.fromkeys(rows)]):
+        found += map(_stored, connection.execute(_LINES.where(answers.c.sample.in_(piece)).order_by(answers.c.number)))
+    return found
 
 
 def one(connection: Connection, number: int) -> StoredAnswer:

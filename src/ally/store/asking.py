@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, insert, select, tuple_
@@ -12,7 +12,7 @@ from ally.checks import check_count, check_number
 from ally.errors import AnswerError, InputError, PoolExhausted
 from ally.store.models import newest_good
 from ally.store.numbers import in_pieces, last_number
-from ally.store.opinions import leased, wanted
+from ally.store.opinions import answered, leased, wanted
 from ally.store.schema import asked, leases, queries, ranking, samples
 from ally.store.texts import check_annotator, check_key, check_now, read_json
 from ally.store.values import ROLE_OF, Asked, AskKind, StoredQuery
@@ -30,6 +30,7 @@ class Request:
     lease_seconds: float
     key: str | None = None
     kind: AskKind = "active"
+    first: Mapping[AskKind, int] = field(default_factory=dict)
     at_most: bool = False
     opinions: int = 1
 
@@ -40,17 +41,25 @@ class Request:
         check_number("lease_seconds", self.lease_seconds, positive=True)
         check_key(self.key)
         check_count("opinions", self.opinions)
-        if self.kind not in ROLE_OF:
-            raise InputError(f"kind={self.kind!r} must be one of {', '.join(ROLE_OF)}")
+        for kind in (self.kind, *self.first):
+            if kind not in ROLE_OF:
+                raise InputError(f"kind={kind!r} must be one of {', '.join(ROLE_OF)}")
+        for kind, n in self.first.items():
+            check_count(f"first[{kind!r}]", n, 0)
 
     @property
     def until(self) -> float:
         return self.now + self.lease_seconds
 
-    def free(self) -> ColumnElement[bool]:
+    @property
+    def parts(self) -> list[tuple[AskKind, int]]:
+        """How many samples of which kind, in order; the last part takes what the others leave."""
+        return [*((kind, n) for kind, n in self.first.items() if n), (self.kind, self.n)]
+
+    def free(self, kind: AskKind) -> ColumnElement[bool]:
         """The sample may be handed out for this request."""
         row = samples.c.row
-        here = and_(samples.c.role == ROLE_OF[self.kind], samples.c.gone.is_(False))
+        here = and_(samples.c.role == ROLE_OF[kind], samples.c.gone.is_(False))
         return and_(here, wanted(row, self.annotator, self.opinions), ~leased(row, self.now))
 
 
@@ -60,7 +69,7 @@ def ask(connection: Connection, request: Request) -> StoredQuery:
         known = connection.execute(select(queries).where(mine)).one_or_none()
         if known is not None:
             return _again(connection, request, known)
-    model = newest_good(connection) if request.kind == "active" else None
+    model = newest_good(connection) if any(kind == "active" for kind, _ in request.parts) else None
     found = _choose(connection, request, model)
     if not found or (len(found) < request.n and not request.at_most):
         raise PoolExhausted(len(found), request.n, _pending(connection, request))
@@ -75,16 +84,20 @@ def ask(connection: Connection, request: Request) -> StoredQuery:
 
 def _choose(connection: Connection, request: Request, model: int | None) -> list[dict[str, Any]]:
     found: dict[int, dict[str, Any]] = {}
-    if model is not None:
-        for row, score, why in _by_rank(connection, request, model):
-            found[row] = {"sample": row, "score": score, "why": why}
-            if len(found) == request.n:
-                return list(found.values())
-    for row in _by_draw(connection, request):
-        found.setdefault(row, {"sample": row, "score": None, "why": None})
-        if len(found) == request.n:
-            break
+    for kind, n in request.parts:
+        enough = min(len(found) + n, request.n)
+        offers = _offers(connection, request, kind, model)
+        while len(found) < enough and (offer := next(offers, None)):
+            row, score, why = offer
+            found.setdefault(row, {"sample": row, "kind": kind, "score": score, "why": why})
     return list(found.values())
+
+
+def _offers(connection: Connection, request: Request, kind: AskKind, model: int | None) -> Iterator[tuple[int, float | None, str | None]]:
+    """Row, score and why of free samples, the most wanted first; a sample may come twice."""
+    if kind == "active" and model is not None:
+        yield from _by_rank(connection, request, model)
+    yield from ((row, None, None) for row in _by_draw(connection, request, kind))
 
 
 # Both look at a few hundred places first and at four times as many each time after: statements stay small however many samples there are,
@@ -97,23 +110,23 @@ def _by_rank(connection: Connection, request: Request, model: int) -> Iterator[t
     while start <= last:
         part = select(ranking).where(ranking.c.model == model, ranking.c.place >= start, ranking.c.place < start + size).subquery()
         joined = part.join(samples, samples.c.row == part.c.sample)
-        free = select(part.c.sample, part.c.score, part.c.why).select_from(joined).where(request.free())
+        free = select(part.c.sample, part.c.score, part.c.why).select_from(joined).where(request.free("active"))
         for line in connection.execute(free.order_by(part.c.place).limit(request.n)).all():
             yield line.sample, line.score, line.why
         start, size = start + size, 4 * size
 
 
-def _by_draw(connection: Connection, request: Request) -> Iterator[int]:
+def _by_draw(connection: Connection, request: Request, kind: AskKind) -> Iterator[int]:
     place, size = (-1, -1), max(FIRST_LOOK, 2 * request.n)
     order = (samples.c.draw, samples.c.row)
     while True:
-        here = and_(samples.c.role == ROLE_OF[request.kind], tuple_(*order) > tuple_(*place))
+        here = and_(samples.c.role == ROLE_OF[kind], tuple_(*order) > tuple_(*place))
         part = select(*order).where(here).order_by(*order).limit(size).subquery()
         end = connection.execute(select(part.c.draw, part.c.row).order_by(part.c.draw.desc(), part.c.row.desc()).limit(1)).one_or_none()
         if end is None:
             return
         inside = and_(here, tuple_(*order) <= tuple_(end.draw, end.row))
-        lines = select(samples.c.row).where(inside, request.free()).order_by(*order).limit(request.n)
+        lines = select(samples.c.row).where(inside, request.free(kind)).order_by(*order).limit(request.n)
         yield from connection.execute(lines).scalars().all()
         place, size = (end.draw, end.row), 4 * size
 
@@ -128,7 +141,8 @@ def _lease(connection: Connection, request: Request, query: int, rows: list[int]
 
 def _pending(connection: Connection, request: Request) -> int:
     joined = leases.join(samples, samples.c.row == leases.c.sample)
-    live = select(func.count()).select_from(joined).where(leases.c.until > request.now, samples.c.role == ROLE_OF[request.kind])
+    roles = {ROLE_OF[kind] for kind, _ in request.parts}
+    live = select(func.count()).select_from(joined).where(leases.c.until > request.now, samples.c.role.in_(roles))
     return int(connection.execute(live).scalar_one())
 
 
@@ -149,19 +163,44 @@ def _again(connection: Connection, request: Request, known: Row[Any]) -> StoredQ
 
 def stored(connection: Connection, number: int, *, until: float | None = None, only: set[int] | None = None) -> StoredQuery:
     """A query on record with its samples, or with those of the rows `only`."""
-    found = connection.execute(select(queries).where(queries.c.number == number)).one_or_none()
-    if found is None:
-        raise AnswerError(f"there is no query {number}; the last one is {last_number(connection, queries.c.number)}")
+    found = _line(connection, number)
     joined = asked.join(samples, samples.c.row == asked.c.sample)
     lines = select(asked, samples.c.id).select_from(joined).where(asked.c.query == number).order_by(asked.c.place)
-    every = [Asked(line.sample, line.id, line.place, line.score, read_json(line.why)) for line in connection.execute(lines)]
+    every = [
+        Asked(line.sample, line.id, line.place, cast(AskKind, line.kind), line.score, read_json(line.why))
+        for line in connection.execute(lines)
+    ]
     shown = tuple(sample for sample in every if only is None or sample.row in only)
     if until is None:
         until = connection.execute(select(func.max(leases.c.until)).where(leases.c.query == number)).scalar_one() or found.at
     return StoredQuery(found.number, found.annotator, found.at, cast(AskKind, found.kind), found.key, found.model, until, shown, len(every))
 
 
+def _line(connection: Connection, number: int) -> Row[Any]:
+    found = connection.execute(select(queries).where(queries.c.number == number)).one_or_none()
+    if found is None:
+        raise AnswerError(f"there is no query {number}; the last one is {last_number(connection, queries.c.number)}")
+    return found
+
+
+def waiting(connection: Connection, query: int) -> list[str]:
+    """Ids of a query that nobody has answered and whose data is there, in its order."""
+    _line(connection, query)
+    joined = asked.join(samples, samples.c.row == asked.c.sample)
+    still = and_(asked.c.query == query, samples.c.gone.is_(False), ~answered(samples.c.row))
+    return list(connection.execute(select(samples.c.id).select_from(joined).where(still).order_by(asked.c.place)).scalars())
+
+
+def asked_as(connection: Connection) -> dict[int, tuple[AskKind, int, int | None]]:
+    """By row: kind, number and model of the first query that asked about it."""
+    first = select(asked.c.sample, func.min(asked.c.query).label("query")).group_by(asked.c.sample).subquery()
+    joined = first.join(asked, and_(asked.c.query == first.c.query, asked.c.sample == first.c.sample))
+    joined = joined.join(queries, queries.c.number == first.c.query)
+    lines = select(asked.c.sample, asked.c.kind, asked.c.query, queries.c.model).select_from(joined)
+    return {row: (cast(AskKind, kind), query, model) for row, kind, query, model in connection.execute(lines)}
+
+
 def release(connection: Connection, query: int) -> int:
     """Gives back what is still leased for a query; how many samples."""
-    stored(connection, query)
+    _line(connection, query)
     return connection.execute(delete(leases).where(leases.c.query == query)).rowcount

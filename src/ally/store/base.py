@@ -4,7 +4,12 @@ A store holds one labelling campaign: its samples, who was asked what, every ans
 Whoever implements `Store` promises the following; `ally.testing.store` checks it, for our backends and yours.
 
 **Samples.** A sample has an id (text, unique, the caller's) and a row (0, 1, 2 … in the order of arrival). Neither ever changes and none is
-removed; a sample whose data vanished is marked gone. Its role is "pool", "evaluate" or "validate".
+removed; a sample whose data vanished is marked gone. Its role is "pool", "evaluate" or "validate". A label that comes with a new sample
+is recorded with it, as an answer of the annotator `labelled_by`; that of a sample which is known already is left alone.
+
+**A campaign begins whole**, with its settings, samples, their labels and the samples reserved for a role, or it does not exist. Samples are
+reserved at random among all of the pool, labelled or not. Settings, and how many to reserve, may be functions, called when the last
+sample has been read.
 
 **Answers are only ever added.** An answer is a label, a skip, or an undo of an earlier answer. Answers are numbered 1, 2, 3 … without gaps
 in the order in which they became visible, so a reader who has seen number k and asks for what came since misses nothing. The current
@@ -25,23 +30,34 @@ enough for a call that is repeated at once, not for one that is repeated after a
 are for one sample. A lease is a promise not to hand out, not a right to answer: an answer after its end is taken like any
 other. Samples are handed out in the order of the newest good model's ranking, then in the campaign's random order, which its seed and the
 ids fix. kind="random" uses the random order alone; "evaluate" and "validate" hand out samples of that role, and nothing else does.
+A query may be mixed: ``first={"evaluate": 2, "random": 1}`` takes up to so many of those kinds, in that order and never more than n in
+all; the rest, and what those kinds could not give, is of `kind`. Each sample of a query says which kind it was asked as, and none is in
+a query twice. A key that comes again gives its query whatever `first` says.
 `opinions` above 1 hands a sample to that many different annotators, one after the other.
 
 **A model serves when it is whole.** `put_model` may take long and never keeps others from asking; until it returns, the model before it
 serves. If it is interrupted, that model goes on serving.
 
-**Time** is an argument (seconds since 1970). A store has no clock.
+**Time** is an argument (seconds since 1970). A store has no clock. An answer that was given before the call (an import) says so by `at`.
+Times order nothing, numbers do; and they are not what makes two calls or two answers differ, so a call that is repeated with other times
+is still the same call.
 
 **Processes and threads.** Several processes may open one campaign, each by itself (after a fork, not before). A store can be used from
 several threads. Waiting for others is the store's business: a call waits up to a minute and then raises `StoreBusy`.
 
-**Reading much** comes in pieces: `samples`, `answers` and `ranking` are iterators that hold no lock between pieces. `labels` is the state
-after the answer that was last when it was called.
+**One at a time.** `alone(name)` is True for one holder at a time among all processes and threads that use the campaign, twice in one thread
+included; others get False, after waiting `seconds`. It ends when its holder leaves or dies, even by kill -9, and never later, whatever the
+holder's children do. It is for long work that should not be done by two, such as training. It keeps nobody from any other call: no call
+needs it, and what is done under it must do no harm if it is done twice, for a server that restarts forgets who held what.
+
+**Reading much** comes in pieces: `samples`, `answers` and `ranking` are iterators that hold no lock between pieces. `labels`, `skips` and
+`opinions` are the state after the answer that was last when they were called.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -79,8 +95,8 @@ class Store(Protocol):
 
     # Samples
 
-    def add_samples(self, new: Iterable[NewSample]) -> int:
-        """Adds those with an id that is not known; how many. Interrupted, it can be called again."""
+    def add_samples(self, new: Iterable[NewSample], now: float, labelled_by: str = "source") -> int:
+        """Adds those with an id that is not known, with their labels; how many. Interrupted, it can be called again."""
 
     def mark_gone(self, ids: Sequence[str]) -> int:
         """They are not handed out until `mark_back`; how many changed. Their answers stay."""
@@ -112,6 +128,7 @@ class Store(Protocol):
         key: str | None = None,
         kind: AskKind = "active",
         *,
+        first: Mapping[AskKind, int] = {},
         at_most: bool = False,
         opinions: int = 1,
     ) -> StoredQuery:
@@ -119,6 +136,15 @@ class Store(Protocol):
 
     def query(self, number: int) -> StoredQuery:
         """A query on record with all its samples."""
+
+    def waiting(self, query: int) -> list[str]:
+        """Ids of a query that nobody has answered, in its order; those that are gone are left out."""
+
+    def asked_as(self) -> dict[int, tuple[AskKind, int, int | None]]:
+        """By row, for all that were ever asked about: kind, query and that query's model, of the first query that asked."""
+
+    def last_query(self) -> int:
+        """Its number; 0 before the first."""
 
     def release(self, query: int) -> int:
         """Ends the leases of a query; of how many samples."""
@@ -132,6 +158,15 @@ class Store(Protocol):
 
     def answers(self, since: int = 0) -> Iterator[StoredAnswer]:
         """The record above a number, in order, undone answers and undos included."""
+
+    def last_answer(self) -> int:
+        """Its number, undos included; 0 before the first."""
+
+    def annotators(self) -> dict[str, int]:
+        """Of how many samples an answer of each counts, the most first; who has none is left out."""
+
+    def opinions(self, rows: Sequence[int] | None = None) -> dict[int, list[StoredAnswer]]:
+        """By row, of all samples or these: the answer of each annotator that counts, in the order given. Rows without any are left out."""
 
     def labels(self, policy: Policy = "last") -> dict[int, Label]:
         """By row."""
@@ -185,6 +220,9 @@ class Store(Protocol):
 
     def backup(self, path: str | Path | None = None) -> Path:
         """Copies the campaign to a new SQLite file, by default a numbered one beside it."""
+
+    def alone(self, name: str, seconds: float = 0.0) -> AbstractContextManager[bool]:
+        """``with store.alone("train") as mine:``, see above. `name` is a word of letters a to z, digits and _."""
 
     def close(self) -> None: ...
 

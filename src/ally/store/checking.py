@@ -26,8 +26,8 @@ INVARIANTS = {
     "leases are for samples their query did not ask about": """SELECT count(*) FROM leases l
         WHERE NOT EXISTS (SELECT 1 FROM asked s WHERE s.query = l.query AND s.sample = l.sample)""",
     "queries asked about nothing": "SELECT count(*) FROM queries q WHERE NOT EXISTS (SELECT 1 FROM asked s WHERE s.query = q.number)",
-    "samples kept for evaluation were asked about for training": """SELECT count(*) FROM asked s JOIN queries q ON q.number = s.query
-        JOIN samples p ON p.row = s.sample WHERE p.role <> CASE WHEN q.kind IN ('active', 'random') THEN 'pool' ELSE q.kind END""",
+    "samples kept for evaluation were asked about for training": """SELECT count(*) FROM asked s JOIN samples p ON p.row = s.sample
+        WHERE p.role <> CASE WHEN s.kind IN ('active', 'random') THEN 'pool' ELSE s.kind END""",
     "places of a ranking are missing": """SELECT count(*) FROM (SELECT r.model, count(*) n, max(place) m FROM ranking r
         JOIN models ON models.number = r.model WHERE models.state = 'good'
         AND r.model = (SELECT max(number) FROM models WHERE state = 'good') GROUP BY r.model) t WHERE m <> n - 1""",

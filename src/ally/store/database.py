@@ -12,7 +12,7 @@ import random
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -20,6 +20,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from ally.errors import InputError, StoreBusy, StoreError
+from ally.store.alone import check_alone
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -52,6 +53,12 @@ class Database(ABC):
         with self.failures():
             return self._transaction(work, writes=True)
 
+    def alone(self, name: str, seconds: float) -> AbstractContextManager[bool]:
+        """See `Store.alone`. It has nothing to do with the right to write."""
+        self._check_usable()
+        check_alone(name, seconds)
+        return self._alone(name, seconds)
+
     def close(self) -> None:
         self._closed = True
         if os.getpid() == self._process:
@@ -71,6 +78,10 @@ class Database(ABC):
     @abstractmethod
     def _transaction(self, work: Work[T], *, writes: bool) -> T:
         """One attempt."""
+
+    @abstractmethod
+    def _alone(self, name: str, seconds: float) -> AbstractContextManager[bool]:
+        """With a name and a time that were checked."""
 
     @abstractmethod
     def failure(self, error: DBAPIError) -> StoreError:

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import create_engine, event, text
+from sqlalchemy import Connection, create_engine, event, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from ally.errors import InputError, MissingPart, StoreBusy, StoreDamaged, StoreError, StoreFull, StoreReadOnly, StoreUnreachable
+from ally.store.alone import forget, remember, within
 from ally.store.database import PATIENCE, Database, T, Work
 
 _WRITERS = text("SELECT pg_advisory_xact_lock(hashtextextended('ally campaign in ' || current_schema(), 0))")
+
+# Another text than that of the writers, and so another lock.
+_NAME = "hashtextextended('ally alone in ' || current_schema() || ': ' || :name, 0)"
+_TAKE = text(f"SELECT pg_try_advisory_lock({_NAME})")
+_LEAVE = text(f"SELECT pg_advisory_unlock({_NAME})")
+# The session may be silent for hours. The server notices within a minute that the machine of its holder is gone.
+_STAYS = text("""SELECT set_config(name, value, false) FROM pg_settings JOIN (VALUES ('idle_session_timeout', '0'),
+    ('tcp_keepalives_idle', '30'), ('tcp_keepalives_interval', '10'), ('tcp_keepalives_count', '3')) AS t (known, value) ON known = name""")
 
 _BUSY = {"55P03", "40P01", "40001"}
 _FULL = {"53100", "53000", "53200"}
@@ -57,6 +69,38 @@ class PostgreSQL(Database):
             if writes:
                 connection.execute(_WRITERS)
             return work(connection)
+
+    def write_once(self, work: Work[T]) -> T:
+        def unhurried(connection: Connection) -> T:
+            # What it consumes may be a slow disk; nobody is kept waiting but others who create the same campaign.
+            connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
+            return work(connection)
+
+        return super().write_once(unhurried)
+
+    @contextmanager
+    def _alone(self, name: str, seconds: float) -> Iterator[bool]:
+        with self.failures():
+            # Not one of the pool's: the lock belongs to the session and must end with it.
+            connection = self.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+            file = connection.connection.fileno()
+            connection.detach()
+        process, mine = os.getpid(), False
+        try:
+            with self.failures():
+                connection.execute(_STAYS)
+                mine = within(seconds, lambda: bool(connection.execute(_TAKE, {"name": name}).scalar_one()))
+            if mine:
+                remember(file)
+            yield mine
+        finally:
+            if os.getpid() == process:
+                forget(file)
+                # A connection that is lost has ended the lock; what was done under it is done.
+                with suppress(DBAPIError):
+                    if mine:
+                        connection.execute(_LEAVE, {"name": name})
+                connection.close()
 
     def failure(self, error: DBAPIError) -> StoreError:
         code = getattr(error.orig, "sqlstate", None)

@@ -1,66 +1,19 @@
-"""Samples: ids to rows and back, new ones, roles, and those whose data is gone."""
+"""Samples: ids to rows and back, roles, and those whose data is gone."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast
 
-from sqlalchemy import Connection, and_, func, insert, select, update
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import ColumnElement, Connection, and_, func, select, true, update
 
+from ally.checks import check_count
 from ally.errors import IdError, InputError, PoolExhausted
-from ally.store.numbers import in_pieces, pieces
+from ally.store.numbers import in_pieces
 from ally.store.opinions import answered, leased
-from ally.store.schema import asked, campaign, samples
-from ally.store.texts import check_id, check_text, draw_of
-from ally.store.values import NewSample, Role, StoredSample
-
-PIECE = 5000
-
-
-def checked(sample: NewSample) -> NewSample:
-    check_id(sample.id)
-    if sample.hash is not None:
-        check_text("hash", sample.hash)
-    if sample.role not in ("pool", "evaluate", "validate"):
-        raise InputError(f"role={sample.role!r} of sample {sample.id!r} must be 'pool', 'evaluate' or 'validate'")
-    return sample
-
-
-def _insert(connection: Connection, new: Sequence[NewSample], first: int, seed: int) -> None:
-    values = [
-        {"row": row, "id": sample.id, "hash": sample.hash, "role": sample.role, "gone": False, "draw": draw_of(seed, sample.id)}
-        for row, sample in enumerate(new, first)
-    ]
-    connection.execute(insert(samples), values)
-
-
-def fill(connection: Connection, new: Iterable[NewSample], seed: int) -> int:
-    """The samples of a new campaign, streamed; an id that comes twice is refused by name."""
-    first = 0
-    for piece in pieces(map(checked, new), PIECE):
-        try:
-            with connection.begin_nested():
-                _insert(connection, piece, first, seed)
-        except IntegrityError as error:
-            ids = [sample.id for sample in piece]
-            twice = sorted({id for id in ids if ids.count(id) > 1} | set(known_rows(connection, ids)))
-            raise IdError(
-                f"the sample id {twice[0]!r} comes more than once, the second time near row {first}; make ids distinct"
-            ) from error
-        first += len(piece)
-    return first
-
-
-def add(connection: Connection, new: Sequence[NewSample]) -> int:
-    """Adds those whose id is not known yet; how many."""
-    first = {sample.id: sample for sample in reversed(new)}
-    known = known_rows(connection, list(first))
-    fresh = [first[id] for id in dict.fromkeys(sample.id for sample in new) if id not in known]
-    if fresh:
-        seed = int(connection.execute(select(campaign.c.seed)).scalar_one())
-        _insert(connection, fresh, count_rows(connection), seed)
-    return len(fresh)
+from ally.store.schema import asked, samples
+from ally.store.texts import check_id
+from ally.store.values import Role, StoredSample
 
 
 def count_rows(connection: Connection) -> int:
@@ -112,8 +65,29 @@ def mark(connection: Connection, ids: Sequence[str], gone: bool) -> int:
 def reserve(connection: Connection, role: Role, n: int, now: float) -> list[str]:
     """Moves the next `n` of the random order that were never asked about or answered from the pool to `role`."""
     row = samples.c.row
-    untouched = and_(row.not_in(select(asked.c.sample)), ~answered(row), ~leased(row, now))
-    wanted = select(samples.c.row, samples.c.id).where(samples.c.role == "pool", samples.c.gone.is_(False), untouched)
+    return _move(connection, role, n, and_(row.not_in(select(asked.c.sample)), ~answered(row), ~leased(row, now)))
+
+
+def reserve_of_all(connection: Connection, counts: Mapping[Role, int]) -> None:
+    """At the creation of a campaign, where a label that the source knew keeps no sample from being drawn."""
+    check_reserves(counts)
+    for role, n in counts.items():
+        _move(connection, role, n, true())
+
+
+def check_reserves(counts: Mapping[Role, int]) -> None:
+    for role, n in counts.items():
+        check_reserve(role, n, 0)
+
+
+def check_reserve(role: Role, n: int, least: int = 1) -> None:
+    if role not in ("evaluate", "validate"):
+        raise InputError(f"role={role!r} must be 'evaluate' or 'validate'")
+    check_count("n", n, least)
+
+
+def _move(connection: Connection, role: Role, n: int, which: ColumnElement[bool]) -> list[str]:
+    wanted = select(samples.c.row, samples.c.id).where(samples.c.role == "pool", samples.c.gone.is_(False), which)
     found = connection.execute(wanted.order_by(samples.c.draw, samples.c.row).limit(n)).all()
     if len(found) < n:
         raise PoolExhausted(len(found), n)

@@ -81,6 +81,7 @@ asked = Table(
     Column("query", Number, ForeignKey("queries.number"), primary_key=True, autoincrement=False),
     Column("place", Number, primary_key=True, autoincrement=False),
     Column("sample", Number, ForeignKey("samples.row"), nullable=False),
+    Column("kind", String(16), nullable=False),
     Column("score", Double),
     Column("why", Text),
     UniqueConstraint("query", "sample"),

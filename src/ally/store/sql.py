@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, select, update
 
-from ally.checks import check_count
 from ally.errors import InputError, StoreError
-from ally.store import answering, asking, checking, deriving, models, samples
+from ally.store import adding, answering, asking, checking, deriving, models, samples
 from ally.store.backups import next_backup
 from ally.store.base import Store
 from ally.store.copying import copy_out
 from ally.store.database import Database
 from ally.store.numbers import last_number, pieces
-from ally.store.schema import answers, campaign
+from ally.store.schema import answers, campaign, queries
 from ally.store.sqlite import SQLite
-from ally.store.texts import check_now, read_json, write_json
+from ally.store.texts import check_annotator, check_now, read_json, write_json
 from ally.store.values import (
     AskKind,
     Counts,
@@ -60,9 +60,11 @@ class SQLStore(Store):
     def change_settings(self, settings: Mapping[str, Any]) -> None:
         self._database.write(_change_settings, write_json("settings", dict(settings)))
 
-    def add_samples(self, new: Iterable[NewSample]) -> int:
-        parts = pieces(map(samples.checked, new), samples.PIECE)
-        return sum(self._database.write(samples.add, part) for part in parts)
+    def add_samples(self, new: Iterable[NewSample], now: float, labelled_by: str = "source") -> int:
+        check_now(now)
+        check_annotator(labelled_by)
+        parts = pieces(map(adding.checked, new), adding.PIECE)
+        return sum(self._database.write(adding.add, part, now, labelled_by) for part in parts)
 
     def mark_gone(self, ids: Sequence[str]) -> int:
         return self._database.write(samples.mark, ids, True)
@@ -71,9 +73,7 @@ class SQLStore(Store):
         return self._database.write(samples.mark, ids, False)
 
     def reserve(self, role: Role, n: int, now: float) -> list[str]:
-        if role not in ("evaluate", "validate"):
-            raise InputError(f"role={role!r} must be 'evaluate' or 'validate'")
-        check_count("n", n)
+        samples.check_reserve(role, n)
         check_now(now)
         return self._database.write(samples.reserve, role, n, now)
 
@@ -101,14 +101,24 @@ class SQLStore(Store):
         key: str | None = None,
         kind: AskKind = "active",
         *,
+        first: Mapping[AskKind, int] = {},
         at_most: bool = False,
         opinions: int = 1,
     ) -> StoredQuery:
-        request = asking.Request(annotator, n, now, lease_seconds, key, kind, at_most, opinions)
+        request = asking.Request(annotator, n, now, lease_seconds, key, kind, first, at_most, opinions)
         return self._database.write(asking.ask, request)
 
     def query(self, number: int) -> StoredQuery:
         return self._database.read(asking.stored, number)
+
+    def waiting(self, query: int) -> list[str]:
+        return self._database.read(asking.waiting, query)
+
+    def asked_as(self) -> dict[int, tuple[AskKind, int, int | None]]:
+        return self._database.read(asking.asked_as)
+
+    def last_query(self) -> int:
+        return self._database.read(last_number, queries.c.number)
 
     def release(self, query: int) -> int:
         return self._database.write(asking.release, query)
@@ -126,6 +136,16 @@ class SQLStore(Store):
             yield from page
             since = page[-1].number
 
+    def last_answer(self) -> int:
+        return self._database.read(last_number, answers.c.number)
+
+    def annotators(self) -> dict[str, int]:
+        return self._database.read(answering.by_annotator)
+
+    def opinions(self, rows: Sequence[int] | None = None) -> dict[int, list[StoredAnswer]]:
+        record = self._record_up_to(self.last_answer()) if rows is None else self._database.read(answering.about, rows)
+        return deriving.Standing(record).opinions()
+
     def labels(self, policy: Policy = "last") -> dict[int, Label]:
         return self._standing(policy).labels(policy)
 
@@ -135,7 +155,7 @@ class SQLStore(Store):
     def _standing(self, policy: Policy) -> deriving.Standing:
         if policy not in ("last", "majority"):
             raise InputError(f"policy={policy!r} must be 'last' or 'majority'")
-        return deriving.Standing(self._record_up_to(self._database.read(last_number, answers.c.number)))
+        return deriving.Standing(self._record_up_to(self.last_answer()))
 
     def _record_up_to(self, last: int) -> Iterator[StoredAnswer]:
         since = 0
@@ -203,6 +223,9 @@ class SQLStore(Store):
         if isinstance(database, SQLite):
             return database.backup(target)
         return copy_out(database, target)
+
+    def alone(self, name: str, seconds: float = 0.0) -> AbstractContextManager[bool]:
+        return self._database.alone(name, seconds)
 
     def close(self) -> None:
         self._database.close()

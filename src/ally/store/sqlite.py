@@ -6,7 +6,7 @@ import re
 import sqlite3
 import threading
 import warnings
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 from urllib.parse import quote
@@ -16,6 +16,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import StaticPool
 
 from ally.errors import StoreBusy, StoreDamaged, StoreError, StoreFull, StoreMissing, StoreReadOnly
+from ally.store.alone import alone_by_file, alone_by_lock
 from ally.store.backups import copy_file, newest_backup, next_backup
 from ally.store.database import PATIENCE, Database, T, Work
 from ally.store.places import check_local
@@ -51,6 +52,7 @@ class SQLite(Database):
         self.journal = journal if journal != "auto" else ("wal" if wal_is_safe() else "rollback")
         self._wait = min(wait, patience)
         self._mine = threading.RLock()
+        self._names: dict[str, threading.Lock] = {}
         if path is not None:
             check_local(path)
             if not building and not path.is_file():
@@ -123,6 +125,13 @@ class SQLite(Database):
         in_line = self._line.mine(self._wait) if waits and self._line is not None else nullcontext()
         with self._mine, in_line, self.engine.connect().execution_options(ally_writes=writes) as connection, connection.begin():
             return work(connection)
+
+    def _alone(self, name: str, seconds: float) -> AbstractContextManager[bool]:
+        if self.path is None:
+            return alone_by_lock(self._names.setdefault(name, threading.Lock()), seconds)
+        # A campaign may be opened through a link to its file.
+        path = self.path.resolve()
+        return alone_by_file(path.with_name(f"{path.name}-{name}"), seconds)
 
     def close(self) -> None:
         super().close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -11,7 +11,7 @@ from sqlalchemy import Connection, insert
 
 from ally.checks import check_count
 from ally.errors import InputError, StoreExists, StoreMissing
-from ally.store import samples
+from ally.store import adding, samples
 from ally.store.backups import building_name, put_in_place
 from ally.store.base import Store
 from ally.store.database import PATIENCE, Database
@@ -19,8 +19,8 @@ from ally.store.postgresql import PostgreSQL
 from ally.store.schema import campaign
 from ally.store.sql import SQLStore
 from ally.store.sqlite import Journal, SQLite
-from ally.store.texts import check_now, write_json
-from ally.store.values import NewSample
+from ally.store.texts import check_annotator, check_now, write_json
+from ally.store.values import NewSample, Role
 from ally.store.versions import bring_up_to_date, upgrade, version_of
 
 MEMORY = "memory"
@@ -28,25 +28,34 @@ MEMORY = "memory"
 
 def create(
     place: str | Path,
-    settings: Mapping[str, Any],
+    settings: Mapping[str, Any] | Callable[[], Mapping[str, Any]],
     new: Iterable[NewSample],
     *,
     now: float,
     seed: int = 0,
+    reserve: Mapping[Role, int] | Callable[[], Mapping[Role, int]] | None = None,
+    labelled_by: str = "source",
     sqlite_journal: Journal = "auto",
     patience: float = PATIENCE,
 ) -> Store:
-    """Makes a campaign, whole or not at all; `new` is streamed. `seed` fixes the random order."""
+    """Makes a campaign, whole or not at all. `new` is streamed; `settings` and `reserve`, if they are functions, are called after that.
+    `seed` fixes the random order, in which `reserve` moves so many samples to each role. Labels of samples become answers of
+    `labelled_by`."""
     check_now(now)
+    check_annotator(labelled_by)
     check_count("seed", seed, 0)
-    text = write_json("settings", dict(settings))
+    if not callable(reserve):
+        samples.check_reserves(reserve or {})
+    known = None if callable(settings) else write_json("settings", dict(settings))
     if seed >= 2**63:
         raise InputError(f"seed={seed} is too large; take one below 2**63")
 
     def work(connection: Connection) -> None:
         upgrade(connection)
+        adding.fill(connection, new, seed, now, labelled_by)
+        text = write_json("settings", dict(settings())) if callable(settings) else known
         connection.execute(insert(campaign), {"number": 1, "created": now, "seed": seed, "settings": text})
-        samples.fill(connection, new, seed)
+        samples.reserve_of_all(connection, reserve() if callable(reserve) else reserve or {})
 
     where = _place(place)
     if isinstance(where, Path):

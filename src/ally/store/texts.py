@@ -39,10 +39,10 @@ def check_key(value: Any) -> str | None:
     return None if value is None else check_text("key", value)
 
 
-def check_now(now: Any) -> float:
+def check_now(now: Any, name: str = "now", error: type[InputError] = InputError) -> float:
     """Seconds since 1970, from the caller's clock."""
     if isinstance(now, bool) or not isinstance(now, (int, float)) or not 0 <= now < 1e12:
-        raise InputError(f"now={now!r} must be seconds since 1970; pass time.time()")
+        raise error(f"{name}={now!r} must be seconds since 1970; pass time.time()")
     return float(now)
 
 

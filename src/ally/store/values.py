@@ -18,11 +18,12 @@ ROLE_OF: dict[AskKind, Role] = {"active": "pool", "random": "pool", "evaluate": 
 
 @dataclass(frozen=True)
 class NewSample:
-    """A sample by its stable id; `hash` is of its content, where the source knows one."""
+    """A sample by its stable id; `hash` is of its content and `label` what it shows (any JSON value), where the source knows them."""
 
     id: str
     hash: str | None = None
     role: Role = "pool"
+    label: Any = None
 
 
 @dataclass(frozen=True)
@@ -36,11 +37,12 @@ class StoredSample:
 
 @dataclass(frozen=True)
 class NewAnswer:
-    """What an annotator says about a sample: a label (any JSON value but null), or ``kind="skip"``."""
+    """What an annotator says about a sample: a label (any JSON value but null), or ``kind="skip"``; `at`, if that was not just now."""
 
     sample: str
     value: Any = None
     kind: Literal["label", "skip"] = "label"
+    at: float | None = None
 
 
 @dataclass(frozen=True)
@@ -60,18 +62,20 @@ class StoredAnswer:
 
 @dataclass(frozen=True)
 class Asked:
-    """A sample of a query, its place in it, and why the model wanted it."""
+    """A sample of a query, its place in it, the kind of request it answers, and why the model wanted it."""
 
     row: int
     id: str
     place: int
+    kind: AskKind
     score: float | None = None
     why: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
 class StoredQuery:
-    """`samples` are those still open when it was given, leased until `until`; `total` counts all that were asked about."""
+    """`samples` are those still open when it was given, leased until `until`; `total` counts all that were asked about. `kind` is that of
+    the samples which no `first` claimed."""
 
     number: int
     annotator: str

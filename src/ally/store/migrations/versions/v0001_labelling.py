@@ -46,6 +46,7 @@ def upgrade() -> None:
         sa.Column("query", Number, autoincrement=False, nullable=False),
         sa.Column("place", Number, autoincrement=False, nullable=False),
         sa.Column("sample", Number, nullable=False),
+        sa.Column("kind", sa.String(16), nullable=False),
         sa.Column("score", sa.Double),
         sa.Column("why", sa.Text),
         sa.PrimaryKeyConstraint("query", "place", name="pk_asked"),

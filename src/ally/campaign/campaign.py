@@ -1,0 +1,429 @@
+"""A labelling campaign: ask, tell, and all that is around them. All state is in the store.
+
+Nothing here imports torch before something is trained or predicted: asking and telling stay quick and small.
+"""
+
+from __future__ import annotations
+
+import getpass
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import Unpack
+
+from ally.campaign import labels, worker
+from ally.campaign.composing import composition
+from ally.campaign.creating import create, new_sample
+from ally.campaign.duty import LOCK, due, running
+from ally.campaign.opening import SourceOptions, beside, cache, check_options, found_source, kept_place, on_disk
+from ally.campaign.settings import Settings, check_classes
+from ally.campaign.status import GIVEN, status_of
+from ally.campaign.values import AskedSample, CampaignQuery, Scanned, Status, Suspect, Told, Undone
+from ally.checks import check_count
+from ally.errors import AnswerError, InputError, StoreBusy
+from ally.sources import Answer, Samples, Shown, read_answers
+from ally.store import Measure, NewAnswer, NewSample, Store, StoredAnswer
+from ally.store import open as open_store
+from ally.store.values import Policy
+from ally.types import SKIP, Progress, Task
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ally.learning.trained import Trained
+
+PATIENCE = 24 * 3600.0
+"""Seconds that an explicit training waits for one that is under way."""
+PROBLEMS_SHOWN = 20
+IMPORTED = "import"
+
+
+class Campaign:
+    """Use `Campaign.create` or `Campaign.open`; close it, or use it in a ``with`` block. It can be used from several threads."""
+
+    def __init__(
+        self, place: str | Path, store: Store, source: Any, options: Mapping[str, Any], clock: Callable[[], float], samples: Samples | None
+    ) -> None:
+        self._place = place
+        self._store = store
+        self._settings = Settings.from_json(store.settings)
+        self._source = source
+        self._options = options
+        self._given_clock = clock
+        self._samples = samples
+        self._opening = threading.Lock()
+
+    @classmethod
+    def create(
+        cls,
+        place: str | Path,
+        source: Any,
+        *,
+        classes: Sequence[Any] | None = None,
+        task: Task = "classification",
+        strategy: str = "ally",
+        objective: str | None = None,
+        model: str | None = None,
+        batch: int = 20,
+        evaluate: int | None = None,
+        validate: int = 0,
+        held_out_share: float = 0.25,
+        random_share: float = 0.0,
+        budget: int | None = None,
+        lease_seconds: float = 3600.0,
+        policy: Policy = "last",
+        opinions: int = 1,
+        look_at: int = 100_000,
+        automatic: bool = True,
+        seed: int = 0,
+        clock: Callable[[], float] = time.time,
+        progress: Progress | None = None,
+        **options: Unpack[SourceOptions],
+    ) -> Campaign:
+        """Makes a campaign, whole or not at all.
+
+        Args:
+            place: where it is kept: the name of a new file, or postgresql://…
+            source: a folder of images, a table, a text file, an array of features, or a frame in memory; `options` and what may be
+                passed are those of `ally.sources.open_source`.
+            evaluate: how many random samples the learning curve is measured on; by default 100, but no more than a tenth of all.
+            progress: called while the samples are read.
+            clock: gives the time, in seconds since 1970.
+
+        The others are described in `ally.campaign.Settings`.
+        """
+        check_options(options)
+        chosen = {
+            "task": task,
+            "classes": None if classes is None else check_classes(classes, task),
+            "strategy": strategy,
+            "objective": objective,
+            "model": model,
+            "batch": batch,
+            "validate": validate,
+            "held_out_share": held_out_share,
+            "random_share": random_share,
+            "budget": budget,
+            "lease_seconds": lease_seconds,
+            "policy": policy,
+            "opinions": opinions,
+            "look_at": look_at,
+            "automatic": automatic,
+            "seed": seed,
+        }
+        store, samples = create(place, source, options, chosen, evaluate=evaluate, clock=clock, progress=progress)
+        campaign = cls(place, store, source, options, clock, samples)
+        campaign._note_problems("created")
+        campaign.train_in_background()
+        return campaign
+
+    @classmethod
+    def open(
+        cls, place: str | Path, source: Any = None, *, clock: Callable[[], float] = time.time, **options: Unpack[SourceOptions]
+    ) -> Campaign:
+        """Opens a campaign. `source` and `options` are needed only where they lived in memory, or where the source has moved."""
+        check_options(options)
+        store = open_store(place)
+        try:
+            return cls(place, store, source, options, clock, None)
+        except BaseException:
+            store.close()
+            raise
+
+    @property
+    def name(self) -> str:
+        return self._store.name
+
+    def _clock(self) -> float:
+        """The time, in whole microseconds: what files can hold."""
+        return round(self._given_clock(), 6)
+
+    @property
+    def settings(self) -> Settings:
+        return self._settings
+
+    @property
+    def samples(self) -> Samples:
+        """The source, opened when it is first needed."""
+        with self._opening:
+            if self._samples is None:
+                self._samples = found_source(self._settings, self._source, self._options, beside(self._place), cache(self._place))
+            return self._samples
+
+    # Asking and telling
+
+    def ask(self, n: int | None = None, *, annotator: str | None = None, key: str | None = None, at_most: bool = False) -> CampaignQuery:
+        """The next `n` samples to label (a batch, if it is None), kept for this annotator for a while.
+
+        The same `key` gives the same query again; a new key never a sample that somebody holds. With `at_most`, fewer than n are
+        given where there are no more.
+        """
+        settings = self._settings
+        count = settings.batch if n is None else check_count("n", n)
+        parts = composition(settings, count, self._store.last_query() + 1)
+        stored = self._store.ask(
+            annotator or user(),
+            count,
+            self._clock(),
+            settings.lease_seconds,
+            key,
+            first=parts,
+            at_most=at_most,
+            opinions=settings.opinions,
+        )
+        samples = tuple(AskedSample(asked.id, asked.kind, asked.score, asked.why or {}) for asked in stored.samples)
+        return CampaignQuery(stored.number, stored.annotator, samples, stored.until, stored.model, stored.total)
+
+    def show(self, id: str) -> Shown:
+        """What a person needs to see to label a sample."""
+        return self.samples.show(id)
+
+    def tell(self, query: int | CampaignQuery, answers: Mapping[str, Any], *, annotator: str | None = None, key: str | None = None) -> Told:
+        """Takes labels, or `ally.SKIP`, by id, for all or some of a query; all of them or none. They are on disk when this returns."""
+        number = query.id if isinstance(query, CampaignQuery) else query
+        who = annotator or self._store.query(number).annotator
+        told = self._answer(who, labels.new_answers(answers, self._settings), number, key)
+        return Told(told.numbers, told.labelled, told.skipped, tuple(self._store.waiting(number)))
+
+    def relabel(self, answers: Mapping[str, Any], *, annotator: str | None = None, key: str | None = None) -> Told:
+        """Labels samples of one's own choice, asked about or not, labelled already or not. Earlier answers stay on record."""
+        return self._answer(annotator or user(), labels.new_answers(answers, self._settings), None, key)
+
+    def skip(self, ids: Iterable[str], *, annotator: str | None = None, key: str | None = None) -> Told:
+        """Sets samples aside; they are not asked about again."""
+        if isinstance(ids, str):
+            raise AnswerError(f"ids is the text {ids!r}; pass a list of ids, such as [{ids!r}]")
+        return self.relabel(dict.fromkeys(ids, SKIP), annotator=annotator, key=key)
+
+    def undo(self, *, annotator: str | None = None, number: int | None = None, key: str | None = None) -> Undone:
+        """Takes back one's last answer, or that with a number. The sample can be asked about again."""
+        _, taken = self._store.undo(annotator or user(), self._clock(), number, key)
+        return Undone(taken.sample, taken.kind, SKIP if taken.kind == "skip" else taken.value, taken.number)
+
+    def release(self, query: int | CampaignQuery) -> int:
+        """Gives up on a query: what is unanswered can be asked about by others at once; how many."""
+        return self._store.release(query.id if isinstance(query, CampaignQuery) else query)
+
+    def _answer(self, annotator: str, answers: Sequence[NewAnswer], query: int | None, key: str | None) -> Told:
+        receipt = self._store.answer(annotator, self._clock(), answers, query, key)
+        self.train_in_background()
+        skipped = sum(answer.kind == "skip" for answer in answers)
+        return Told(receipt.numbers, len(answers) - skipped, skipped)
+
+    # Labels in files
+
+    def import_labels(self, path: str | Path, *, annotator: str | None = None) -> Told:
+        """Takes the labels of a .csv, .tsv, .jsonl or .parquet file with the columns id and label, or of a folder per class of images.
+
+        Every line is checked before the first is taken. Annotators and times are those of the file, where it has them.
+        """
+        found = read_answers(path, classes=self._settings.classes, task=self._settings.task)
+        self._store.rows([answer.id for answer in found])
+        people: dict[str, list[Answer]] = {}
+        for answer in found:
+            people.setdefault(answer.annotator or annotator or IMPORTED, []).append(answer)
+        every = {who: labels.new_answers(answers, self._settings) for who, answers in people.items()}
+        if not every:
+            raise AnswerError(f"{path} holds no answers; fill in its column label, or write yes into a column skip")
+        told = [self._store.answer(who, self._clock(), answers) for who, answers in every.items()]
+        self.train_in_background()
+        skipped = sum(answer.label is SKIP for answer in found)
+        return Told(tuple(number for receipt in told for number in receipt.numbers), len(found) - skipped, skipped)
+
+    def export(self, path: str | Path, *, skips: bool = True, link: bool = False) -> int:
+        """Writes the labels that count to a .csv, .jsonl or .parquet file, which `import_labels` reads back; without an ending, the
+        images to a new folder with one folder per class; how many. `link` saves space in that folder by hard links."""
+        folder = Path(path).suffix == ""
+        return labels.export(self._store, self._settings, self.samples if folder else None, path, skips=skips, link=link)
+
+    def labels(self) -> dict[str, Any]:
+        """The label that counts of each labelled sample."""
+        return {answer.id: answer.label for answer in labels.current(self._store, self._settings, skips=False)}
+
+    def record(self) -> Iterator[StoredAnswer]:
+        """Every answer ever given, in order: who, when, what, and for which query; undone ones and undos too."""
+        return self._store.answers()
+
+    def disagreements(self) -> dict[str, dict[str, Any]]:
+        """By id, what each annotator says, where their labels differ."""
+        differ = [row for row, label in self._store.labels(self._settings.policy).items() if label.disagree]
+        found = self._store.opinions(differ)
+        return {
+            people[0].sample: {answer.annotator: SKIP if answer.kind == "skip" else answer.value for answer in people}
+            for people in found.values()
+        }
+
+    # Training
+
+    def retrain(self, *, wait: bool = True, progress: Progress | None = None) -> int | None:
+        """Trains on all labels, now; the number of the model. With ``wait=False`` a process of its own does it, and None is returned."""
+        if not wait:
+            worker.start(self._reachable())
+            return None
+        with self._store.alone(LOCK, PATIENCE) as mine:
+            if not mine:
+                raise StoreBusy(f"{self.name} has been trained by another process for {PATIENCE / 3600:g} hours; look for it and end it")
+            return self._train(progress)
+
+    def train_in_background(self) -> bool:
+        """Starts a training in a process of its own if one is due; whether it did."""
+        if not self._settings.automatic or not self._elsewhere or not due(self._store, self._settings.batch) or running(self._store):
+            return False
+        worker.start(self._reachable())
+        return True
+
+    def train_while_due(self) -> int:
+        """Trains in this process for as long as there are new answers; how many models were made. Somebody else may be at it: then none."""
+        return worker.train_while_due(self._store, self._settings.batch, self._train)
+
+    def _train(self, progress: Progress | None = None) -> int:
+        from ally.campaign.training import train
+
+        return train(self._store, lambda: self.samples, self._settings, self._clock, progress)
+
+    @property
+    def _elsewhere(self) -> bool:
+        """Whether another process can open the campaign with its source."""
+        kept = self._settings
+        return on_disk(self._place) and kept.place is not None and None not in kept.options.values() and self._source_is_kept()
+
+    def _source_is_kept(self) -> bool:
+        return self._source is None or kept_place(self._source, beside(self._place)) == self._settings.place
+
+    def _reachable(self) -> str:
+        if not self._elsewhere:
+            raise InputError("another process cannot open this campaign, as it or its source lives in memory; use retrain(wait=True)")
+        return str(self._place)
+
+    # Looking
+
+    def status(self) -> Status:
+        return status_of(self._store, self._settings, self._clock())
+
+    def review(self, n: int = 20) -> list[Suspect]:
+        """Labels that are likely to be wrong, likeliest first, as the newest model sees them; those corrected since are left out."""
+        check_count("n", n)
+        model = self._store.newest_model()
+        found = [] if model is None else list(model.report.get("suspects", []))
+        standing = self._store.labels(self._settings.policy)
+        seen = 0 if model is None else model.seen
+        touched = {answer.row for answer in self._store.answers(seen)}
+        ids = dict(zip((entry["row"] for entry in found), self._store.ids([entry["row"] for entry in found]), strict=True))
+        suspects = []
+        for entry in found:
+            label = standing.get(entry["row"])
+            if label is not None and entry["row"] not in touched:
+                id, dual, said = ids[entry["row"]], float(entry["dual"]), entry["predicted"]
+                suspects.append(Suspect(id, label.value, label.annotator, dual, said, entry["probability"]))
+        return suspects[:n]
+
+    def evaluate(self) -> Measure:
+        """The newest model on the evaluation sample as it is labelled now; recorded."""
+        from ally.campaign.material import gather
+        from ally.campaign.measuring import score
+
+        trained, number = self._newest()
+        part = gather(self._store, self.samples, self._settings, 0).evaluate
+        if not len(part):
+            raise InputError("no sample of the evaluation sample is labelled yet; answer queries, some of them are about it")
+        predicted, _ = trained.predict(self.samples.features(part.ids))
+        found = score(self._settings.task, part.labels, predicted.tolist())
+        self._store.put_measures(number, [found])
+        return found
+
+    def predict(self, source: Any = None, **options: Unpack[SourceOptions]) -> pd.DataFrame:
+        """A table of ids, labels and their probabilities for other data of the same kind, or for the unlabelled pool."""
+        from ally.campaign.predicting import predict, predict_samples
+
+        trained, _ = self._newest()
+        if source is None:
+            labelled = self._store.labels(self._settings.policy)
+            ids = [sample.id for sample in self._store.samples() if not sample.gone and sample.row not in labelled]
+            gone = set(self.samples.missing(ids))
+            return predict_samples(trained, self.samples, [id for id in ids if id not in gone])
+        return predict(trained, source, options)
+
+    def model(self) -> Trained:
+        """The newest model, with all that it takes to predict; its `write` makes a .safetensors file."""
+        return self._newest()[0]
+
+    def _newest(self) -> tuple[Trained, int]:
+        from ally.learning.trained import Trained
+
+        model = self._store.newest_model()
+        weights = None if model is None else self._store.weights(model.number)
+        if model is None or weights is None:
+            raise InputError("there is no trained model yet; label some samples, of two classes at least, and retrain")
+        return Trained.from_bytes(weights, f"model {model.number} of {self.name}"), model.number
+
+    # The source and the store
+
+    def rescan(self, progress: Progress | None = None) -> Scanned:
+        """Looks at the source again: new samples join the pool, vanished ones are set aside, and those that came back return."""
+        samples, store = self.samples, self._store
+        known = {sample.id: sample.gone for sample in store.samples()}
+        there: set[str] = set()
+
+        def new() -> Iterator[NewSample]:
+            for sample in samples.scan():
+                there.add(sample.id)
+                if progress is not None and len(there) % 1000 == 0:
+                    progress("reading samples", len(there), 0)
+                if sample.id not in known:
+                    yield new_sample(sample, self._settings)
+
+        added = store.add_samples(new(), now=self._clock(), labelled_by=GIVEN)
+        gone = store.mark_gone([id for id, was_gone in known.items() if id not in there and not was_gone])
+        back = store.mark_back([id for id, was_gone in known.items() if id in there and was_gone])
+        problems = self._note_problems("scanned", added=added, gone=gone, back=back)
+        return Scanned(added, gone, back, problems)
+
+    def problems(self) -> tuple[str, ...]:
+        """What was wrong with single samples when the source was last read, in sentences; at most twenty."""
+        last = [event.detail.get("problems", []) for event in self._store.events() if event.kind == "source"]
+        return tuple(last[-1]) if last else ()
+
+    def _note_problems(self, what: str, **figures: int) -> tuple[str, ...]:
+        met = self.samples.problems
+        shown = [f"{problem.id}: {problem.reason}" for problem in met][:PROBLEMS_SHOWN]
+        if len(met) > len(shown):
+            shown.append(f"and {len(met) - len(shown)} more")
+        self._store.log(self._clock(), "source", {"what": what, "problems": shown, "counts": dict(Counter(met.counts)), **figures})
+        return tuple(shown)
+
+    def check(self) -> list[str]:
+        """What is wrong with the store or its source, in words; empty if nothing is."""
+        found = self._store.check()
+        try:
+            self.samples  # noqa: B018
+        except Exception as error:
+            found.append(f"the source cannot be opened: {error}")
+        return found
+
+    def backup(self, path: str | Path | None = None) -> Path:
+        """Copies the campaign to a new file, by default a numbered one beside it."""
+        return self._store.backup(path)
+
+    def close(self) -> None:
+        self._store.close()
+
+    def __enter__(self) -> Campaign:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<campaign {self.name}>"
+
+
+def user() -> str:
+    """Who labels, if nobody says: the name of the account."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return "somebody"

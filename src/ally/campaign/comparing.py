@@ -1,0 +1,59 @@
+"""Is it better than random here? Models on as many active as random labels, on the same evaluation sample."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ally.campaign.material import Material, Part
+from ally.campaign.measuring import RESAMPLES, determination
+from ally.campaign.settings import Settings
+from ally.campaign.values import RandomComparison
+from ally.learning.trained import Trained
+from ally.sources import Samples
+from ally.store import Store
+from ally.types import FloatArray
+
+LEAST = 20
+"""Labels of each arm, and evaluated samples, below which nothing can be said."""
+
+
+def compare(
+    store: Store, settings: Settings, material: Material, samples: Samples, fit: Callable[[Part], Trained]
+) -> RandomComparison | None:
+    """The m labels asked at random against the first m asked by the model; None before there are enough of each."""
+    if not settings.random_share or len(material.evaluate) < LEAST:
+        return None
+    asked = store.asked_as()
+    by_kind: dict[str, list[tuple[int, int]]] = {"random": [], "active": []}
+    for place, row in enumerate(material.training.rows):
+        kind, query, _ = asked.get(row, ("none", 0, None))
+        if kind in by_kind:
+            by_kind[kind].append((query, place))
+    m = min(map(len, by_kind.values()))
+    arms = {kind: material.training.at([place for _, place in sorted(found)[:m]]) for kind, found in by_kind.items()}
+    if m < LEAST or any(settings.task == "classification" and len(set(arm.labels)) < 2 for arm in arms.values()):
+        return None
+    features = samples.features(material.evaluate.ids)
+    said = {kind: fit(arm).predict(features)[0] for kind, arm in arms.items()}
+    truth = np.asarray(material.evaluate.labels, dtype=object)
+    if settings.task == "classification":
+        right = {kind: (predicted == truth).astype(np.float64) for kind, predicted in said.items()}
+        return _difference(m, right["active"], right["random"], None)
+    errors = {kind: np.asarray(predicted, dtype=np.float64) for kind, predicted in said.items()}
+    return _difference(m, errors["active"], errors["random"], truth.astype(np.float64))
+
+
+def _difference(m: int, active: FloatArray, random: FloatArray, truth: FloatArray | None) -> RandomComparison:
+    """Paired over evaluation samples: both models see the same bootstrap draws."""
+    n = len(active)
+
+    def value(predicted: FloatArray, rows: FloatArray | slice) -> float:
+        return float(predicted[rows].mean()) if truth is None else determination(truth[rows], predicted[rows])
+
+    drawn = np.random.default_rng(0).integers(n, size=(RESAMPLES, n))
+    low, high = np.quantile([value(active, rows) - value(random, rows) for rows in drawn], (0.025, 0.975))
+    everything = slice(None)
+    one, other = value(active, everything), value(random, everything)
+    return RandomComparison(m, one, other, one - other, float(low), float(high), n)

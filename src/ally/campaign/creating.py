@@ -1,0 +1,97 @@
+"""A new campaign: the source is read once, and the store is whole or not there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ally.campaign.opening import beside, cache, kept_options, kept_place
+from ally.campaign.settings import Settings
+from ally.campaign.status import GIVEN
+from ally.sources import Answer, Sample, Samples, check_answers, open_source
+from ally.store import NewSample, Store
+from ally.store import create as create_store
+from ally.store.values import Role
+from ally.types import Progress
+
+EVALUATE, PART, LEAST = 100, 10, 20
+"""The evaluation sample by default: 100 samples, no more than a tenth of all, and none if that were fewer than 20."""
+
+
+def create(
+    place: str | Path,
+    source: Any,
+    options: Mapping[str, Any],
+    chosen: Mapping[str, Any],
+    *,
+    evaluate: int | None,
+    clock: Callable[[], float],
+    progress: Progress | None,
+) -> tuple[Store, Samples]:
+    """`chosen` are settings but for the place, options and fingerprint of the source, and for `evaluate`."""
+    folder = beside(place)
+
+    def settings(fingerprint: Mapping[str, Any], held_out: int) -> Settings:
+        return Settings(kept_place(source, folder), kept_options(options, folder), fingerprint, evaluate=held_out, **chosen)
+
+    draft = settings({}, evaluate or 0)
+    check_names(draft)
+    samples = open_source(source, **options, cache=cache(place))
+    reading = _Reading(samples, draft, progress)
+
+    def held_out() -> int:
+        return evaluate if evaluate is not None else evaluate_by_default(reading.found)
+
+    def reserve() -> dict[Role, int]:
+        sizes: dict[Role, int] = {"evaluate": held_out(), "validate": draft.validate}
+        return {role: n for role, n in sizes.items() if n}
+
+    def finished() -> dict[str, Any]:
+        return settings(samples.fingerprint(), held_out()).to_json()
+
+    store = create_store(place, finished, reading, now=clock(), seed=draft.seed, reserve=reserve, labelled_by=GIVEN)
+    return store, samples
+
+
+class _Reading:
+    """New samples of a source, counted as they pass."""
+
+    def __init__(self, samples: Samples, settings: Settings, progress: Progress | None) -> None:
+        self.samples = samples
+        self.settings = settings
+        self.progress = progress
+        self.found = 0
+
+    def __iter__(self) -> Iterator[NewSample]:
+        for sample in self.samples.scan():
+            self.found += 1
+            if self.progress is not None and self.found % 1000 == 0:
+                self.progress("reading samples", self.found, 0)
+            yield new_sample(sample, self.settings)
+
+
+def new_sample(sample: Sample, settings: Settings) -> NewSample:
+    """A sample as the store takes it; a label that the source has is checked."""
+    label = sample.label
+    if label is not None:
+        label = check_answers([Answer(sample.id, label)], classes=settings.classes, task=settings.task)[0].label
+    return NewSample(sample.id, sample.hash, label=label)
+
+
+def evaluate_by_default(samples: int) -> int:
+    size = min(EVALUATE, samples // PART)
+    return size if size >= LEAST else 0
+
+
+def check_names(settings: Settings) -> None:
+    """The strategy, the objective and the model exist and suit the task."""
+    from ally.learning.objectives import resolve_objective
+    from ally.models import MODELS
+    from ally.strategies import resolve_strategy
+
+    resolve_strategy(settings.strategy).ensure_task(settings.task, f"strategy {settings.strategy!r}")
+    if settings.objective is not None:
+        resolve_objective(settings.objective)
+    if settings.model is not None:
+        MODELS[settings.model]

@@ -1,0 +1,69 @@
+"""Is it time to train, and how did it go? Read from the store alone, so that whoever looks sees the same."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from ally.store import Event, Store, StoredModel
+
+LOCK = "training"
+"""Whoever trains holds this lock of the store."""
+BEGUN = "training begun"
+ATTEMPTS = 3
+"""Trainings on the same answers before giving up until there are new ones."""
+
+TrainingState: TypeAlias = Literal["none", "running", "done", "failed", "interrupted"]
+
+
+class Training(NamedTuple):
+    """What became of the training that began last, and what it said if it failed."""
+
+    state: TrainingState
+    error: str | None = None
+
+
+def begin(store: Store, now: float, detail: dict[str, Any]) -> int:
+    """Puts the beginning of a training on record; its number goes into the model's report as ``begun``."""
+    return store.log(now, BEGUN, {**detail, "seen": store.last_answer()})
+
+
+def waiting(store: Store) -> int:
+    """Answers that no model has seen."""
+    model = store.newest_model()
+    return store.last_answer() - (0 if model is None else model.seen)
+
+
+def due(store: Store, batch: int) -> bool:
+    """There is no model yet, or `batch` new answers; and training on these has not failed too often."""
+    model, last = store.newest_model(), store.last_answer()
+    if model is not None and last - model.seen < batch:
+        return False
+    after = 0 if model is None else int(model.report.get("begun", 0))
+    attempts = [event for event in _begun(store, after) if event.detail.get("seen") == last]
+    return len(attempts) < ATTEMPTS
+
+
+def running(store: Store) -> bool:
+    with store.alone(LOCK) as mine:
+        return not mine
+
+
+def last_training(store: Store) -> Training:
+    if running(store):
+        return Training("running")
+    begun = _begun(store)
+    if not begun:
+        return Training("none")
+    mine = [model for model in store.models() if model.report.get("begun") == begun[-1].number]
+    return _outcome(mine[-1]) if mine else Training("interrupted")
+
+
+def _outcome(model: StoredModel) -> Training:
+    if model.state == "good":
+        return Training("done")
+    error = model.report.get("error")
+    return Training("failed", str(error)) if error else Training("interrupted")
+
+
+def _begun(store: Store, after: int = 0) -> list[Event]:
+    return [event for event in store.events(after) if event.kind == BEGUN]

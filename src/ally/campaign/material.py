@@ -1,0 +1,84 @@
+"""What a training looks at: labels by purpose, and the unlabelled samples that may be asked about next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ally.campaign.settings import Settings
+from ally.rng import streams
+from ally.sources import Samples
+from ally.store import Label, Store
+from ally.store.values import Role
+
+
+@dataclass(frozen=True)
+class Part:
+    """Samples by row of the store and id; labels where they have one."""
+
+    rows: tuple[int, ...] = ()
+    ids: tuple[str, ...] = ()
+    labels: tuple[Any, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def at(self, places: Sequence[int]) -> Part:
+        labels = tuple(self.labels[place] for place in places) if self.labels else ()
+        return Part(tuple(self.rows[place] for place in places), tuple(self.ids[place] for place in places), labels)
+
+
+@dataclass(frozen=True)
+class Material:
+    """`seen` is the last answer of which the labels are. Whatever is gone from the source is in no part."""
+
+    seen: int
+    training: Part
+    evaluate: Part
+    validate: Part
+    candidates: Part
+    free: int
+    """Unlabelled samples in all; `candidates` may be a random part of them."""
+    gone: tuple[str, ...]
+    """Samples that were found to be gone only now."""
+
+    @property
+    def classes(self) -> list[Any]:
+        """Every label that training may look at, in order."""
+        found = set(self.training.labels) | set(self.validate.labels)
+        return sorted(found, key=lambda label: (type(label).__name__, label))
+
+
+def gather(store: Store, samples: Samples, settings: Settings, turn: int) -> Material:
+    """Reads labels and samples; `turn` varies which unlabelled ones are looked at, if there are more than `look_at`."""
+    seen = store.last_answer()
+    labels, skips = store.labels(settings.policy), store.skips(settings.policy)
+    labelled: dict[Role, list[tuple[int, str]]] = {"pool": [], "evaluate": [], "validate": []}
+    rows: list[int] = []
+    ids: list[str] = []
+    for sample in store.samples():
+        if sample.gone:
+            continue
+        if sample.row in labels:
+            labelled[sample.role].append((sample.row, sample.id))
+        elif sample.role == "pool" and sample.row not in skips:
+            rows.append(sample.row)
+            ids.append(sample.id)
+    free = len(rows)
+    if free > settings.look_at:
+        chosen = np.sort(streams(settings.seed).child(f"look {turn}").numpy("rows").permutation(free)[: settings.look_at]).tolist()
+        rows, ids = [rows[place] for place in chosen], [ids[place] for place in chosen]
+    used = [id for part in labelled.values() for _, id in part] + ids
+    gone = set(samples.missing(used))
+    parts = {role: _labelled(part, labels, gone) for role, part in labelled.items()}
+    kept = [(row, id) for row, id in zip(rows, ids, strict=True) if id not in gone]
+    candidates = Part(tuple(row for row, _ in kept), tuple(id for _, id in kept))
+    return Material(seen, parts["pool"], parts["evaluate"], parts["validate"], candidates, free, tuple(sorted(gone)))
+
+
+def _labelled(part: Sequence[tuple[int, str]], labels: dict[int, Label], gone: set[str]) -> Part:
+    there = [(row, id) for row, id in part if id not in gone]
+    return Part(tuple(row for row, _ in there), tuple(id for _, id in there), tuple(labels[row].value for row, _ in there))

@@ -1,0 +1,97 @@
+"""A campaign's source: opened when it is first needed, and where it is found again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypedDict
+
+from ally.campaign.settings import Settings
+from ally.errors import DataError, InputError
+from ally.sources import Samples, open_source
+
+
+class SourceOptions(TypedDict, total=False):
+    """How the source is read; see `ally.sources.open_source`."""
+
+    id_column: str | None
+    text: str | None
+    image: str | None
+    label: str | None
+    embeddings: Any
+    columns: Any
+    recursive: bool
+    ids: Any
+    folder: str | Path | None
+    encoding: str
+    size: int
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    odd = next((name for name in options if name not in SourceOptions.__annotations__), None)
+    if odd is not None:
+        raise InputError(f"{odd}= is not known; a source takes {', '.join(SourceOptions.__annotations__)}")
+
+
+PATHS = ("embeddings", "ids", "folder")
+"""Options of a source that name files."""
+
+
+def kept_place(place: Any, folder: Path | None) -> str | None:
+    """What is kept of a source's place: its absolute path; relative to the store if it lies below the store's folder."""
+    if not isinstance(place, (str, Path)):
+        return None
+    path = Path(os.path.abspath(place))
+    if folder is not None and path.is_relative_to(folder):
+        return path.relative_to(folder).as_posix()
+    return str(path)
+
+
+def kept_options(options: Mapping[str, Any], folder: Path | None) -> dict[str, Any]:
+    """Options as JSON can hold them; what lives in memory must be passed again."""
+    kept = {name: value for name, value in options.items() if value is not None}
+    for name in PATHS:
+        if name in kept:
+            kept[name] = kept_place(kept[name], folder)
+    return kept
+
+
+def found_source(settings: Settings, given: Any, options: Mapping[str, Any], folder: Path | None, thumbnails: Path | None) -> Samples:
+    """The source as the settings describe it, or at the place now `given`."""
+    place = given if given is not None else _absolute(settings.place, folder)
+    if place is None:
+        raise InputError("the campaign's source lived in memory; pass it again: Campaign.open(place, source=...)")
+    if given is None and not Path(place).exists():
+        raise DataError(f"the source {place} is not there; bring it back, or name its new place: Campaign.open(place, source=...)")
+    kept = dict(settings.options)
+    for name in PATHS:
+        if isinstance(kept.get(name), str):
+            kept[name] = _absolute(kept[name], folder)
+    lost = next((name for name, value in kept.items() if value is None and name not in options), None)
+    if lost is not None:
+        raise InputError(f"the {lost} of the campaign's source lived in memory; pass them again: Campaign.open(place, {lost}=...)")
+    return open_source(place, **{**kept, **options}, cache=thumbnails, known=settings.fingerprint)
+
+
+def _absolute(kept: str | None, folder: Path | None) -> Path | None:
+    if kept is None:
+        return None
+    return Path(kept) if folder is None else folder / kept
+
+
+def on_disk(place: str | Path) -> bool:
+    return str(place) not in ("memory", ":memory:")
+
+
+def beside(place: str | Path) -> Path | None:
+    """The folder of a store that is a file."""
+    if isinstance(place, str) and ("://" in place or not on_disk(place)):
+        return None
+    return Path(place).absolute().parent
+
+
+def cache(place: str | Path) -> Path | None:
+    """Where small copies of images may be kept: beside the store."""
+    folder = beside(place)
+    return None if folder is None else folder / f"{Path(place).name}-thumbnails"

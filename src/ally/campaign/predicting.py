@@ -1,0 +1,38 @@
+"""Labels for samples that nobody labelled, by a trained model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from ally.errors import DataError, InputError
+from ally.learning.trained import Trained
+from ally.sources import Samples, open_source
+
+
+def predict(trained: Trained, source: Any, options: Mapping[str, Any]) -> pd.DataFrame:
+    """Every readable sample of a source of the kind that the model was trained on."""
+    fingerprint = trained.about.get("fingerprint")
+    if fingerprint is None:
+        raise InputError("the model does not know how its features were made; use one of a campaign")
+    samples = open_source(source, **options, known={**fingerprint, **_unlabelled(fingerprint)})
+    ids = [sample.id for sample in samples.scan()]
+    return predict_samples(trained, samples, ids)
+
+
+def predict_samples(trained: Trained, samples: Samples, ids: Sequence[str]) -> pd.DataFrame:
+    """Columns id, label and, for classes, probability."""
+    if not ids:
+        raise DataError("there is nothing to predict; every sample is labelled, or gone")
+    labels, probability = trained.predict(samples.features(ids))
+    table = pd.DataFrame({"id": list(ids), "label": labels.tolist()})
+    if probability is not None:
+        table["probability"] = probability
+    return table
+
+
+def _unlabelled(fingerprint: Mapping[str, Any]) -> dict[str, Any]:
+    """New data need not have the labels that the campaign's source had."""
+    return {"label": None} if "label" in fingerprint else {}

@@ -1,0 +1,58 @@
+"""Labels that may be wrong: those the learner pays most to fit, and what a learner says that never saw them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ally.campaign.material import Part
+from ally.learning.trained import Trained
+from ally.loop import Loop
+from ally.rng import streams
+from ally.sources import Samples
+
+KEPT = 100
+LEAST = 10
+"""Labels below which half of them would teach too little to say anything."""
+
+
+def suspects(
+    loop: Loop, labelled: Part, samples: Samples, *, constrained: Callable[[], Loop], fit: Callable[[Part], Trained], seed: int
+) -> list[dict[str, Any]]:
+    """Row and dual of the labelled samples with the highest duals, highest first, at most `KEPT`; with the label and probability that
+    a learner gives them which was trained on the other half of the labels.
+
+    Where the objective of `loop` has no dual variables, the learner that `constrained` gives is trained for them.
+    """
+    duals = loop.fit().duals.get("labelled")
+    if duals is None:
+        loop = constrained()
+        duals = loop.fit().duals["labelled"]
+    order = np.argsort(-duals.double().numpy(), kind="stable")[:KEPT]
+    order = order[duals.numpy()[order] > 0]
+    rows = loop.labelled[order].tolist()
+    place = {row: number for number, row in enumerate(labelled.rows)}
+    said = _unseen([place[row] for row in rows], labelled, samples, fit, seed) if len(labelled) >= LEAST else {}
+    entries = []
+    for row, dual in zip(rows, duals[order].tolist(), strict=True):
+        predicted, probability = said.get(place[row], (None, None))
+        entries.append({"row": row, "dual": dual, "predicted": predicted, "probability": probability})
+    return entries
+
+
+def _unseen(
+    places: Sequence[int], labelled: Part, samples: Samples, fit: Callable[[Part], Trained], seed: int
+) -> dict[int, tuple[Any, float | None]]:
+    """Label and probability of the labelled samples at `places`, each by a learner trained on the half that it is not in."""
+    shuffled = streams(seed).child("review").numpy("halves").permutation(len(labelled))
+    halves = [sorted(half.tolist()) for half in np.array_split(shuffled, 2)]
+    said: dict[int, tuple[Any, float | None]] = {}
+    for half, other in (halves, halves[::-1]):
+        inside = sorted(set(half) & set(places))
+        if inside:
+            labels, probability = fit(labelled.at(other)).predict(samples.features(labelled.at(inside).ids))
+            chances = [None] * len(inside) if probability is None else probability.tolist()
+            said |= dict(zip(inside, zip(labels.tolist(), chances, strict=True), strict=True))
+    return said

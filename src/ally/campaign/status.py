@@ -1,0 +1,95 @@
+"""How far a campaign is, read from its store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from ally.campaign.advice import Advice, Evidence, Point, advise
+from ally.campaign.duty import last_training, waiting
+from ally.campaign.settings import Settings
+from ally.campaign.values import METRIC, Held, ModelLine, RandomComparison, Status
+from ally.store import Counts, Measure, Store, StoredModel
+
+GIVEN = "source"
+"""The annotator of labels that the source had from the beginning."""
+
+
+def status_of(store: Store, settings: Settings, now: float) -> Status:
+    counts, annotators, training = store.count(now), store.annotators(), last_training(store)
+    given = annotators.pop(GIVEN, 0)
+    good = [model for model in store.models() if model.state == "good"]
+    curve = _curve(store, good, METRIC[settings.task])
+    newest = good[-1] if good else None
+    bought = max(0, counts.labelled - given)
+    compared = newest.report.get("comparison") if newest else None
+    pool, evaluate, validate = (counts.roles[role] for role in ("pool", "evaluate", "validate"))
+    return Status(
+        name=store.name,
+        source=settings.place or "in memory",
+        task=settings.task,
+        strategy=settings.strategy,
+        samples=counts.samples,
+        free=counts.free,
+        leased=counts.leased,
+        skipped=counts.skipped,
+        gone=counts.gone,
+        labels=bought,
+        given=given,
+        training=pool.labelled,
+        evaluate=Held(evaluate.samples, evaluate.labelled),
+        validate=Held(validate.samples, validate.labelled),
+        classes=_classes(counts) if settings.task == "classification" else {},
+        annotators=annotators,
+        disagreements=sum(label.disagree for label in store.labels(settings.policy).values()),
+        training_state=training.state,
+        training_error=training.error,
+        waiting=waiting(store),
+        model=curve[-1] if curve else None,
+        curve=tuple(curve),
+        advice=_advice(settings, curve, bought),
+        comparison=None if compared is None else RandomComparison(**compared),
+        budget=settings.budget,
+        notes=tuple(newest.report.get("notes", ())) if newest else (),
+    )
+
+
+def _classes(counts: Counts) -> dict[str, int]:
+    """Samples by label; the store counts them by JSON text."""
+    return {str(json.loads(text)): n for text, n in counts.classes.items()}
+
+
+def _curve(store: Store, good: Sequence[StoredModel], metric: str) -> list[ModelLine]:
+    figures: dict[int, dict[str, Measure]] = {}
+    for number, measure in store.measures():
+        figures.setdefault(number, {})[measure.name] = measure
+    lines = []
+    for model in good:
+        mine = figures.get(model.number, {})
+        scored, kappa, positive = mine.get(metric), mine.get("agreement"), mine.get("positive_duals")
+        lines.append(
+            ModelLine(
+                number=model.number,
+                at=model.at,
+                labels=model.labels,
+                metric=metric,
+                value=None if scored is None else scored.value,
+                low=None if scored is None else scored.low,
+                high=None if scored is None else scored.high,
+                evaluated_on=0 if scored is None else scored.n or 0,
+                agreement=None if kappa is None else kappa.value,
+                positive_duals=None if positive is None else positive.value,
+            )
+        )
+    return lines
+
+
+def _advice(settings: Settings, curve: Sequence[ModelLine], bought: int) -> Advice:
+    points = [
+        Point(line.labels, line.value, (line.high - line.low) / (2 * 1.96))
+        for line in curve
+        if line.value is not None and line.low is not None and line.high is not None and line.labels
+    ]
+    kappas = tuple(line.agreement for line in curve if line.agreement is not None)
+    positive = curve[-1].positive_duals if curve else None
+    return advise(Evidence(tuple(points), settings.batch, kappas, positive, settings.budget, bought))

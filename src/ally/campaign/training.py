@@ -1,0 +1,197 @@
+"""One training of a campaign: from the labels on record to a model on record that says what to ask next."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ally.campaign.comparing import compare
+from ally.campaign.duty import begin
+from ally.campaign.material import Material, Part, gather
+from ally.campaign.measuring import agreement, score
+from ally.campaign.reviewing import suspects
+from ally.campaign.settings import Settings
+from ally.errors import AllyError
+from ally.hygiene import Hygiene
+from ally.learning.objectives import Objective
+from ally.learning.trained import Trained
+from ally.learning.training import Training
+from ally.loop import Loop, Query
+from ally.sources import Samples, default_learner
+from ally.store import Measure, Ranked, Store
+from ally.strategies import CATALOGUE
+from ally.types import Progress
+
+AHEAD = 4
+"""Batches that are ranked beyond the next one, so that annotators do not run dry during the next training."""
+COMPARED = 1000
+"""Unlabelled samples on which two models in a row are compared."""
+KINDS_GONE = ("unreadable", "gone")
+
+
+def train(
+    store: Store,
+    source: Callable[[], Samples],
+    settings: Settings,
+    clock: Callable[[], float] = time.time,
+    progress: Progress | None = None,
+) -> int:
+    """Trains on everything labelled and records the model; its number. A failure, also to open the source, is recorded and raised."""
+    turn = len(store.models())
+    begun = begin(store, clock(), {"turn": turn})
+    started = time.perf_counter()
+    seen = labels = 0
+    try:
+        samples = source()
+        material = gather(store, samples, settings, turn)
+        seen, labels = material.seen, len(material.training)
+        weights, report, ranking, measures = _Round(store, samples, settings, material, progress).run()
+    except Exception as error:
+        said = str(error) if isinstance(error, AllyError) else f"{type(error).__name__}: {error}"
+        store.put_failure(clock(), seen=seen, labels=labels, report={"begun": begun, "error": said})
+        raise
+    _drop(store, [*material.gone, *(problem.id for problem in samples.problems if problem.kind in KINDS_GONE)])
+    report |= {"begun": begun, "seconds": time.perf_counter() - started}
+    return store.put_model(clock(), seen=seen, labels=labels, weights=weights, report=report, ranking=ranking, measures=measures)
+
+
+def _drop(store: Store, ids: list[str]) -> None:
+    """Samples that cannot be read any more are not asked about."""
+    known = {sample.id for sample in store.samples() if not sample.gone} & set(ids) if ids else set()
+    if known:
+        store.mark_gone(sorted(known))
+
+
+class _Round:
+    """The steps of one training over one `Material`."""
+
+    def __init__(self, store: Store, samples: Samples, settings: Settings, material: Material, progress: Progress | None) -> None:
+        self.store = store
+        self.samples = samples
+        self.settings = settings
+        self.material = material
+        self.progress = progress
+        self.model, self.training = _learner(samples, settings, len(material.training))
+        self.classes = list(settings.classes or material.classes) if settings.task == "classification" else None
+        self.report: dict[str, Any] = {"notes": [], "candidates": len(material.candidates), "free": material.free}
+
+    def run(self) -> tuple[bytes | None, dict[str, Any], list[Ranked], list[Measure]]:
+        if not self._trainable():
+            return None, self.report, self._ranking(self._loop(Part())), []
+        loop = self._loop(self.material.training)
+        ranking = self._ranking(loop)
+        trained = loop.trained().with_about({"fingerprint": dict(self.settings.fingerprint)})
+        self.report["fit"] = {name: value for name, value in asdict(trained.fit.report).items() if _plain(value)}
+        self.report["suspects"] = suspects(
+            loop, self.material.training, self.samples, constrained=self._review_loop, fit=self._arm, seed=self.settings.seed
+        )
+        return trained.to_bytes(), self.report, ranking, self._measures(trained)
+
+    def _trainable(self) -> bool:
+        if not len(self.material.training):
+            self.report["cold"] = "there are no labels yet"
+        elif self.classes is not None and len(self.classes) < 2:
+            self.report["cold"] = f"all labels are {self.classes[0]!r} and a classifier needs two classes"
+        return "cold" not in self.report
+
+    def _loop(self, labelled: Part, *, strategy: str | None = None, objective: str | Objective | None = None) -> Loop:
+        """Labelled samples and candidates; ids are rows of the store."""
+        candidates, validate = self.material.candidates, self.material.validate
+        cold = not len(labelled)
+        validation = None if cold or not len(validate) else (self.samples.features(validate.ids), list(validate.labels))
+        return Loop(
+            self.samples.features([*labelled.ids, *candidates.ids]),
+            [*labelled.labels, *[None] * len(candidates)],
+            strategy=strategy or self.settings.strategy,
+            objective=objective or self.settings.objective,
+            model=self.model,
+            task=self.settings.task,
+            classes=self.classes if self.classes is not None and len(self.classes) > 1 else None,
+            ids=np.asarray([*labelled.rows, *candidates.rows], dtype=np.int64),
+            hygiene=Hygiene(),
+            random_state=self.settings.seed,
+            validation=validation,
+            training=self.training,
+            progress=self.progress,
+        )
+
+    def _review_loop(self) -> Loop:
+        return self._loop(self.material.training, strategy="random", objective=CATALOGUE["ally"].objective)
+
+    def _ranking(self, loop: Loop) -> list[Ranked]:
+        """The next batch as the strategy chooses it, then some more."""
+        entries: list[Ranked] = []
+        for size in (self.settings.batch, AHEAD * self.settings.batch):
+            n = min(size, loop.free)
+            if n:
+                query = loop.ask(n)
+                entries += self._ranked(query)
+                self.report["notes"] += [note for note in query.notes if note not in self.report["notes"]]
+                self.report.setdefault("positive_duals", query.report.get("positive"))
+                self.report.setdefault("rank_quality", query.report.get("rank_quality"))
+        return entries
+
+    def _ranked(self, query: Query) -> list[Ranked]:
+        names = dict(zip(self.material.training.rows, self.material.training.ids, strict=True))
+        lines = query.why.to_dict("records")
+        entries = []
+        for row, value, line in zip(query.ids.tolist(), query.scores.tolist(), lines, strict=True):
+            near = line.get("nearest_labelled")
+            why = {str(key): _json(value) for key, value in line.items() if not pd.isna(value) and key not in ("score", "nearest_labelled")}
+            if near is not None and not pd.isna(near):
+                why["nearest_labelled"] = names[int(near)]
+            entries.append(Ranked(row, float(value) if math.isfinite(value) else 0.0, why))
+        return entries
+
+    def _measures(self, trained: Trained) -> list[Measure]:
+        found = []
+        evaluate = self.material.evaluate
+        if len(evaluate):
+            predicted, _ = trained.predict(self.samples.features(evaluate.ids))
+            found.append(score(self.settings.task, evaluate.labels, predicted.tolist()))
+        kappa = self._agreement(trained)
+        if kappa is not None:
+            found.append(Measure("agreement", kappa, n=min(COMPARED, len(self.material.candidates))))
+        share = self.report.get("positive_duals")
+        if share is not None:
+            found.append(Measure("positive_duals", share, n=len(self.material.candidates)))
+        comparison = compare(self.store, self.settings, self.material, self.samples, self._arm)
+        if comparison is not None:
+            self.report["comparison"] = asdict(comparison)
+        return found
+
+    def _arm(self, labelled: Part) -> Trained:
+        return self._loop(labelled).trained()
+
+    def _agreement(self, trained: Trained) -> float | None:
+        """With the model before, on the same unlabelled samples."""
+        before = self.store.newest_model()
+        weights = None if before is None else self.store.weights(before.number)
+        some = self.material.candidates.ids[:: max(1, len(self.material.candidates) // COMPARED)][:COMPARED]
+        if weights is None or not some:
+            return None
+        features = self.samples.features(some)
+        one, _ = Trained.from_bytes(weights).predict(features)
+        other, _ = trained.predict(features)
+        return agreement(self.settings.task, one.tolist(), other.tolist())
+
+
+def _learner(samples: Samples, settings: Settings, labels: int) -> tuple[str, Training]:
+    default = default_learner(samples, settings.task, labels)
+    if settings.model is None or settings.model == default.model:
+        return default.model, Training(**default.training)
+    return settings.model, Training()
+
+
+def _plain(value: Any) -> bool:
+    return isinstance(value, (int, float)) and math.isfinite(value)
+
+
+def _json(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else value

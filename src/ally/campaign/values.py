@@ -1,0 +1,165 @@
+"""What a campaign answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ally.campaign.advice import Advice
+from ally.campaign.duty import TrainingState
+from ally.store.values import AskKind
+from ally.types import Task
+
+METRIC: dict[Task, str] = {"classification": "accuracy", "regression": "r2"}
+"""What the learning curve shows."""
+
+
+@dataclass(frozen=True)
+class AskedSample:
+    """A sample to label: why it was asked about (`kind`), the model's score, and what it knew of the sample."""
+
+    id: str
+    kind: AskKind
+    score: float | None
+    why: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class CampaignQuery:
+    """Samples kept for one annotator until `until` (seconds since 1970); `total` counts those answered already, too."""
+
+    id: int
+    annotator: str
+    samples: tuple[AskedSample, ...]
+    until: float
+    model: int | None
+    total: int
+
+    @property
+    def ids(self) -> list[str]:
+        return [sample.id for sample in self.samples]
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+
+@dataclass(frozen=True)
+class Told:
+    """Answers on record: their numbers, how many are labels and skips, and what of the query is still without an answer."""
+
+    numbers: tuple[int, ...]
+    labelled: int
+    skipped: int
+    waiting: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Undone:
+    """The answer that was taken back."""
+
+    id: str
+    kind: str
+    label: Any
+    number: int
+
+
+@dataclass(frozen=True)
+class Scanned:
+    """What looking at the source again found."""
+
+    added: int
+    gone: int
+    back: int
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ModelLine:
+    """One point of the learning curve: a model, the labels it was trained on, and what it scored on the evaluation sample."""
+
+    number: int
+    at: float
+    labels: int
+    metric: str
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    evaluated_on: int = 0
+    agreement: float | None = None
+    positive_duals: float | None = None
+
+
+@dataclass(frozen=True)
+class RandomComparison:
+    """Models on as many active as random labels, on the same evaluation sample; `gain` is active minus random, with its interval."""
+
+    labels: int
+    active: float
+    random: float
+    gain: float
+    low: float
+    high: float
+    evaluated_on: int
+
+    @property
+    def sentence(self) -> str:
+        words = f"{self.labels} active labels: {self.active:.3f}, {self.labels} random ones: {self.random:.3f}"
+        interval = f"difference {self.gain:+.3f}, 95 % interval {self.low:+.3f} to {self.high:+.3f}, {self.evaluated_on} evaluation samples"
+        verdict = (
+            "Better than random here" if self.low > 0 else "Worse than random here" if self.high < 0 else "Not shown to differ from random"
+        )
+        return f"{verdict}: {words} ({interval})."
+
+
+@dataclass(frozen=True)
+class Held:
+    """A sample set aside for one purpose: how large it is to be, and how much of it is labelled."""
+
+    samples: int
+    labelled: int
+
+
+@dataclass(frozen=True)
+class Status:
+    """How far a campaign is. `labels` counts every label bought: `training`, `evaluate` and `validate` together, without `given`,
+    those that the source had from the beginning."""
+
+    name: str
+    source: str
+    task: str
+    strategy: str
+    samples: int
+    free: int
+    leased: int
+    skipped: int
+    gone: int
+    labels: int
+    given: int
+    training: int
+    evaluate: Held
+    validate: Held
+    classes: Mapping[str, int]
+    annotators: Mapping[str, int]
+    disagreements: int
+    training_state: TrainingState
+    training_error: str | None
+    waiting: int
+    model: ModelLine | None
+    curve: tuple[ModelLine, ...]
+    advice: Advice
+    comparison: RandomComparison | None
+    budget: int | None = None
+    notes: tuple[str, ...] = field(default=())
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A label that may be wrong: its dual (what the learner pays to fit it), and what a learner says that never saw this label."""
+
+    id: str
+    label: Any
+    annotator: str
+    dual: float
+    predicted: Any
+    probability: float | None

@@ -1,0 +1,205 @@
+"""Answers: recorded whole and once, taken back, and what follows from them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+from ally.errors import AllyError, AnswerError, IdError, InputError
+from ally.store import NewAnswer
+from ally.testing.store.tools import Check, Create, ask, end, labels, make, refused
+
+
+def every_answer_or_none(create: Create) -> None:
+    store = make(create, 6)
+    query = ask(store, "ann", 3, 1.0)
+    good = NewAnswer(query.ids[0], "cat")
+    outside = next(f"s{row}" for row in range(6) if f"s{row}" not in query.ids)
+    cases: list[tuple[type[AllyError], Any, int | None]] = [
+        (IdError, NewAnswer("nobody", "cat"), None),
+        (AnswerError, NewAnswer(outside, "cat"), query.number),
+        (AnswerError, good, query.number),
+        (AnswerError, NewAnswer(query.ids[1]), query.number),
+        (AnswerError, NewAnswer(query.ids[1], math.nan), query.number),
+        (AnswerError, NewAnswer(query.ids[1], {1, 2}), query.number),
+        (AnswerError, NewAnswer(query.ids[1], "cat", "skip"), query.number),
+        (AnswerError, NewAnswer(query.ids[1], "cat", "undo"), query.number),  # type: ignore[arg-type]
+        (AnswerError, NewAnswer(query.ids[1], "cat"), query.number + 1),
+    ]
+    for error, bad, number in cases:
+        refused(error, store.answer, "ann", 2.0, [good, bad], number, key="k")
+    refused(AnswerError, store.answer, "ann", 2.0, [], query.number)
+    refused(InputError, store.answer, "", 2.0, [good], query.number)
+    assert list(store.answers()) == []
+    assert store.count(2.0).leased == 3
+    assert store.answer("ann", 2.0, [good], query.number, key="k").numbers == (1,)
+    end(store)
+
+
+def the_same_key_gives_the_same_receipt(create: Create) -> None:
+    store = make(create, 6)
+    query = ask(store, "ann", 3, 1.0)
+    first = store.answer("ann", 2.0, labels(query.ids), query.number, key="k")
+    changed = store.answer("ann", 3.0, labels(query.ids[:1], "dog"), query.number, key="l")
+    again = store.answer("ann", 4.0, labels(query.ids), query.number, key="k")
+    assert first == again
+    assert (first.repeated, again.repeated) == (False, True)
+    assert (first.numbers, changed.numbers) == ((1, 2, 3), (4,))
+    assert store.labels()[store.rows(query.ids[:1])[0]].value == "dog", "a call that came again undid a later one"
+    assert "other answers" in refused(AnswerError, store.answer, "ann", 5.0, labels(query.ids, "dog"), query.number, key="k")
+    assert store.answer("bob", 6.0, labels(query.ids), query.number, key="k").numbers == (5, 6, 7)
+    end(store)
+
+
+def equal_answers_change_nothing(create: Create) -> None:
+    store = make(create, 6)
+    query = ask(store, "ann", 2, 1.0)
+    first = store.answer("ann", 2.0, labels(query.ids), query.number)
+    assert store.answer("ann", 3.0, labels(query.ids), query.number) == first
+    assert store.answer("ann", 3.0, labels(query.ids), query.number, key="new key") == first
+    assert store.answer("ann", 4.0, labels(query.ids[:1], "dog"), query.number).numbers == (3,)
+    assert store.answer("ann", 5.0, labels(query.ids), query.number).numbers == (4, 2), "cat, dog, cat is three answers"
+    assert store.answer("ann", 6.0, labels(["s0", "s1", "s2"], "owl")) == store.answer("ann", 7.0, labels(["s0", "s1", "s2"], "owl"))
+    assert store.count(8.0).answers == 7
+    end(store)
+
+
+def late_answers_count(create: Create) -> None:
+    store = make(create, 2)
+    late = ask(store, "ann", 2, 1.0, 10.0)
+    now_with = ask(store, "bob", 2, 20.0, 10.0)
+    store.answer("ann", 21.0, labels(late.ids, "cat"), late.number)
+    assert store.count(22.0).labelled == 2
+    store.answer("bob", 23.0, labels(now_with.ids, "dog"), now_with.number)
+    assert [(label.value, label.answers, label.disagree) for label in store.labels().values()] == [("dog", 2, True)] * 2
+    end(store)
+
+
+def values_of_every_kind(create: Create) -> None:
+    values: list[Any] = ["cat", "", "ü\x00🐈\udcff", 0, -7, 2**62, 0.1, 1e300, True, False, [1, [2]], {"a": None, "b": {"c": []}}]
+    store = make(create, len(values))
+    store.answer("ann", 1.0, [NewAnswer(f"s{row}", value) for row, value in enumerate(values)])
+    found = [label.value for label in store.labels().values()]
+    assert found == values
+    assert [type(value) for value in found] == [type(value) for value in values]
+    end(store)
+
+
+def undo_takes_back_one_answer(create: Create) -> None:
+    store = make(create, 4)
+    store.answer("ann", 1.0, labels(["s0"], "cat"))
+    store.answer("ann", 2.0, labels(["s0"], "dog"))
+    store.answer("bob", 3.0, labels(["s1"], "owl"))
+    receipt, taken = store.undo("ann", 4.0)
+    assert (taken.number, taken.value, receipt.numbers) == (2, "dog", (4,))
+    assert store.labels()[0].value == "cat"
+    assert store.undo("ann", 5.0, 2)[0] == receipt, "an answer was undone twice"
+    refused(AnswerError, store.undo, "ann", 6.0, 3)
+    refused(AnswerError, store.undo, "ann", 6.0, 4)
+    refused(AnswerError, store.undo, "ann", 6.0, 9)
+    first = store.undo("ann", 7.0, key="k")
+    assert store.undo("ann", 8.0, key="k") == first
+    assert 0 not in store.labels()
+    refused(AnswerError, store.undo, "ann", 9.0)
+    assert "s0" in ask(store, "eve", 3, 10.0).ids, "a sample without an answer that counts is not asked about"
+    assert [(answer.number, answer.kind, answer.undoes) for answer in store.answers(since=3)] == [(4, "undo", 2), (5, "undo", 1)]
+    end(store)
+
+
+def skips_close_a_sample(create: Create) -> None:
+    store = make(create, 3)
+    store.answer("ann", 1.0, [NewAnswer("s1", kind="skip")])
+    assert set(ask(store, "bob", 5, 2.0, at_most=True).ids) == {"s0", "s2"}
+    assert (store.skips(), store.labels(), store.count(2.0).skipped) == ({1}, {}, 1)
+    store.answer("bob", 3.0, labels(["s1"]))
+    assert (store.skips(), set(store.labels())) == (set(), {1})
+    store.answer("ann", 4.0, [NewAnswer("s1", kind="skip")])
+    assert store.skips("last") == set(), "the answer of ann stood already"
+    store.undo("bob", 5.0)
+    assert store.skips("last") == {1}
+    end(store)
+
+
+def labels_by_either_policy(create: Create) -> None:
+    store = make(create, 5)
+    said = [
+        ("ann", "s0", "cat"),
+        ("bob", "s0", "dog"),
+        ("eve", "s0", "cat"),
+        ("ann", "s1", "cat"),
+        ("bob", "s1", "dog"),
+        ("eve", "s2", "owl"),
+    ]
+    for at, (annotator, sample, value) in enumerate(said, 1):
+        store.answer(annotator, float(at), [NewAnswer(sample, value)])
+    store.answer("dan", 9.0, [NewAnswer("s0", "dog")])
+    store.answer("ann", 10.0, [NewAnswer("s0", "dog")])
+    store.answer("ann", 11.0, [NewAnswer("s2", kind="skip")])
+    last, majority = store.labels("last"), store.labels("majority")
+    assert {row: label.value for row, label in last.items()} == {0: "dog", 1: "dog"}
+    assert {row: label.value for row, label in majority.items()} == {0: "dog", 1: "dog", 2: "owl"}
+    assert (last[0].answers, last[0].disagree, last[0].annotator, last[0].at) == (4, True, "ann", 10.0)
+    assert (majority[0].annotator, majority[2].disagree) == ("ann", False)
+    assert (store.skips("last"), store.skips("majority")) == ({2}, set())
+    refused(InputError, store.labels, "first")
+    end(store)
+
+
+def an_answer_says_when_it_was_given(create: Create) -> None:
+    store = make(create, 4)
+    said = [NewAnswer("s0", "cat", at=5.0), NewAnswer("s1", kind="skip", at=0.0), NewAnswer("s2", "dog")]
+    receipt = store.answer("ann", 9.0, said, key="k")
+    assert [answer.at for answer in store.answers()] == [5.0, 0.0, 9.0]
+    assert store.labels()[0].at == 5.0
+    assert store.answer("ann", 10.0, [replace(new, at=7.0) for new in said], key="k") == receipt, "times make a call another one"
+    assert store.answer("ann", 11.0, [replace(said[0], at=8.0)]).repeated, "times make an answer another one"
+    store.answer("ann", 12.0, [NewAnswer("s0", "owl", at=1.0)])
+    assert (store.labels()[0].value, store.labels()[0].at) == ("owl", 1.0), "the last answer is not the last on record"
+    bad: list[Any] = [-1.0, math.nan, math.inf, True, "noon"]
+    for at in bad:
+        assert "'s3'" in refused(AnswerError, store.answer, "ann", 13.0, [NewAnswer("s0", "cat"), NewAnswer("s3", "cat", at=at)])
+    assert store.last_answer() == 4
+    end(store)
+
+
+def who_said_what(create: Create) -> None:
+    store = make(create, 600)
+    assert (store.last_answer(), store.annotators(), store.opinions()) == (0, {}, {})
+    store.answer("bob", 1.0, labels(f"s{row}" for row in range(600)))
+    store.answer("ann", 2.0, labels(["s1", "s2"], "dog"))
+    store.answer("ann", 3.0, labels(["s1"], "owl"))
+    store.answer("eve", 4.0, [NewAnswer("s2", kind="skip")])
+    store.answer("dan", 5.0, labels(["s3"]))
+    store.undo("dan", 6.0)
+    store.undo("bob", 7.0, 4)
+    assert store.last_answer() == 607
+    assert list(store.annotators().items()) == [("bob", 599), ("ann", 2), ("eve", 1)]
+    found = store.opinions()
+    assert set(found) == set(range(600)) - {3}
+    assert [(said.annotator, said.kind, said.value) for said in found[2]] == [
+        ("bob", "label", "cat"),
+        ("ann", "label", "dog"),
+        ("eve", "skip", None),
+    ]
+    assert [(said.annotator, said.value) for said in found[1]] == [("bob", "cat"), ("ann", "owl")]
+    assert store.opinions([2, 3, 1, 2]) == {1: found[1], 2: found[2]}
+    assert store.opinions(range(600)) == found
+    assert store.opinions([]) == {}
+    store.undo("ann", 8.0)
+    assert [said.value for said in store.opinions([1])[1]] == ["cat", "dog"], "of one annotator the answer before counts again"
+    end(store)
+
+
+CHECKS: tuple[Check, ...] = (
+    every_answer_or_none,
+    the_same_key_gives_the_same_receipt,
+    equal_answers_change_nothing,
+    late_answers_count,
+    values_of_every_kind,
+    undo_takes_back_one_answer,
+    skips_close_a_sample,
+    labels_by_either_policy,
+    an_answer_says_when_it_was_given,
+    who_said_what,
+)

@@ -1,0 +1,303 @@
+"""What a training leaves on record, and what it never sees."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_diabetes
+from sklearn.metrics import cohen_kappa_score, r2_score
+
+import ally
+from ally import Campaign
+from ally.campaign.composing import composition
+from ally.campaign.measuring import agreement, score
+from ally.campaign.settings import Settings
+from ally.errors import DataError, InputError
+from ally.learning.trained import Trained
+
+
+@pytest.fixture
+def trained(table, tmp_path, answer_all):
+    """A campaign with 60 labels and two models."""
+    with Campaign.create(tmp_path / "d.db", table[0], batch=20, evaluate=30, automatic=False) as campaign:
+        for turn in range(4):
+            answer_all(campaign, table[1], 20)
+            if turn:
+                campaign.retrain()
+        yield campaign
+
+
+def test_a_training_ranks_scores_and_measures(trained):
+    status = trained.status()
+    assert [line.labels for line in status.curve] == [30, 45, 60]
+    assert status.model.value > 0.8
+    assert status.model.low < status.model.value <= status.model.high
+    assert status.model.evaluated_on == 20
+    assert status.model.agreement > 0.7
+    assert 0 <= status.model.positive_duals <= 1
+    query = trained.ask(20)
+    active = [sample for sample in query.samples if sample.kind == "active"]
+    assert query.model == status.model.number
+    assert all(sample.score is not None for sample in active)
+    why = active[0].why
+    assert why["predicted"] in ("digit 0", "digit 1", "digit 2")
+    assert 0 < why["probability"] <= 1
+    assert why["nearest_labelled"] in trained.labels()
+    assert all(sample.score is None for sample in query.samples if sample.kind == "evaluate")
+
+
+def test_the_first_batch_is_what_the_loop_would_ask(trained, table):
+    store, settings = trained._store, trained.settings
+    labels = trained.labels()
+    pool = [sample.id for sample in store.samples("pool")]
+    order = [id for id in pool if id in labels] + [id for id in pool if id not in labels]
+    loop = ally.Loop(
+        trained.samples.features(order), [labels.get(id) for id in order], ids=order, classes=["digit 0", "digit 1", "digit 2"],
+        hygiene=ally.Hygiene(), random_state=settings.seed,
+    )  # fmt: skip
+    ranked = [entry.row for entry in store.ranking(store.newest_model().number)]
+    assert set(store.ids(ranked[:20])) == set(loop.ask(20).ids.tolist())
+
+
+def test_evaluation_labels_do_not_change_the_model(table, tmp_path, clock):
+    """Two campaigns that differ only in the labels of the evaluation sample have bit-equal weights and rankings."""
+    found = []
+    for name, lie in (("a", False), ("b", True)):
+        with Campaign.create(tmp_path / f"{name}.db", table[0], evaluate=30, automatic=False, clock=clock) as campaign:
+            held = {sample.id for sample in campaign._store.samples("evaluate")}
+            pool = [sample.id for sample in campaign._store.samples("pool")][:40]
+            campaign.relabel({id: table[1][id] for id in pool} | {id: "digit 0" if lie else table[1][id] for id in held})
+            campaign.retrain()
+            store = campaign._store
+            found.append((store.weights(1), list(store.ranking(1)), campaign.status().model.value))
+    assert found[0][:2] == found[1][:2]
+    assert found[0][2] > found[1][2]
+
+
+def test_validation_labels_stop_the_training_and_are_not_trained_on(table, tmp_path):
+    with Campaign.create(tmp_path / "d.db", table[0], evaluate=0, validate=30, automatic=False) as campaign:
+        held = {sample.id for sample in campaign._store.samples("validate")}
+        pool = [sample.id for sample in campaign._store.samples("pool")][:40]
+        campaign.relabel({id: table[1][id] for id in (*pool, *held)})
+        campaign.retrain()
+        fit = campaign._store.newest_model().report["fit"]
+        assert fit["samples"] == 40
+        assert "validation_loss" in fit
+
+
+def test_cold_start_covers_the_inputs_and_one_class_waits(table, tmp_path):
+    with Campaign.create(tmp_path / "d.db", table[0], batch=10, evaluate=0, automatic=False) as campaign:
+        campaign.retrain()
+        cold = campaign.ask(10)
+        assert all(sample.score is not None for sample in cold.samples)
+        assert len({table[1][id] for id in cold.ids}) == 3  # a random ten may well miss a class; a cover of three clusters does not
+        campaign.tell(cold, dict.fromkeys(cold.ids, "digit 0"))
+        campaign.retrain()
+        assert "two classes" in campaign._store.newest_model().report["cold"]
+        assert campaign.status().training_state == "done"
+        with pytest.raises(InputError, match="no trained model yet"):
+            campaign.predict()
+
+
+def test_everything_labelled(tmp_path, answer_all):
+    frame = pd.DataFrame({"id": list("abcdef"), "x": [0.0, 0.1, 0.2, 5.0, 5.1, 5.2]})
+    truth = dict(zip("abcdef", [0, 0, 0, 1, 1, 1], strict=True))
+    with Campaign.create("memory", frame, batch=6) as campaign:
+        answer_all(campaign, truth)
+        campaign.retrain()
+        with pytest.raises(DataError, match="nothing to predict"):
+            campaign.predict()
+        assert campaign.predict(frame)["label"].tolist() == list(truth.values())
+
+
+def test_regression(tmp_path, answer_all):
+    X, y = load_diabetes(return_X_y=True)
+    frame = pd.DataFrame(X).set_axis([f"c{n}" for n in range(X.shape[1])], axis=1)
+    frame.insert(0, "id", [f"p{n}" for n in range(len(X))])
+    truth = dict(zip(frame["id"], y.tolist(), strict=True))
+    with Campaign.create("memory", frame, task="regression", batch=40, random_share=0.25) as campaign:
+        for _ in range(5):
+            answer_all(campaign, truth)
+            campaign.retrain()
+        status = campaign.status()
+        assert status.model.metric == "r2"
+        assert -0.5 < status.model.value < 0.9
+        assert status.classes == {}
+        assert status.comparison is not None
+        assert status.comparison.sentence.count("%") == 1
+        predicted = campaign.predict()
+        assert list(predicted.columns) == ["id", "label"]
+        assert r2_score([truth[id] for id in predicted["id"]], predicted["label"]) > 0.1
+        assert campaign.review()
+
+
+def test_texts(tmp_path, answer_all):
+    lines = [f"the {'cat purrs' if n % 2 else 'dog barks'} in street {n}" for n in range(80)]
+    (tmp_path / "t.txt").write_text("\n".join(lines), encoding="utf-8")
+    with Campaign.create(tmp_path / "t.db", tmp_path / "t.txt", batch=10, automatic=False) as campaign:
+        for _ in range(2):
+            query = campaign.ask(10)
+            campaign.tell(query, {id: "cat" if "cat" in campaign.show(id).text else "dog" for id in query.ids})
+        campaign.retrain()
+        (tmp_path / "new.txt").write_text("a dog barks\nmy cat purrs\n", encoding="utf-8")
+        assert campaign.predict(tmp_path / "new.txt")["label"].tolist() == ["dog", "cat"]
+
+
+def test_photos_with_some_that_vanish_or_tear(photos, tmp_path, answer_all):
+    folder, truth = photos
+    with Campaign.create(tmp_path / "p.db", folder, batch=10, automatic=False) as campaign:
+        for _ in range(2):
+            answer_all(campaign, truth)
+        labelled = next(iter(campaign.labels()))
+        free = [id for id in truth if id not in campaign.labels()]
+        (folder / labelled).unlink()
+        (folder / free[0]).unlink()
+        (folder / free[1]).write_bytes(b"torn")
+        campaign.retrain()
+        assert campaign.status().gone == 2  # free samples; the labelled one keeps its answer
+        assert len(campaign.labels()) == 20
+        asked = campaign.ask(100, at_most=True).ids
+        assert not {labelled, *free[:2]} & set(asked)
+        predicted = campaign.predict()
+        right = np.mean([truth[id] == label for id, label in zip(predicted["id"], predicted["label"], strict=True)])
+        assert right > 0.8
+
+
+def test_a_model_travels_as_one_file(trained, tmp_path, table):
+    path = tmp_path / "model.safetensors"
+    trained.model().write(path)
+    new = pd.read_csv(table[0]).iloc[:50]
+    new.to_csv(tmp_path / "new.csv", index=False)
+    expected = trained.predict(tmp_path / "new.csv")
+    from ally.campaign.predicting import predict
+
+    pd.testing.assert_frame_equal(predict(Trained.read(path), tmp_path / "new.csv", {}), expected)
+    right = np.mean([table[1][id] == label for id, label in zip(expected["id"], expected["label"], strict=True)])
+    assert right > 0.9
+
+
+@pytest.mark.parametrize("damage", ["cut", "other", "empty", "missing"])
+def test_a_damaged_model_file_is_refused(trained, tmp_path, damage):
+    path = tmp_path / "model.safetensors"
+    trained.model().write(path)
+    if damage == "cut":
+        path.write_bytes(path.read_bytes()[:-100])
+    elif damage == "other":
+        from safetensors.numpy import save_file
+
+        save_file({"x": np.zeros(3)}, path)
+    elif damage == "empty":
+        path.write_bytes(b"")
+    else:
+        path.unlink()
+    with pytest.raises(DataError, match=str(path)):
+        Trained.read(path)
+
+
+def test_new_data_must_have_the_same_columns(trained, tmp_path):
+    pd.DataFrame({"id": ["a"], "other": [1.0]}).to_csv(tmp_path / "new.csv", index=False)
+    with pytest.raises((DataError, InputError), match="pixel"):
+        trained.predict(tmp_path / "new.csv")
+
+
+def test_review_finds_wrong_labels(table, tmp_path):
+    truth = table[1]
+    rng = np.random.default_rng(0)
+    with Campaign.create(tmp_path / "d.db", table[0], evaluate=0, automatic=False) as campaign:
+        ids = rng.permutation(list(truth))[:200].tolist()
+        wrong = set(ids[:10])
+        other = {"digit 0": "digit 1", "digit 1": "digit 2", "digit 2": "digit 0"}
+        campaign.relabel({id: other[truth[id]] if id in wrong else truth[id] for id in ids}, annotator="ann")
+        assert campaign.review() == []
+        campaign.retrain()
+        first = campaign.review(10)
+        found = {suspect.id for suspect in first} & wrong
+        assert len(found) >= 8
+        assert all(first[place].dual >= first[place + 1].dual for place in range(9))
+        hits = [suspect for suspect in first if suspect.id in wrong]
+        assert sum(hit.predicted == truth[hit.id] for hit in hits) >= 7  # by a learner that did not see the wrong label
+        hit = hits[0]
+        assert hit.annotator == "ann"
+        campaign.relabel({hit.id: truth[hit.id]}, annotator="ann")
+        assert hit.id not in {suspect.id for suspect in campaign.review(200)}  # corrected; the next model judges it anew
+
+
+def test_review_of_a_strategy_without_duals(table, tmp_path):
+    with Campaign.create(tmp_path / "d.db", table[0], strategy="margin", evaluate=0, automatic=False) as campaign:
+        campaign.relabel({id: table[1][id] for id in list(table[1])[:60]} | {"s000": "digit 1", "s001": "digit 2"})
+        campaign.retrain()
+        assert {suspect.id for suspect in campaign.review(2)} == {"s000", "s001"}
+
+
+def test_better_than_random_is_answered_with_its_uncertainty(table, tmp_path, answer_all):
+    with Campaign.create(
+        tmp_path / "d.db", table[0], evaluate=60, held_out_share=0.4, random_share=0.2, batch=30, automatic=False
+    ) as campaign:
+        for _ in range(6):
+            answer_all(campaign, table[1])
+        campaign.retrain()
+        found = campaign.status().comparison
+        assert found.labels == 36
+        assert found.evaluated_on == 60
+        assert found.low <= found.gain <= found.high
+        assert found.gain == pytest.approx(found.active - found.random)
+        assert "36 active labels" in found.sentence
+
+
+def test_the_budget_ends_it(table, tmp_path, answer_all):
+    with Campaign.create(tmp_path / "d.db", table[0], budget=20, automatic=False) as campaign:
+        answer_all(campaign, table[1], 19)
+        assert not campaign.status().advice.stop
+        answer_all(campaign, table[1], 1)
+        assert campaign.status().advice.stop
+        assert "budget of 20" in campaign.status().advice.sentence
+
+
+def test_a_large_pool_is_looked_at_in_part(table, tmp_path, answer_all):
+    with Campaign.create(tmp_path / "d.db", table[0], look_at=50, batch=10, evaluate=0, automatic=False) as campaign:
+        looked = []
+        for _ in range(2):
+            answer_all(campaign, table[1], 20)
+            campaign.retrain()
+            model = campaign._store.newest_model()
+            assert model.report["candidates"] == 50
+            looked.append({entry.row for entry in campaign._store.ranking(model.number)})
+        assert looked[0] != looked[1]
+
+
+def test_agreement_is_kappa_or_concordance():
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(4, size=(2, 200)).tolist()
+    assert agreement("classification", a, b) == pytest.approx(cohen_kappa_score(a, b))
+    assert agreement("classification", a, a) == 1.0
+    assert agreement("classification", ["x"] * 5, ["x"] * 5) == 1.0
+    x = rng.normal(size=50)
+    assert agreement("regression", x.tolist(), x.tolist()) == pytest.approx(1.0)
+    assert agreement("regression", x.tolist(), (x + 3).tolist()) < 0.3  # correlated, not equal
+    assert agreement("regression", [1.0, 1.0], [1.0, 1.0]) == 1.0
+
+
+def test_scores_have_intervals():
+    measure = score("classification", ["a"] * 90 + ["b"] * 10, ["a"] * 100)
+    assert (measure.name, measure.value, measure.n) == ("accuracy", 0.9, 100)
+    assert 0.82 < measure.low < 0.84
+    assert 0.94 < measure.high < 0.95
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=200)
+    p = y + rng.normal(size=200) / 2
+    measure = score("regression", y.tolist(), p.tolist())
+    assert measure.value == pytest.approx(r2_score(y, p))
+    assert measure.low < measure.value < measure.high
+
+
+@pytest.mark.parametrize("n", [1, 3, 20])
+def test_compositions_keep_their_shares(n):
+    settings = Settings("x", {}, {}, evaluate=30, validate=10, held_out_share=0.2, random_share=0.1)
+    total: dict[str, int] = {}
+    for number in range(1, 601):
+        for kind, count in composition(settings, n, number).items():
+            total[kind] = total.get(kind, 0) + count
+    assert total["evaluate"] == pytest.approx(600 * n * 0.15, abs=1)
+    assert total["validate"] == pytest.approx(600 * n * 0.05, abs=1)
+    assert total["random"] == pytest.approx(600 * n * 0.1, abs=1)

@@ -1,0 +1,111 @@
+"""Training in a process of its own: it never holds up asking, dies without harm, and is tried again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ally import Campaign
+from ally.campaign import worker
+from ally.campaign.duty import ATTEMPTS, BEGUN, LOCK, due
+
+PATIENCE = 90.0
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.05)
+
+
+def test_answers_start_a_training_and_asking_goes_on_meanwhile(table, tmp_path, answer_all):
+    with Campaign.create(tmp_path / "d.db", table[0], batch=20, evaluate=0) as campaign:
+        wait_until(lambda: campaign.status().training_state == "done")  # the cold start
+        assert campaign.status().model.labels == 0
+        answer_all(campaign, table[1], 30)
+        slowest = 0.0
+        while campaign.status().model.labels == 0:
+            began = time.perf_counter()
+            query = campaign.ask(1)
+            campaign.tell(query, {query.ids[0]: table[1][query.ids[0]]})
+            slowest = max(slowest, time.perf_counter() - began)
+            time.sleep(0.05)
+        assert slowest < 2.0
+        assert campaign.status().model.labels >= 30
+        wait_until(lambda: campaign.status().training_state != "running")
+
+
+def test_one_worker_at_a_time(table, tmp_path, answer_all):
+    with Campaign.create(tmp_path / "d.db", table[0], batch=20, evaluate=0, automatic=False) as campaign:
+        answer_all(campaign, table[1], 30)
+        for _ in range(3):
+            campaign.retrain(wait=False)
+        wait_until(lambda: campaign.status().model is not None)
+        wait_until(lambda: campaign.status().training_state == "done")
+        assert len([event for event in campaign._store.events() if event.kind == BEGUN]) == 1
+
+
+def test_a_killed_worker_is_told_of_and_another_takes_over(table, tmp_path, answer_all):
+    with Campaign.create(tmp_path / "d.db", table[0], batch=20, evaluate=0, automatic=False) as campaign:
+        answer_all(campaign, table[1], 30)
+        pid = worker.start(str(tmp_path / "d.db"))
+        wait_until(lambda: campaign.status().training_state == "running")
+        wait_until(lambda: any(event.kind == BEGUN for event in campaign._store.events()))
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: campaign.status().training_state != "running")
+        assert campaign.status().training_state == "interrupted"
+        assert len(campaign.ask(5)) == 5
+        assert campaign.train_while_due() == 1
+        assert campaign.status().training_state == "done"
+
+
+def test_a_failure_is_on_record_and_not_tried_for_ever(table, tmp_path, answer_all):
+    source, truth = table
+    with Campaign.create(tmp_path / "d.db", source, batch=10, evaluate=0, automatic=False) as campaign:
+        answer_all(campaign, truth, 20)
+        source.rename(tmp_path / "away.csv")
+    with Campaign.open(tmp_path / "d.db") as campaign:
+        with pytest.raises(Exception, match="is not there"):
+            campaign.retrain()
+        status = campaign.status()
+        assert status.training_state == "failed"
+        assert "is not there" in status.training_error
+        assert campaign.train_while_due() == 0
+        assert len([event for event in campaign._store.events() if event.kind == BEGUN]) == ATTEMPTS
+        assert not due(campaign._store, 10)
+        assert len(campaign.ask(5)) == 5  # asking goes on
+        (tmp_path / "away.csv").rename(source)
+        answer_all(campaign, truth, 5)
+        assert due(campaign._store, 10)  # new answers, new hope
+        assert campaign.train_while_due() == 1
+        assert campaign.status().training_state == "done"
+
+
+def test_by_hand_nothing_starts(table, tmp_path, answer_all):
+    with Campaign.create(tmp_path / "d.db", table[0], batch=5, automatic=False) as campaign:
+        answer_all(campaign, table[1], 20)
+        assert not campaign.train_in_background()
+        assert campaign.status().training_state == "none"
+
+
+def test_a_password_is_not_among_the_arguments(table, new_database, monkeypatch):
+    url = new_database()
+    with Campaign.create(url, table[0], automatic=False) as campaign:
+        pid = worker.start(url)
+        arguments = Path(f"/proc/{pid}/cmdline").read_bytes()
+        assert b"postgresql" not in arguments
+        wait_until(lambda: campaign.status().training_state == "done")
+
+
+def test_the_lock_is_free_after_a_look(table, tmp_path):
+    with Campaign.create(tmp_path / "d.db", table[0], automatic=False) as campaign:
+        campaign.status()
+        with campaign._store.alone(LOCK) as mine:
+            assert mine
+            assert campaign.status().training_state == "running"
