@@ -329,6 +329,33 @@ def test_frames_and_arrays_in_memory(tmp_path, table, answer_all):
         assert len(campaign.ask(5)) == 5
 
 
+def test_held_out_samples_are_left_when_the_pool_is_used_up(table, tmp_path):
+    with Campaign.create(tmp_path / "d.db", table[0], evaluate=30, validate=20, automatic=False) as campaign:
+        pool = [sample.id for sample in campaign._store.samples("pool")]
+        campaign.relabel(dict.fromkeys(pool, "x"))
+        assert {sample.kind for sample in campaign.ask(40).samples} == {"evaluate", "validate"}
+        assert len(campaign.ask(40, at_most=True)) == 10
+        with pytest.raises(PoolExhausted, match="0 samples are free and 1 were requested"):
+            campaign.ask(1)
+
+
+def test_settings_can_be_changed_within_limits(table, tmp_path):
+    with Campaign.create(tmp_path / "d.db", table[0], classes=["a", "b"], automatic=False) as campaign:
+        with Campaign.open(tmp_path / "d.db") as other:
+            campaign.change(classes=["a", "b", "c"], batch=7, budget=100)
+            assert len(other.ask()) == 7  # another process sees it
+            other.relabel({"s000": "c"})
+        with pytest.raises(LabelError, match="class 'a' is missing"):
+            campaign.change(classes=["b", "c"])
+        with pytest.raises(InputError, match="seed cannot be changed"):
+            campaign.change(seed=3)
+        with pytest.raises(InputError, match="batch=0"):
+            campaign.change(batch=0)
+        with pytest.raises(InputError, match="unknown strategy"):
+            campaign.change(strategy="best")
+        assert campaign.settings.batch == 7
+
+
 def test_check_and_backup(campaign, tmp_path, table):
     assert campaign.check() == []
     copy = campaign.backup(tmp_path / "copy.db")

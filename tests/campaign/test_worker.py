@@ -54,10 +54,10 @@ def test_one_worker_at_a_time(table, tmp_path, answer_all):
 def test_a_killed_worker_is_told_of_and_another_takes_over(table, tmp_path, answer_all):
     with Campaign.create(tmp_path / "d.db", table[0], batch=20, evaluate=0, automatic=False) as campaign:
         answer_all(campaign, table[1], 30)
-        pid = worker.start(str(tmp_path / "d.db"))
+        assert campaign.retrain(wait=False) is None
         wait_until(lambda: campaign.status().training_state == "running")
         wait_until(lambda: any(event.kind == BEGUN for event in campaign._store.events()))
-        os.kill(pid, signal.SIGKILL)
+        os.kill(worker._children[str(tmp_path / "d.db")].pid, signal.SIGKILL)
         wait_until(lambda: campaign.status().training_state != "running")
         assert campaign.status().training_state == "interrupted"
         assert len(campaign.ask(5)) == 5
@@ -87,6 +87,14 @@ def test_a_failure_is_on_record_and_not_tried_for_ever(table, tmp_path, answer_a
         assert campaign.status().training_state == "done"
 
 
+def test_a_training_by_hand_does_not_ask_whether_it_is_due(table, tmp_path, answer_all):
+    with Campaign.create(tmp_path / "d.db", table[0], batch=20, evaluate=0, automatic=False) as campaign:
+        answer_all(campaign, table[1], 20)
+        campaign.retrain()
+        campaign.retrain(wait=False)
+        wait_until(lambda: len(campaign.status().curve) == 2)
+
+
 def test_by_hand_nothing_starts(table, tmp_path, answer_all):
     with Campaign.create(tmp_path / "d.db", table[0], batch=5, automatic=False) as campaign:
         answer_all(campaign, table[1], 20)
@@ -94,11 +102,11 @@ def test_by_hand_nothing_starts(table, tmp_path, answer_all):
         assert campaign.status().training_state == "none"
 
 
-def test_a_password_is_not_among_the_arguments(table, new_database, monkeypatch):
+def test_a_password_is_not_among_the_arguments(table, new_database):
     url = new_database()
     with Campaign.create(url, table[0], automatic=False) as campaign:
-        pid = worker.start(url)
-        arguments = Path(f"/proc/{pid}/cmdline").read_bytes()
+        assert worker.start(url)
+        arguments = Path(f"/proc/{worker._children[url].pid}/cmdline").read_bytes()
         assert b"postgresql" not in arguments
         wait_until(lambda: campaign.status().training_state == "done")
 

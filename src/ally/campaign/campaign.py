@@ -8,25 +8,24 @@ from __future__ import annotations
 import getpass
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from typing_extensions import Unpack
 
-from ally.campaign import labels, worker
+from ally.campaign import doubts, labels, scanning, worker
 from ally.campaign.composing import composition
-from ally.campaign.creating import create, new_sample
+from ally.campaign.creating import check_names, create
 from ally.campaign.duty import LOCK, due, running
 from ally.campaign.opening import SourceOptions, beside, cache, check_options, found_source, kept_place, on_disk
-from ally.campaign.settings import Settings, check_classes
-from ally.campaign.status import GIVEN, status_of
+from ally.campaign.settings import Settings, changed_settings, check_classes
+from ally.campaign.status import status_of
 from ally.campaign.values import AskedSample, CampaignQuery, Scanned, Status, Suspect, Told, Undone
 from ally.checks import check_count
-from ally.errors import AnswerError, InputError, StoreBusy
+from ally.errors import AnswerError, InputError, PoolExhausted, StoreBusy
 from ally.sources import Answer, Samples, Shown, read_answers
-from ally.store import Measure, NewAnswer, NewSample, Store, StoredAnswer
+from ally.store import Measure, NewAnswer, Store, StoredAnswer
 from ally.store import open as open_store
 from ally.store.values import Policy
 from ally.types import SKIP, Progress, Task
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
 
 PATIENCE = 24 * 3600.0
 """Seconds that an explicit training waits for one that is under way."""
-PROBLEMS_SHOWN = 20
 IMPORTED = "import"
 
 
@@ -50,7 +48,6 @@ class Campaign:
     ) -> None:
         self._place = place
         self._store = store
-        self._settings = Settings.from_json(store.settings)
         self._source = source
         self._options = options
         self._given_clock = clock
@@ -117,7 +114,7 @@ class Campaign:
         }
         store, samples = create(place, source, options, chosen, evaluate=evaluate, clock=clock, progress=progress)
         campaign = cls(place, store, source, options, clock, samples)
-        campaign._note_problems("created")
+        scanning.note_problems(store, samples, campaign._clock())
         campaign.train_in_background()
         return campaign
 
@@ -129,10 +126,11 @@ class Campaign:
         check_options(options)
         store = open_store(place)
         try:
-            return cls(place, store, source, options, clock, None)
+            Settings.from_json(store.settings)
         except BaseException:
             store.close()
             raise
+        return cls(place, store, source, options, clock, None)
 
     @property
     def name(self) -> str:
@@ -144,14 +142,24 @@ class Campaign:
 
     @property
     def settings(self) -> Settings:
-        return self._settings
+        """What was chosen, as it is now: another process may have changed it."""
+        return Settings.from_json(self._store.settings)
+
+    def change(self, **chosen: Any) -> Settings:
+        """Changes settings, by the names of `ally.campaign.Settings`. Classes may be added, none taken away; what fixes the samples and
+        their roles (the source, the task, the held-out samples, the seed) stays as it is."""
+        changed = changed_settings(self.settings, chosen)
+        check_names(changed)
+        self._store.change_settings(changed.to_json())
+        self._store.log(self._clock(), "settings", {name: getattr(changed, name) for name in chosen})
+        return changed
 
     @property
     def samples(self) -> Samples:
         """The source, opened when it is first needed."""
         with self._opening:
             if self._samples is None:
-                self._samples = found_source(self._settings, self._source, self._options, beside(self._place), cache(self._place))
+                self._samples = found_source(self.settings, self._source, self._options, beside(self._place), cache(self._place))
             return self._samples
 
     # Asking and telling
@@ -162,19 +170,16 @@ class Campaign:
         The same `key` gives the same query again; a new key never a sample that somebody holds. With `at_most`, fewer than n are
         given where there are no more.
         """
-        settings = self._settings
+        settings = self.settings
         count = settings.batch if n is None else check_count("n", n)
         parts = composition(settings, count, self._store.last_query() + 1)
-        stored = self._store.ask(
-            annotator or user(),
-            count,
-            self._clock(),
-            settings.lease_seconds,
-            key,
-            first=parts,
-            at_most=at_most,
-            opinions=settings.opinions,
-        )
+        who, now, lease, opinions = annotator or user(), self._clock(), settings.lease_seconds, settings.opinions
+        try:
+            stored = self._store.ask(who, count, now, lease, key, first=parts, opinions=opinions)
+        except PoolExhausted:
+            # The pool is used up: what is left are samples held out.
+            everything = {**parts, "evaluate": count, "validate": count}
+            stored = self._store.ask(who, count, now, lease, key, first=everything, at_most=at_most, opinions=opinions)
         samples = tuple(AskedSample(asked.id, asked.kind, asked.score, asked.why or {}) for asked in stored.samples)
         return CampaignQuery(stored.number, stored.annotator, samples, stored.until, stored.model, stored.total)
 
@@ -186,12 +191,12 @@ class Campaign:
         """Takes labels, or `ally.SKIP`, by id, for all or some of a query; all of them or none. They are on disk when this returns."""
         number = query.id if isinstance(query, CampaignQuery) else query
         who = annotator or self._store.query(number).annotator
-        told = self._answer(who, labels.new_answers(answers, self._settings), number, key)
+        told = self._answer(who, labels.new_answers(answers, self.settings), number, key)
         return Told(told.numbers, told.labelled, told.skipped, tuple(self._store.waiting(number)))
 
     def relabel(self, answers: Mapping[str, Any], *, annotator: str | None = None, key: str | None = None) -> Told:
         """Labels samples of one's own choice, asked about or not, labelled already or not. Earlier answers stay on record."""
-        return self._answer(annotator or user(), labels.new_answers(answers, self._settings), None, key)
+        return self._answer(annotator or user(), labels.new_answers(answers, self.settings), None, key)
 
     def skip(self, ids: Iterable[str], *, annotator: str | None = None, key: str | None = None) -> Told:
         """Sets samples aside; they are not asked about again."""
@@ -221,12 +226,12 @@ class Campaign:
 
         Every line is checked before the first is taken. Annotators and times are those of the file, where it has them.
         """
-        found = read_answers(path, classes=self._settings.classes, task=self._settings.task)
+        found = read_answers(path, classes=self.settings.classes, task=self.settings.task)
         self._store.rows([answer.id for answer in found])
         people: dict[str, list[Answer]] = {}
         for answer in found:
             people.setdefault(answer.annotator or annotator or IMPORTED, []).append(answer)
-        every = {who: labels.new_answers(answers, self._settings) for who, answers in people.items()}
+        every = {who: labels.new_answers(answers, self.settings) for who, answers in people.items()}
         if not every:
             raise AnswerError(f"{path} holds no answers; fill in its column label, or write yes into a column skip")
         told = [self._store.answer(who, self._clock(), answers) for who, answers in every.items()]
@@ -238,11 +243,11 @@ class Campaign:
         """Writes the labels that count to a .csv, .jsonl or .parquet file, which `import_labels` reads back; without an ending, the
         images to a new folder with one folder per class; how many. `link` saves space in that folder by hard links."""
         folder = Path(path).suffix == ""
-        return labels.export(self._store, self._settings, self.samples if folder else None, path, skips=skips, link=link)
+        return labels.export(self._store, self.settings, self.samples if folder else None, path, skips=skips, link=link)
 
     def labels(self) -> dict[str, Any]:
         """The label that counts of each labelled sample."""
-        return {answer.id: answer.label for answer in labels.current(self._store, self._settings, skips=False)}
+        return {answer.id: answer.label for answer in labels.current(self._store, self.settings, skips=False)}
 
     def record(self) -> Iterator[StoredAnswer]:
         """Every answer ever given, in order: who, when, what, and for which query; undone ones and undos too."""
@@ -250,19 +255,14 @@ class Campaign:
 
     def disagreements(self) -> dict[str, dict[str, Any]]:
         """By id, what each annotator says, where their labels differ."""
-        differ = [row for row, label in self._store.labels(self._settings.policy).items() if label.disagree]
-        found = self._store.opinions(differ)
-        return {
-            people[0].sample: {answer.annotator: SKIP if answer.kind == "skip" else answer.value for answer in people}
-            for people in found.values()
-        }
+        return doubts.disagreements(self._store, self.settings)
 
     # Training
 
     def retrain(self, *, wait: bool = True, progress: Progress | None = None) -> int | None:
         """Trains on all labels, now; the number of the model. With ``wait=False`` a process of its own does it, and None is returned."""
         if not wait:
-            worker.start(self._reachable())
+            worker.start(self._reachable(), now=True)
             return None
         with self._store.alone(LOCK, PATIENCE) as mine:
             if not mine:
@@ -271,55 +271,39 @@ class Campaign:
 
     def train_in_background(self) -> bool:
         """Starts a training in a process of its own if one is due; whether it did."""
-        if not self._settings.automatic or not self._elsewhere or not due(self._store, self._settings.batch) or running(self._store):
+        settings = self.settings
+        if not settings.automatic or not self._elsewhere(settings) or not due(self._store, settings.batch) or running(self._store):
             return False
-        worker.start(self._reachable())
-        return True
+        return worker.start(self._reachable())
 
-    def train_while_due(self) -> int:
-        """Trains in this process for as long as there are new answers; how many models were made. Somebody else may be at it: then none."""
-        return worker.train_while_due(self._store, self._settings.batch, self._train)
+    def train_while_due(self, *, now: bool = False) -> int:
+        """Trains in this process for as long as there are new answers, and with `now` once at least; how many models were made. None if
+        somebody else is at it."""
+        return worker.train_while_due(self._store, self.settings.batch, self._train, now=now)
 
     def _train(self, progress: Progress | None = None) -> int:
         from ally.campaign.training import train
 
-        return train(self._store, lambda: self.samples, self._settings, self._clock, progress)
+        return train(self._store, lambda: self.samples, self.settings, self._clock, progress)
 
-    @property
-    def _elsewhere(self) -> bool:
+    def _elsewhere(self, kept: Settings) -> bool:
         """Whether another process can open the campaign with its source."""
-        kept = self._settings
-        return on_disk(self._place) and kept.place is not None and None not in kept.options.values() and self._source_is_kept()
-
-    def _source_is_kept(self) -> bool:
-        return self._source is None or kept_place(self._source, beside(self._place)) == self._settings.place
+        same = self._source is None or kept_place(self._source, beside(self._place)) == kept.place
+        return on_disk(self._place) and kept.place is not None and None not in kept.options.values() and same
 
     def _reachable(self) -> str:
-        if not self._elsewhere:
+        if not self._elsewhere(self.settings):
             raise InputError("another process cannot open this campaign, as it or its source lives in memory; use retrain(wait=True)")
         return str(self._place)
 
     # Looking
 
     def status(self) -> Status:
-        return status_of(self._store, self._settings, self._clock())
+        return status_of(self._store, self.settings, self._clock())
 
     def review(self, n: int = 20) -> list[Suspect]:
-        """Labels that are likely to be wrong, likeliest first, as the newest model sees them; those corrected since are left out."""
-        check_count("n", n)
-        model = self._store.newest_model()
-        found = [] if model is None else list(model.report.get("suspects", []))
-        standing = self._store.labels(self._settings.policy)
-        seen = 0 if model is None else model.seen
-        touched = {answer.row for answer in self._store.answers(seen)}
-        ids = dict(zip((entry["row"] for entry in found), self._store.ids([entry["row"] for entry in found]), strict=True))
-        suspects = []
-        for entry in found:
-            label = standing.get(entry["row"])
-            if label is not None and entry["row"] not in touched:
-                id, dual, said = ids[entry["row"]], float(entry["dual"]), entry["predicted"]
-                suspects.append(Suspect(id, label.value, label.annotator, dual, said, entry["probability"]))
-        return suspects[:n]
+        """Labels that are likely to be wrong, likeliest first, as the newest model sees them; those answered anew since are left out."""
+        return doubts.review(self._store, self.settings, check_count("n", n))
 
     def evaluate(self) -> Measure:
         """The newest model on the evaluation sample as it is labelled now; recorded."""
@@ -327,11 +311,11 @@ class Campaign:
         from ally.campaign.measuring import score
 
         trained, number = self._newest()
-        part = gather(self._store, self.samples, self._settings, 0).evaluate
+        part = gather(self._store, self.samples, self.settings, 0).evaluate
         if not len(part):
             raise InputError("no sample of the evaluation sample is labelled yet; answer queries, some of them are about it")
         predicted, _ = trained.predict(self.samples.features(part.ids))
-        found = score(self._settings.task, part.labels, predicted.tolist())
+        found = score(self.settings.task, part.labels, predicted.tolist())
         self._store.put_measures(number, [found])
         return found
 
@@ -341,7 +325,7 @@ class Campaign:
 
         trained, _ = self._newest()
         if source is None:
-            labelled = self._store.labels(self._settings.policy)
+            labelled = self._store.labels(self.settings.policy)
             ids = [sample.id for sample in self._store.samples() if not sample.gone and sample.row not in labelled]
             gone = set(self.samples.missing(ids))
             return predict_samples(trained, self.samples, [id for id in ids if id not in gone])
@@ -364,36 +348,11 @@ class Campaign:
 
     def rescan(self, progress: Progress | None = None) -> Scanned:
         """Looks at the source again: new samples join the pool, vanished ones are set aside, and those that came back return."""
-        samples, store = self.samples, self._store
-        known = {sample.id: sample.gone for sample in store.samples()}
-        there: set[str] = set()
-
-        def new() -> Iterator[NewSample]:
-            for sample in samples.scan():
-                there.add(sample.id)
-                if progress is not None and len(there) % 1000 == 0:
-                    progress("reading samples", len(there), 0)
-                if sample.id not in known:
-                    yield new_sample(sample, self._settings)
-
-        added = store.add_samples(new(), now=self._clock(), labelled_by=GIVEN)
-        gone = store.mark_gone([id for id, was_gone in known.items() if id not in there and not was_gone])
-        back = store.mark_back([id for id, was_gone in known.items() if id in there and was_gone])
-        problems = self._note_problems("scanned", added=added, gone=gone, back=back)
-        return Scanned(added, gone, back, problems)
+        return scanning.rescan(self._store, self.samples, self.settings, self._clock(), progress)
 
     def problems(self) -> tuple[str, ...]:
         """What was wrong with single samples when the source was last read, in sentences; at most twenty."""
-        last = [event.detail.get("problems", []) for event in self._store.events() if event.kind == "source"]
-        return tuple(last[-1]) if last else ()
-
-    def _note_problems(self, what: str, **figures: int) -> tuple[str, ...]:
-        met = self.samples.problems
-        shown = [f"{problem.id}: {problem.reason}" for problem in met][:PROBLEMS_SHOWN]
-        if len(met) > len(shown):
-            shown.append(f"and {len(met) - len(shown)} more")
-        self._store.log(self._clock(), "source", {"what": what, "problems": shown, "counts": dict(Counter(met.counts)), **figures})
-        return tuple(shown)
+        return scanning.problems(self._store)
 
     def check(self) -> list[str]:
         """What is wrong with the store or its source, in words; empty if nothing is."""

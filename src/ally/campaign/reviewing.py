@@ -19,16 +19,17 @@ LEAST = 10
 
 
 def suspects(
-    loop: Loop, labelled: Part, samples: Samples, *, constrained: Callable[[], Loop], fit: Callable[[Part], Trained], seed: int
+    loop: Loop, labelled: Part, samples: Samples, *, accumulating: Callable[[], Loop], fit: Callable[[Part], Trained], seed: int
 ) -> list[dict[str, Any]]:
     """Row and dual of the labelled samples with the highest duals, highest first, at most `KEPT`; with the label and probability that
     a learner gives them which was trained on the other half of the labels.
 
-    Where the objective of `loop` has no dual variables, the learner that `constrained` gives is trained for them.
+    For numbers, and where the objective of `loop` has no dual variables, losses added up over a plain training serve as duals: for classes
+    they find wrong labels as well as duals do, for numbers a little better (docs/review.md).
     """
-    duals = loop.fit().duals.get("labelled")
+    duals = None if loop.fit().task == "regression" else loop.fit().duals.get("labelled")
     if duals is None:
-        loop = constrained()
+        loop = accumulating()
         duals = loop.fit().duals["labelled"]
     order = np.argsort(-duals.double().numpy(), kind="stable")[:KEPT]
     order = order[duals.numpy()[order] > 0]

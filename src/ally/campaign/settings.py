@@ -98,6 +98,24 @@ class Settings:
         return cls(**values)
 
 
+FIXED = ("place", "options", "fingerprint", "task", "evaluate", "validate", "seed")
+"""What samples, their features and their roles rest on."""
+
+
+def changed_settings(settings: Settings, chosen: Mapping[str, Any]) -> Settings:
+    """The settings with some of them changed."""
+    names = [field.name for field in dataclasses.fields(Settings) if field.name not in FIXED]
+    odd = next((name for name in chosen if name not in names), None)
+    if odd is not None:
+        raise InputError(f"{odd} cannot be changed; what can be: {', '.join(names)}")
+    changed = dataclasses.replace(settings, **chosen)
+    if changed.classes is not None and settings.classes is not None:
+        lost = next((label for label in settings.classes if label not in changed.classes), None)
+        if lost is not None:
+            raise LabelError(f"the class {lost!r} is missing and may have labels; list it too")
+    return changed
+
+
 def check_classes(classes: Any, task: Task) -> tuple[Any, ...]:
     """Distinct texts or numbers, two at least."""
     if task == "regression":

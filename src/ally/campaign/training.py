@@ -19,13 +19,12 @@ from ally.campaign.reviewing import suspects
 from ally.campaign.settings import Settings
 from ally.errors import AllyError
 from ally.hygiene import Hygiene
-from ally.learning.objectives import Objective
+from ally.learning.objectives import PDCL, Objective
 from ally.learning.trained import Trained
 from ally.learning.training import Training
 from ally.loop import Loop, Query
 from ally.sources import Samples, default_learner
 from ally.store import Measure, Ranked, Store
-from ally.strategies import CATALOGUE
 from ally.types import Progress
 
 AHEAD = 4
@@ -89,7 +88,7 @@ class _Round:
         trained = loop.trained().with_about({"fingerprint": dict(self.settings.fingerprint)})
         self.report["fit"] = {name: value for name, value in asdict(trained.fit.report).items() if _plain(value)}
         self.report["suspects"] = suspects(
-            loop, self.material.training, self.samples, constrained=self._review_loop, fit=self._arm, seed=self.settings.seed
+            loop, self.material.training, self.samples, accumulating=self._accumulating, fit=self._arm, seed=self.settings.seed
         )
         return trained.to_bytes(), self.report, ranking, self._measures(trained)
 
@@ -121,8 +120,10 @@ class _Round:
             progress=self.progress,
         )
 
-    def _review_loop(self) -> Loop:
-        return self._loop(self.material.training, strategy="random", objective=CATALOGUE["ally"].objective)
+    def _accumulating(self) -> Loop:
+        """Plain training with duals that add up the loss of each sample over the epochs and weigh nothing."""
+        objective = PDCL(eps=0.0, dual_lr=1 / self.training.epochs, dual_decay=0.0, weighted=False)
+        return self._loop(self.material.training, strategy="random", objective=objective)
 
     def _ranking(self, loop: Loop) -> list[Ranked]:
         """The next batch as the strategy chooses it, then some more."""

@@ -18,16 +18,22 @@ MODULE = "ally.campaign.worker"
 WAIT = 5.0
 """Seconds to wait for the lock: somebody may hold it for a moment, only to see whether a training is under way."""
 
-_children: list[subprocess.Popen[bytes]] = []
-"""Kept so that ended ones are collected and none becomes a zombie."""
+_children: dict[str, subprocess.Popen[bytes]] = {}
+"""By place; kept so that none becomes a zombie, and none is started beside another."""
 
 
-def start(place: str) -> int:
-    """Starts a worker that outlives this process; its process number."""
+def start(place: str, *, now: bool = False) -> bool:
+    """Starts a worker that outlives this process, unless one that this process started is still at it; whether it did.
+
+    With `now` it trains whether something is due or not.
+    """
+    before = _children.get(place)
+    if before is not None and before.poll() is None:
+        return False
     threads = os.environ.get("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) - 1)))
     # The place goes to standard input: a URL may hold a password, and others can read the arguments of a process.
     process = subprocess.Popen(
-        [sys.executable, "-m", MODULE],
+        [sys.executable, "-m", MODULE, *(["--now"] if now else [])],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -37,19 +43,20 @@ def start(place: str) -> int:
     assert process.stdin is not None
     process.stdin.write(place.encode())
     process.stdin.close()
-    _children[:] = [child for child in (*_children, process) if child.poll() is None]
-    return process.pid
+    _children[place] = process
+    return True
 
 
-def train_while_due(store: Store, batch: int, train: Callable[[], int]) -> int:
+def train_while_due(store: Store, batch: int, train: Callable[[], int], *, now: bool = False) -> int:
     """Trains until no more is due; how many models were made. A failure is on record; it counts against the attempts and no more."""
     made = 0
     with store.alone(LOCK, WAIT) as mine:
-        while mine and due(store, batch):
+        while mine and (now or due(store, batch)):
+            now = False
             try:
                 train()
                 made += 1
-            except Exception as error:  # noqa: PERF203
+            except Exception as error:
                 print(f"training failed: {error}", file=sys.stderr)
     return made
 
@@ -58,7 +65,7 @@ def main() -> None:
     from ally.campaign.campaign import Campaign
 
     with Campaign.open(sys.stdin.read()) as campaign:
-        campaign.train_while_due()
+        campaign.train_while_due(now="--now" in sys.argv)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,59 @@
+"""Every command of docs/campaign.md runs, in order, in an empty folder, and prints what the page shows."""
+
+import csv
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parent.parent / "docs"
+PAGE = (DOCS / "campaign.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```(python|sh|text)\n(.*?)```", PAGE, flags=re.DOTALL)
+
+
+def shape_of(text):
+    """Words stay, numbers do not: the last digits differ between processors."""
+    return [re.sub(r"\s+", " ", re.sub(r"[-+]?\d[\d.]*", "#", line)).strip() for line in text.strip().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    """The folder afterwards, and what each block of commands printed beside what the page shows."""
+    folder = tmp_path_factory.mktemp("tutorial")
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
+    printed = []
+    for kind, block in BLOCKS:
+        if kind == "python":
+            (folder / re.match(r"# (\w+\.py)\n", block)[1]).write_text(block)
+        elif kind == "sh":
+            done = subprocess.run(["bash", "-ec", block], cwd=folder, env=environment, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, (block, done.stderr)
+            printed.append([done.stdout, ""])
+        else:
+            printed[-1][1] = block
+    return folder, printed
+
+
+def test_commands_print_what_is_shown(ran):
+    assert len(ran[1]) >= 8
+    for said, shown in ran[1]:
+        assert not shown or shape_of(said) == shape_of(shown)
+
+
+def test_the_campaign_ends_well(ran):
+    truth = dict(csv.reader((ran[0] / "truth.csv").open()))
+    told = {row["id"]: row["label"] for row in csv.DictReader((ran[0] / "labels.csv").open())}
+    assert len(told) == 60
+    assert all(truth[id] == label for id, label in told.items())
+    rest = list(csv.DictReader((ran[0] / "rest.csv").open()))
+    assert len(rest) == 240
+    assert sum(truth[row["id"]] == row["label"] for row in rest) > 0.75 * len(rest)
+    assert sum(len(list(folder.iterdir())) for folder in (ran[0] / "by-class").iterdir()) == 60
+
+
+@pytest.mark.parametrize("path", re.findall(r"\]\(((?!http)[^)#]+)\)", PAGE))
+def test_links_exist(path):
+    assert (DOCS / path).exists()
