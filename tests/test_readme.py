@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 
@@ -19,7 +20,11 @@ def shape_of(text):
     return [re.sub(r"\s+", " ", re.sub(r"[\d.]+", "#", line)).strip() for line in text.strip().splitlines()]
 
 
-def test_examples_run_in_order_and_print_what_is_shown():
+def test_examples_run_in_order_and_print_what_is_shown(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "photos").mkdir()
+    for number in range(40):
+        Image.new("RGB", (32, 32), (6 * number, 0, 0)).save(tmp_path / "photos" / f"{number}.png")
     namespace = {}
     printed = []
     for block in blocks("python"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from ally.errors import StoreReadOnly
 from ally.store import Event, Store, StoredModel
 
 LOCK = "training"
@@ -44,8 +45,12 @@ def due(store: Store, batch: int) -> bool:
 
 
 def running(store: Store) -> bool:
-    with store.alone(LOCK) as mine:
-        return not mine
+    try:
+        with store.alone(LOCK) as mine:
+            return not mine
+    except StoreReadOnly:
+        # Nobody can train what cannot be written.
+        return False
 
 
 def last_training(store: Store) -> Training:

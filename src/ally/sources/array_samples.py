@@ -10,7 +10,7 @@ import numpy as np
 from ally.errors import DataError, IdError
 from ally.sources.arrays import ArraySource
 from ally.sources.base import Source
-from ally.sources.by_id import ById
+from ally.sources.by_id import ById, ensure_none_gone, note_gone
 from ally.sources.identity import Index, Seen, content_hash, id_keys, odd_id
 from ally.sources.problems import Problems
 from ally.sources.samples import Kind, Sample, Shown
@@ -74,17 +74,10 @@ class ArraySamples:
         return Shown(id, columns={str(number): value for number, value in enumerate(self._values[places[0]].ravel()[:SHOWN].tolist())})
 
     def missing(self, ids: Sequence[str]) -> list[str]:
-        gone = [id for id, here in zip(ids, self._where(ids)[1].tolist(), strict=True) if not here]
-        for id in gone:
-            self.problems.add(id, "gone", "the source does not have it (any more)")
-        return gone
+        return note_gone(ids, self._where(ids)[1].tolist(), self.problems)
 
     def features(self, ids: Sequence[str]) -> Source:
-        gone = self.missing(ids)
-        if gone:
-            raise IdError(
-                f"{len(gone)} of {len(ids)} ids are not in {self._place}, for instance {gone[0]!r}; leave out what missing() lists"
-            )
+        ensure_none_gone(self.missing(ids), ids, self._place)
         return ById(ids, self._source.shape, lambda some: self._source.read(self._where(some)[0]))
 
     def fingerprint(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ally.errors import DataError, IdError, InputError
 from ally.sources.base import Source
-from ally.sources.by_id import ById
+from ally.sources.by_id import ById, ensure_none_gone, note_gone
 from ally.sources.embeddings import Embeddings
 from ally.sources.export.names import text_of
 from ally.sources.identity import odd_id
@@ -82,17 +82,10 @@ class ImageFolder:
         return Shown(id, path=path, mime=MIME[path.suffix.lower()] if path.suffix.lower() in MIME else MIME[Path(id).suffix.lower()])
 
     def missing(self, ids: Sequence[str]) -> list[str]:
-        gone = [id for id in ids if not self._there(id)]
-        for id in gone:
-            self.problems.add(id, "gone", "the source does not have it (any more)")
-        return gone
+        return note_gone(ids, map(self._there, ids), self.problems)
 
     def features(self, ids: Sequence[str]) -> Source:
-        gone = self.missing(ids)
-        if gone:
-            raise IdError(
-                f"{len(gone)} of {len(ids)} ids are not in {self.folder}, for instance {gone[0]!r}; leave out what missing() lists"
-            )
+        ensure_none_gone(self.missing(ids), ids, self.folder)
         if self._embeddings is not None:
             return self._embeddings.of(ids)
         return ById(ids, self._thumbnails.shape, self._load)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ally.errors import DataError, IdError
 from ally.sources.base import Source
-from ally.sources.by_id import ById
+from ally.sources.by_id import ById, ensure_none_gone, note_gone
 from ally.sources.columns import Encoder
 from ally.sources.embeddings import Embeddings
 from ally.sources.export.cells import read_label
@@ -99,19 +99,13 @@ class RowSamples:
     def missing(self, ids: Sequence[str]) -> list[str]:
         if not len(ids):
             return []
-        there = self._current().find(id_keys(ids))[1]
-        lacking = self._embeddings
-        gone = [id for id, here in zip(ids, there.tolist(), strict=True) if not here or (lacking is not None and id not in lacking)]
-        for id in gone:
-            self.problems.add(id, "gone", "the source does not have it (any more)")
-        return gone
+        there = self._current().find(id_keys(ids))[1].tolist()
+        if self._embeddings is not None:
+            there = [here and id in self._embeddings for id, here in zip(ids, there, strict=True)]
+        return note_gone(ids, there, self.problems)
 
     def features(self, ids: Sequence[str]) -> Source:
-        gone = self.missing(ids)
-        if gone:
-            raise IdError(
-                f"{len(gone)} of {len(ids)} ids are not in {self._rows.place}, for instance {gone[0]!r}; leave out what missing() lists"
-            )
+        ensure_none_gone(self.missing(ids), ids, self._rows.place)
         if self._embeddings is not None:
             return self._embeddings.of(ids)
         if self._layout.image is not None:

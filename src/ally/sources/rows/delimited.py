@@ -9,14 +9,16 @@ from typing import IO, Any
 
 from ally.errors import DataError
 from ally.sources.rows.base import BadRow, Row
-from ally.sources.rows.lines import TOO_LONG, Line, Lines
+from ally.sources.rows.lines import TOO_LONG, InLines, Line, Lines
 
 
-class DelimitedRows:
+class DelimitedRows(InLines):
     """A file with a header. A row with more or fewer fields than the header, or with broken quotes, is reported and left out."""
 
+    written = True
+
     def __init__(self, path: Path, delimiter: str = ",", encoding: str = "utf-8") -> None:
-        self._lines = Lines(path, encoding)
+        super().__init__(path, encoding)
         self._delimiter = delimiter
         with self._lines.open() as stream:
             found = next(self._parsed(stream), None)
@@ -29,21 +31,6 @@ class DelimitedRows:
                 raise DataError(f"column {number} of {path} has no name; the first line must name every column")
             if name in self._columns[: number - 1]:
                 raise DataError(f"{path} has the column {name!r} more than once; give every column its own name")
-
-    @property
-    def written(self) -> bool:
-        return True
-
-    @property
-    def place(self) -> str:
-        return str(self._lines.path)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return self._columns
-
-    def stamp(self) -> tuple[int, ...]:
-        return self._lines.stamp()
 
     def scan(self) -> Iterator[Row | BadRow]:
         with self._lines.open() as stream:

@@ -9,15 +9,17 @@ from typing import Any
 
 from ally.errors import DataError
 from ally.sources.rows.base import BadRow, Row
-from ally.sources.rows.lines import TOO_LONG, Line, Lines
+from ally.sources.rows.lines import TOO_LONG, InLines, Line
 
 HEAD = 1000
 """The columns are those of the first objects; later objects may lack some, and what else they hold is shown but not learned."""
 
 
-class JsonRows:
+class JsonRows(InLines):
+    written = False
+
     def __init__(self, path: Path, encoding: str = "utf-8") -> None:
-        self._lines = Lines(path, encoding)
+        super().__init__(path, encoding)
         columns: dict[str, None] = {}
         first_bad = ""
         for number, row in enumerate(self.scan()):
@@ -30,21 +32,6 @@ class JsonRows:
         if not columns:
             raise DataError(f"{path} holds no JSON object in its first lines ({first_bad or 'they are blank'}); write one object per line")
         self._columns = tuple(columns)
-
-    @property
-    def written(self) -> bool:
-        return False
-
-    @property
-    def place(self) -> str:
-        return str(self._lines.path)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return self._columns
-
-    def stamp(self) -> tuple[int, ...]:
-        return self._lines.stamp()
 
     def scan(self) -> Iterator[Row | BadRow]:
         with self._lines.open() as stream:

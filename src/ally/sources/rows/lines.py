@@ -74,6 +74,27 @@ class Lines:
         return f"line {number} of {self.path} is not {self.encoding}: it holds the byte 0x{data[error.start]:02x} at {error.start + 1}"
 
 
+class InLines:
+    """What readers of files that are made of lines have in common. `_columns` is set when the file is opened."""
+
+    written: bool
+    _columns: tuple[str, ...]
+
+    def __init__(self, path: Path, encoding: str) -> None:
+        self._lines = Lines(path, encoding)
+
+    @property
+    def place(self) -> str:
+        return str(self._lines.path)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self._columns
+
+    def stamp(self) -> tuple[int, ...]:
+        return self._lines.stamp()
+
+
 def _advice(data: bytes, place: int) -> str:
     if place == 0 and any(data.startswith(mark) for mark in BOMS):
         return "it seems to be utf-16: convert it to UTF-8 first"
