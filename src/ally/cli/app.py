@@ -9,8 +9,10 @@ import typer
 
 import ally
 from ally.cli.bench import bench
+from ally.cli.campaign import COMMANDS
 from ally.cli.datasets import app as datasets
 from ally.cli.demo import demo
+from ally.cli.doctor import doctor
 from ally.cli.generate import generate
 from ally.cli.paper import paper
 from ally.cli.query import query
@@ -19,8 +21,10 @@ from ally.cli.strategies import strategies
 from ally.errors import AllyError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help="Which samples should be labelled next?")
-for command in (demo, query, bench, report, generate, strategies):
+for command in (demo, query, bench, report, generate, strategies, doctor):
     app.command()(command)
+for name, command in COMMANDS.items():
+    app.command(name, rich_help_panel="A labelling campaign")(command)
 app.add_typer(paper, name="paper")
 app.add_typer(datasets, name="datasets")
 

@@ -1,0 +1,26 @@
+"""Commands of a labelling campaign. All of them call `ally.campaign.Campaign`, never its store."""
+
+from collections.abc import Callable
+
+from ally.cli.campaign.asking import ask, skip, tell, undo
+from ally.cli.campaign.files import export, import_labels, rescan
+from ally.cli.campaign.learning import predict, retrain
+from ally.cli.campaign.looking import review, status
+from ally.cli.campaign.new import new
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    "new": new,
+    "ask": ask,
+    "tell": tell,
+    "skip": skip,
+    "undo": undo,
+    "status": status,
+    "review": review,
+    "import": import_labels,
+    "export": export,
+    "retrain": retrain,
+    "predict": predict,
+    "rescan": rescan,
+}
+
+__all__ = ["COMMANDS"]

@@ -1,0 +1,114 @@
+"""Answers as they are told: a file, standard input, or pairs of id and label."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from ally.campaign import Settings
+
+STANDARD_INPUT = "-"
+
+
+class Answers(NamedTuple):
+    by_id: dict[str, Any]
+    query: int | None
+    """The query that all of them name, if they do."""
+
+
+def read(words: Sequence[str], settings: Settings) -> Answers:
+    """The answers of a file, of standard input (``-``) or of words like ``a.jpg=cat``; checked against the classes."""
+    from ally.errors import InputError
+
+    files = [word for word in words if word == STANDARD_INPUT or "=" not in word or Path(word).is_file()]
+    if not words:
+        raise InputError("nothing is told; give a file with the columns id and label, - for standard input, or ID=LABEL")
+    if not files:
+        return Answers(_pairs(words), None)
+    if len(words) > 1:
+        raise InputError(f"{files[0]!r} is not a pair ID=LABEL; give it alone, as a file or - for standard input, or give pairs only")
+    if files[0] == STANDARD_INPUT:
+        return _standard_input(settings)
+    if not Path(files[0]).exists():
+        raise InputError(f"{files[0]!r} is neither a file that is there nor a pair like {files[0]}=LABEL; correct it")
+    return _file(Path(files[0]), settings)
+
+
+def _pairs(words: Sequence[str]) -> dict[str, Any]:
+    """At the last ``=``: ids hold one more often than labels."""
+    from ally.errors import AnswerError
+    from ally.sources.export.cells import read_label
+
+    found: dict[str, Any] = {}
+    for word in words:
+        id, _, label = word.rpartition("=")
+        if not id or not label:
+            raise AnswerError(f"{word!r} has no {'id' if not id else 'label'}; write ID=LABEL, such as a.jpg=cat")
+        _add(found, id, read_label(label))
+    return found
+
+
+def _file(path: Path, settings: Settings) -> Answers:
+    from ally.errors import AnswerError
+    from ally.sources import read_answers
+
+    found: dict[str, Any] = {}
+    for answer in read_answers(path, classes=settings.classes, task=settings.task):
+        _add(found, answer.id, answer.label)
+    if not found:
+        raise AnswerError(f"{path} holds no answers; fill in its column label, or write yes into a column skip")
+    queries = set() if path.is_dir() else _queries(path, found)
+    return Answers(found, queries.pop() if len(queries) == 1 else None)
+
+
+def _add(found: dict[str, Any], id: str, label: Any) -> None:
+    from ally.errors import AnswerError
+
+    if id in found and (type(found[id]), found[id]) != (type(label), label):
+        raise AnswerError(f"{id!r} is answered twice, by {found[id]!r} and {label!r}; keep one answer")
+    found[id] = label
+
+
+def _queries(path: Path, answered: dict[str, Any]) -> set[int | None]:
+    """The numbers in the column query of the answered rows; None stands for a row without one."""
+    from ally.sources.export.cells import read_text
+    from ally.sources.rows import Row, open_rows
+
+    rows = open_rows(path)
+    found: set[int | None] = set()
+    for row in rows.scan():
+        if isinstance(row, Row):
+            id = str(row.values.get("id"))
+            if (read_text(id) if rows.written else id) in answered:
+                found.add(_number(row.values.get("query")))
+    return found
+
+
+def _number(value: Any) -> int | None:
+    try:
+        return int(float(value))
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _standard_input(settings: Settings) -> Answers:
+    """CSV, or JSON lines if it begins with a brace."""
+    from ally.errors import AllyError, AnswerError
+
+    if sys.stdin is None or sys.stdin.closed:
+        raise AnswerError("standard input is closed; pipe answers into the command, or give a file")
+    content = sys.stdin.buffer.read()
+    if not content.strip():
+        raise AnswerError("standard input is empty; pipe answers into the command: CSV with the columns id and label, or JSON lines")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / ("answers.jsonl" if content.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") else "answers.csv")
+        path.write_bytes(content)
+        try:
+            return _file(path, settings)
+        except AllyError as error:
+            error.args = (str(error).replace(str(path), "standard input"),)
+            raise

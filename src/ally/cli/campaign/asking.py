@@ -1,0 +1,149 @@
+"""``ally ask``, ``tell``, ``skip``, ``undo``: labelling from the command line."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ally.cli.campaign import answers as told_answers
+from ally.cli.campaign.names import Annotator, AsJson, Key, Moved, Name, Show, opened, typed
+from ally.cli.campaign.printing import counted, dump, few, note, say
+from ally.cli.campaign.sheets import check_out, write_rows
+from ally.cli.campaign.showing import columns_of, shown
+
+if TYPE_CHECKING:
+    from ally.campaign import CampaignQuery, Told
+
+COLUMNS = ["id", "label", "query", "kind", "predicted", "probability"]
+
+
+def ask(
+    name: Name,
+    n: Annotated[int | None, typer.Option("--n", help="How many samples (default: a batch, or as many as there are).")] = None,
+    annotator: Annotator = None,
+    key: Key = None,
+    out: Annotated[Path | None, typer.Option(help="Write the query here, .csv or .jsonl; fill in its label column and tell it.")] = None,
+    show: Show = None,
+    source: Moved = None,
+    as_json: AsJson = False,
+) -> None:
+    """Ask which samples to label next; they are kept for you for a while."""
+    check_out(out, (".csv", ".jsonl"))
+    with opened(name, source) as campaign:
+        query = campaign.ask(n, annotator=annotator, key=key, at_most=n is None)
+        seen = shown(campaign, query.ids, show)
+        if query.model is None and any(sample.kind == "active" for sample in query.samples):
+            note("note: no model has ranked the samples yet, so these are random ones")
+        if as_json:
+            dump(_data(query, seen))
+        if out is not None or not as_json:
+            write_rows(out, [*COLUMNS, *columns_of(seen)], [{**line, **seen[line["id"]]} for line in _lines(query)])
+        if out is not None:
+            note(
+                f"{counted(len(query), 'sample')} written to {out}; fill in the column label, then: ally tell {typed(name, campaign)} {out}"
+            )
+
+
+def tell(
+    name: Name,
+    answers: Annotated[
+        list[str] | None,
+        typer.Argument(help="A .csv, .jsonl or .parquet file with the columns id and label, - for standard input, or pairs ID=LABEL."),
+    ] = None,
+    query: Annotated[int | None, typer.Option(help="The query that is answered (default: as the file says).")] = None,
+    annotator: Annotator = None,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Take labels: all of them or none. Rows without a label stay open; a column skip with yes sets samples aside."""
+    with opened(name) as campaign:
+        given = told_answers.read(answers or [], campaign.settings)
+        number = given.query if query is None else query
+        if number is None:
+            told = campaign.relabel(given.by_id, annotator=annotator, key=key)
+        else:
+            told = campaign.tell(number, given.by_id, annotator=annotator, key=key)
+    _say_told(told, number, as_json)
+
+
+def skip(
+    name: Name,
+    ids: Annotated[list[str], typer.Argument(help="Ids of the samples.", metavar="ID...")],
+    annotator: Annotator = None,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Set samples aside; they are not asked about again."""
+    with opened(name) as campaign:
+        told = campaign.skip(ids, annotator=annotator, key=key)
+    _say_told(told, None, as_json)
+
+
+def undo(
+    name: Name,
+    number: Annotated[int | None, typer.Option(help="The answer to take back (default: your last).")] = None,
+    annotator: Annotator = None,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Take back your last answer, or one by its number. Its sample can be asked about again."""
+    from ally.types import SKIP
+
+    with opened(name) as campaign:
+        undone = campaign.undo(annotator=annotator, number=number, key=key)
+    label = None if undone.label is SKIP else undone.label
+    if as_json:
+        dump({"id": undone.id, "kind": undone.kind, "label": label, "number": undone.number})
+    else:
+        what = "the skip" if undone.kind == "skip" else f"the label {label!r}"
+        say(f"{what} of {undone.id} is taken back (answer {undone.number})")
+
+
+def _lines(query: CampaignQuery) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": sample.id,
+            "label": None,
+            "query": query.id,
+            "kind": sample.kind,
+            "predicted": sample.why.get("predicted"),
+            "probability": _rounded(sample.why.get("probability")),
+        }
+        for sample in query.samples
+    ]
+
+
+def _rounded(value: Any) -> Any:
+    return round(value, 4) if isinstance(value, float) else value
+
+
+def _data(query: CampaignQuery, seen: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "query": query.id,
+        "annotator": query.annotator,
+        "until": datetime.fromtimestamp(query.until, timezone.utc).isoformat(),
+        "model": query.model,
+        "samples": [
+            {"id": sample.id, "kind": sample.kind, "score": sample.score, "why": dict(sample.why), "shown": seen[sample.id]}
+            for sample in query.samples
+        ],
+    }
+
+
+def _say_told(told: Told, query: int | None, as_json: bool) -> None:
+    if as_json:
+        numbers, waiting = list(told.numbers), list(told.waiting)
+        dump({"labelled": told.labelled, "skipped": told.skipped, "query": query, "waiting": waiting, "numbers": numbers})
+        return
+    parts = [counted(told.labelled, "label")] if told.labelled or not told.skipped else []
+    parts += [counted(told.skipped, "skip")] if told.skipped else []
+    words = f"{' and '.join(parts)} taken"
+    if query is not None:
+        left = (
+            f"{len(told.waiting)} of query {query} without an answer: {few(told.waiting)}" if told.waiting else f"query {query} is answered"
+        )
+        words += f"; {left}"
+    say(words)

@@ -1,0 +1,103 @@
+"""``ally import``, ``export`` and ``rescan``: labels in files, and the source looked at again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ally.cli.campaign.names import FEW, AsJson, Moved, Name, opened
+from ally.cli.campaign.printing import counted, dump, problem_lines, say
+from ally.cli.campaign.sheets import check_out, write_rows
+from ally.cli.console import live_progress
+
+if TYPE_CHECKING:
+    from ally.campaign import Campaign
+
+RECORD = ["number", "id", "annotator", "at", "kind", "label", "query", "undoes"]
+WEIGHTS = ".safetensors"
+
+
+def import_labels(
+    name: Name,
+    path: Annotated[
+        Path, typer.Argument(help="A .csv, .tsv, .jsonl or .parquet file, or a folder per class of images.", metavar="FILE|FOLDER")
+    ],
+    annotator: Annotated[str | None, typer.Option(help="Who gave the labels, where the file does not say (default: import).")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Take labels that were made elsewhere, with their annotators and times: all of them or none."""
+    with opened(name) as campaign:
+        told = campaign.import_labels(path, annotator=annotator)
+    if as_json:
+        dump({"labelled": told.labelled, "skipped": told.skipped, "numbers": list(told.numbers)})
+    else:
+        say(f"{counted(told.labelled, 'label')} and {counted(told.skipped, 'skip')} taken from {path}")
+
+
+def export(
+    name: Name,
+    out: Annotated[
+        Path, typer.Argument(help="A .csv, .jsonl or .parquet file; without an ending, a new folder with a folder of images per class.")
+    ],
+    skips: Annotated[bool, typer.Option("--skips/--no-skips", help="With the samples that were skipped.")] = True,
+    link: Annotated[bool, typer.Option("--link", help="Hard links instead of copies of the images, where the disk allows.")] = False,
+    record: Annotated[bool, typer.Option("--record", help="Every answer ever given, undone ones too, as .jsonl or .csv.")] = False,
+    model: Annotated[bool, typer.Option("--model", help="The newest model as a .safetensors file, for `ally predict`.")] = False,
+    source: Moved = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the labels that count, the whole record, or the newest model."""
+    from ally.errors import InputError
+
+    model = model or out.suffix.lower() == WEIGHTS
+    if record and model:
+        raise InputError("--record and --model are both given; write one at a time")
+    with opened(name, source) as campaign:
+        if model:
+            out, n, what = _write_model(campaign, out), 1, "model"
+        elif record:
+            check_out(out, (".csv", ".jsonl"))
+            n, what = write_rows(out, RECORD, _record(campaign)), "answer"
+        else:
+            n, what = campaign.export(out, skips=skips, link=link), "answer" if skips and out.suffix else "label"
+    if as_json:
+        dump({"path": str(out), "written": n})
+    else:
+        say(f"{counted(n, what)} written to {out}")
+
+
+def rescan(name: Name, source: Moved = None, as_json: AsJson = False) -> None:
+    """Look at the source again: new samples join, vanished ones are set aside, and those that came back return."""
+    with opened(name, source) as campaign, live_progress() as progress:
+        found = campaign.rescan(progress)
+    if as_json:
+        dump({"added": found.added, "gone": found.gone, "back": found.back, "problems": list(found.problems)})
+        return
+    say(f"{counted(found.added, 'new sample')}, {found.gone} gone, {found.back} back")
+    if found.problems:
+        say("problems:", *problem_lines(found.problems, FEW))
+
+
+def _write_model(campaign: Campaign, out: Path) -> Path:
+    target = out if out.suffix.lower() == WEIGHTS else out.with_name(out.name + WEIGHTS)
+    check_out(target, (WEIGHTS,))
+    campaign.model().write(target)
+    return target
+
+
+def _record(campaign: Campaign) -> Iterator[dict[str, Any]]:
+    for answer in campaign.record():
+        yield {
+            "number": answer.number,
+            "id": answer.sample,
+            "annotator": answer.annotator,
+            "at": datetime.fromtimestamp(answer.at, timezone.utc).isoformat(),
+            "kind": answer.kind,
+            "label": answer.value,
+            "query": answer.query,
+            "undoes": answer.undoes,
+        }

@@ -1,0 +1,105 @@
+"""``ally retrain`` and ``ally predict``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ally.cli.campaign.files import WEIGHTS
+from ally.cli.campaign.looking import curve_line
+from ally.cli.campaign.names import AsJson, Moved, Name, opened, typed
+from ally.cli.campaign.printing import counted, dump, note, say
+from ally.cli.campaign.sheets import check_out, write_rows
+from ally.cli.console import live_progress, stderr
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def retrain(
+    name: Name,
+    background: Annotated[bool, typer.Option("--background", help="In a process of its own; `ally status` shows how it went.")] = False,
+    source: Moved = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train on all labels now, and rank what to ask next."""
+    with opened(name, source) as campaign:
+        if background:
+            campaign.retrain(wait=False)
+            if as_json:
+                dump({"model": None, "background": True})
+            else:
+                say(f"training in the background; `ally status {typed(name, campaign)}` shows how it went")
+            return
+        with live_progress() as progress:
+            number = campaign.retrain(progress=progress)
+        status, declared = campaign.status(), campaign.settings.classes
+    line = next(line for line in status.curve if line.number == number)
+    if as_json:
+        dump(asdict(line))
+        return
+    note(*(f"note: {words}" for words in status.notes))
+    if not line.labels:
+        say(f"model {number}: there are no labels to train on yet, so the samples are ranked to cover the data")
+    elif status.task == "classification" and declared is None and len(status.classes) < 2:
+        say(f"model {number}: all labels are {next(iter(status.classes))} and a classifier needs two classes; label others too")
+    else:
+        say(curve_line(line))
+
+
+def predict(
+    name: Annotated[str, typer.Argument(help="A campaign, or a .safetensors file that `ally export --model` wrote.", metavar="NAME|MODEL")],
+    data: Annotated[
+        str | None,
+        typer.Argument(help="Other data of the same kind (default: the samples of the campaign without a label).", metavar="NEWDATA"),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write here, .csv, .jsonl or .parquet, instead of standard output.")] = None,
+    embeddings: Annotated[Path | None, typer.Option(help="Vectors of the new samples, if the model learned from vectors.")] = None,
+    ids: Annotated[Path | None, typer.Option(help="Ids of the rows of an .npy file, one a line.")] = None,
+    folder: Annotated[Path | None, typer.Option(help="Where paths of images in a table begin (default: the folder of the table).")] = None,
+    encoding: Annotated[str | None, typer.Option(help="Of a text file.")] = None,
+    source: Moved = None,
+    as_json: AsJson = False,
+) -> None:
+    """Predict labels, with their probabilities, by the newest model."""
+    from ally.errors import InputError
+
+    check_out(out, (".csv", ".jsonl", ".parquet"))
+    options: dict[str, Any] = {"embeddings": embeddings, "ids": ids, "folder": folder, "encoding": encoding}
+    given = {option: value for option, value in options.items() if value is not None}
+    if data is None and given:
+        raise InputError(f"--{next(iter(given))} belongs to new data; name them: ally predict {name} NEWDATA")
+    with stderr.status("predicting"):
+        if name.lower().endswith(WEIGHTS):
+            if data is None:
+                raise InputError(f"{name} is a model without a campaign; name the data: ally predict {name} NEWDATA")
+            table = _by_model(name, data, given)
+        else:
+            with opened(name, source) as campaign:
+                table = campaign.predict(data, **given)
+    if as_json:
+        dump(json.loads(table.to_json(orient="records", double_precision=6)))
+    if out is not None or not as_json:
+        write_rows(out, list(map(str, table)), _rows(table))
+    if out is not None:
+        note(f"{counted(len(table), 'prediction')} written to {out}")
+
+
+def _by_model(path: str, data: str, options: dict[str, Any]) -> pd.DataFrame:
+    from ally.campaign.predicting import predict as predict_by
+    from ally.learning.trained import Trained
+
+    return predict_by(Trained.read(path), data, options)
+
+
+def _rows(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    for values in table.itertuples(index=False, name=None):
+        line = dict(zip(map(str, table), values, strict=True))
+        if "probability" in line:
+            line["probability"] = round(line["probability"], 4)
+        yield line

@@ -1,0 +1,151 @@
+"""``ally status`` and ``ally review``: how far a campaign is, and which labels may be wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ally.cli.campaign.names import AsJson, Moved, Name, Show, opened, shown_place, typed
+from ally.cli.campaign.printing import counted, dump, few, note, say, table_lines
+from ally.cli.campaign.sheets import check_out, write_rows
+from ally.cli.campaign.showing import columns_of, shown
+
+if TYPE_CHECKING:
+    from ally.campaign import ModelLine, Status, Suspect
+
+LAST = 8
+"""Models of the curve that are printed."""
+REVIEW = ["id", "label", "labelled_by", "predicted", "probability", "dual"]
+
+
+def status(name: Name, as_json: AsJson = False) -> None:
+    """Show how far a campaign is, what its models are worth, and whether to go on."""
+    with opened(name) as campaign:
+        found, automatic = campaign.status(), campaign.settings.automatic
+        place, called = shown_place(name, campaign), typed(name, campaign)
+    if as_json:
+        sentence = None if found.comparison is None else found.comparison.sentence
+        dump({**asdict(found), "comparison_sentence": sentence})
+        return
+    say(*_head(found, place), "", *_counts(found), *_training(found, automatic, called))
+    if found.curve:
+        say("", *_curve(found.curve[-LAST:]))
+    if found.comparison is not None:
+        say("", found.comparison.sentence)
+    note(*(f"note: {words}" for words in found.notes))
+
+
+def review(
+    name: Name,
+    n: Annotated[int, typer.Option("--n", help="How many labels at most.")] = 20,
+    out: Annotated[Path | None, typer.Option(help="Write them here, .csv or .jsonl; correct the column label and tell the file.")] = None,
+    show: Show = None,
+    source: Moved = None,
+    as_json: AsJson = False,
+) -> None:
+    """List labels that may be wrong, the likeliest first: those that the newest model has to pay most for."""
+    check_out(out, (".csv", ".jsonl"))
+    with opened(name, source) as campaign:
+        found = campaign.review(n)
+        trained = campaign.status().model is not None
+        seen = shown(campaign, [suspect.id for suspect in found], show) if out is not None or as_json else {}
+        if as_json:
+            dump([{**line, "shown": seen[line["id"]]} for line in map(_line, found)])
+        if out is not None:
+            write_rows(out, [*REVIEW, *columns_of(seen)], [{**line, **seen[line["id"]]} for line in map(_line, found)])
+            note(
+                f"{counted(len(found), 'label')} written to {out}; correct the column label, then: ally tell {typed(name, campaign)} {out}"
+            )
+    if as_json or out is not None:
+        return
+    if not found:
+        why = "no label stands out" if trained else "there is no model yet; `ally retrain` trains one"
+        note(f"nothing to review: {why}")
+        return
+    say(*table_lines(REVIEW, [_cells(suspect) for suspect in found]))
+
+
+def curve_line(line: ModelLine) -> str:
+    """One model of the curve in words."""
+    scored = "not evaluated, as no sample of the evaluation sample is labelled"
+    if line.value is not None:
+        rests = f"95 % interval {_interval(line)}, {counted(line.evaluated_on, 'evaluation sample')}"
+        scored = f"{line.metric} {line.value:.3f} ({rests})"
+    return f"model {line.number}, trained on {counted(line.labels, 'label')}: {scored}"
+
+
+def _head(found: Status, place: str) -> list[str]:
+    reasons = [f"  {reason}" for reason in found.advice.reasons]
+    return [f"{place}: {found.task} of {found.source}, strategy {found.strategy}", "", found.advice.sentence, *reasons]
+
+
+def _counts(found: Status) -> list[str]:
+    held = [f"{found.training} for training"]
+    if found.evaluate.samples:
+        held.append(f"{found.evaluate.labelled} of {found.evaluate.samples} for the learning curve")
+    if found.validate.samples:
+        held.append(f"{found.validate.labelled} of {found.validate.samples} for early stopping")
+    budget = "" if found.budget is None else f" of a budget of {found.budget}"
+    given = f", {found.given} came with the source" if found.given else ""
+    states = [f"{found.free} free"]
+    states += [f"{n} {word}" for n, word in ((found.leased, "asked about now"), (found.skipped, "skipped"), (found.gone, "gone")) if n]
+    lines = [f"samples     {found.samples}: {', '.join(states)}", f"labels      {found.labels} bought{budget}{given}: {', '.join(held)}"]
+    if found.classes:
+        lines.append(f"classes     {few((f'{label} {n}' for label, n in found.classes.items()), 20)}")
+    if found.annotators:
+        differ = f"; they differ about {counted(found.disagreements, 'sample')}" if found.disagreements else ""
+        lines.append(f"annotators  {few((f'{who} {n}' for who, n in found.annotators.items()), 20)}{differ}")
+    return lines
+
+
+def _training(found: Status, automatic: bool, name: str) -> list[str]:
+    again = "it is tried again with the next answers" if automatic else f"`ally retrain {name}` tries again"
+    states = {
+        "none": "none yet" if automatic else f"none yet; `ally retrain {name}` trains",
+        "running": "running",
+        "done": "done",
+        "failed": f"a training failed: {found.training_error}; {again}",
+        "interrupted": f"the last training was interrupted; {again}",
+    }
+    since = f"; {counted(found.waiting, 'answer')} came since" if found.waiting and found.training_state == "done" else ""
+    return [f"training    {states[found.training_state]}{since}"]
+
+
+def _curve(lines: Sequence[ModelLine]) -> list[str]:
+    cells = [
+        (
+            str(line.number),
+            str(line.labels),
+            "" if line.value is None else f"{line.value:.3f}",
+            _interval(line),
+            str(line.evaluated_on or ""),
+            "" if line.agreement is None else f"{line.agreement:.3f}",
+        )
+        for line in lines
+    ]
+    return table_lines(["model", "labels", lines[-1].metric, "95 % interval", "evaluated on", "agreement"], cells, right=True)
+
+
+def _interval(line: ModelLine) -> str:
+    return "" if line.low is None or line.high is None else f"{line.low:.3f} to {line.high:.3f}"
+
+
+def _line(suspect: Suspect) -> dict[str, Any]:
+    return {
+        "id": suspect.id,
+        "label": suspect.label,
+        "labelled_by": suspect.annotator,
+        "predicted": suspect.predicted,
+        "probability": None if suspect.probability is None else round(suspect.probability, 4),
+        "dual": round(suspect.dual, 6),
+    }
+
+
+def _cells(suspect: Suspect) -> list[str]:
+    predicted = f"{suspect.predicted:.4g}" if isinstance(suspect.predicted, float) else str(suspect.predicted)
+    probability = "" if suspect.probability is None else f"{suspect.probability:.2f}"
+    return [suspect.id, str(suspect.label), suspect.annotator, predicted, probability, f"{suspect.dual:.3f}"]

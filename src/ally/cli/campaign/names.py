@@ -1,0 +1,62 @@
+"""Which campaign a name on the command line stands for, and arguments that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from ally.campaign import Campaign
+
+ENDINGS = (".db", ".sqlite", ".sqlite3")
+FEW = 5
+
+Name = Annotated[str, typer.Argument(help="The campaign: pets is the file pets.db; or postgresql://…", metavar="NAME")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Annotator = Annotated[str | None, typer.Option(help="Who labels (default: who asked, else the name of your account).")]
+Key = Annotated[str | None, typer.Option(help="Any text, new for each call: the call repeated with its key takes effect once.")]
+Moved = Annotated[str | None, typer.Option("--from", help="Where the source is now, if it has moved.", metavar="SOURCE")]
+Show = Annotated[
+    bool | None, typer.Option("--show/--no-show", help="With the path, the text or the columns (default: unless a table is very long).")
+]
+
+
+def place_of(name: str) -> str:
+    """``pets`` is the file pets.db, unless there is only a file pets; URLs and names with an ending of a database stay."""
+    if "://" in name or name.lower().endswith(ENDINGS):
+        return name
+    return name if not Path(f"{name}.db").exists() and Path(name).is_file() else f"{name}.db"
+
+
+def new_place(name: str) -> str:
+    return name if "://" in name or name.lower().endswith(ENDINGS) else f"{name}.db"
+
+
+def opened(name: str, source: str | None = None, **options: Any) -> Campaign:
+    """The campaign of that name; where there is none, the message says how to make it."""
+    from ally.campaign import Campaign
+    from ally.errors import InputError, StoreMissing
+
+    if not name:
+        raise InputError("the name of the campaign is empty; give one, such as pets")
+    place = place_of(name)
+    try:
+        return Campaign.open(place, source, **options)
+    except StoreMissing:
+        if "://" in place or Path(place).exists():
+            raise
+        here = sorted(path.name for path in Path(place).parent.glob("*.db") if path.is_file())[:FEW]
+        others = f" (there is {', '.join(here)})" if here else ""
+        raise StoreMissing(f"there is no campaign {place}{others}; `ally new {name} --from FOLDER` makes one") from None
+
+
+def typed(name: str, campaign: Campaign) -> str:
+    """The name to print in the next command to type; passwords are left out."""
+    return campaign.name if "://" in name else name
+
+
+def shown_place(name: str, campaign: Campaign) -> str:
+    """Where the campaign is: the file as it was named, or the server without passwords."""
+    return campaign.name if "://" in name else place_of(name)

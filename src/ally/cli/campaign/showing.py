@@ -1,0 +1,64 @@
+"""What a person needs to see of a sample, as columns of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ally.cli.campaign.printing import note
+
+if TYPE_CHECKING:
+    from ally.campaign import Campaign
+
+LONG = 100_000
+"""Rows of a table above which nothing is shown unless asked for: to find a sample by its id the table is read once."""
+TAKEN = frozenset(
+    {"id", "label", "skip", "annotator", "at", "query", "kind", "predicted", "probability", "path", "text", "dual", "labelled_by"}
+)
+"""Names that mean something in the files that commands write and read."""
+
+
+def shown(campaign: Campaign, ids: Sequence[str], wanted: bool | None) -> dict[str, dict[str, Any]]:
+    """By id, the path of an image, the text, the columns of a table; nothing where it cannot be shown, and a note."""
+    from ally.errors import AllyError
+
+    if wanted is None:
+        wanted = not _long(campaign)
+    found: dict[str, dict[str, Any]] = {id: {} for id in ids}
+    if not wanted:
+        return found
+    try:
+        campaign.samples  # noqa: B018
+    except AllyError as error:
+        note(f"note: only ids are given, as the source cannot be opened: {error}")
+        return found
+    for id in ids:
+        try:
+            found[id] = _columns(campaign, id)
+        except AllyError as error:  # noqa: PERF203
+            note(f"note: {id} cannot be shown: {error}")
+    return found
+
+
+def columns_of(shown: dict[str, dict[str, Any]]) -> list[str]:
+    """Every column that any sample has, in the order of first meeting."""
+    return list(dict.fromkeys(name for columns in shown.values() for name in columns))
+
+
+def _long(campaign: Campaign) -> bool:
+    if campaign.settings.fingerprint.get("from") != "rows":
+        return False
+    samples = campaign.status().samples
+    if samples > LONG:
+        note(f"note: only ids are given, as finding rows in a table of {samples} takes a while; --show gives the rows too")
+    return samples > LONG
+
+
+def _columns(campaign: Campaign, id: str) -> dict[str, Any]:
+    seen = campaign.show(id)
+    columns: dict[str, Any] = {}
+    if seen.path is not None:
+        columns["path"] = str(seen.path)
+    if seen.text is not None:
+        columns["text"] = seen.text
+    return columns | {f"source.{name}" if name in TAKEN else name: value for name, value in seen.columns.items()}

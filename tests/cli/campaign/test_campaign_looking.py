@@ -1,0 +1,223 @@
+"""`ally status`, `review`, `retrain`, `predict`, `rescan`: models and what they say, by real training."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pandas as pd
+
+import ally as library
+
+
+def test_status_of_a_new_campaign(ally, rows):
+    done = ally("status", "rows")
+    assert done.out.startswith("rows.db: classification of table.csv, strategy margin\n\nGo on: ")
+    assert "samples     60: 60 free" in done.out
+    assert "labels      0 bought: 0 for training\n" in done.out
+    assert "training    none yet; `ally retrain rows` trains" in done.out
+
+
+def test_status_counts_and_shows_the_curve(ally, tmp_path, table, fill):
+    ally("new", "rows", "--from", "table.csv", "--classes", "low,high", "--column", "a", "--evaluate", 20, "--validate", 5,
+         "--batch", 12, "--strategy", "margin", "--budget", 90, "--by-hand")  # fmt: skip
+    for round in range(2):
+        ally("ask", "rows", "--out", "next.csv", "--annotator", "ann")
+        ids = fill("next.csv", table)
+        ally("tell", "rows", "next.csv")
+        line = ally("retrain", "rows").out
+        assert line.startswith(f"model {round + 1}, trained on ")
+        assert "accuracy " in line
+        assert "95 % interval" in line
+    other = {"low": "high", "high": "low"}[table[ids[0]]]
+    ally("tell", "rows", f"{ids[0]}={other}", "--annotator", "bob")
+    ally("skip", "rows", next(id for id in table if id not in ids))
+    page, data = ally("status", "rows").out, json.loads(ally("status", "rows", "--json").out)
+    assert page.index("Go on: ") < page.index("24 of 90 labels of the budget are spent") < page.index("samples ")
+    assert "bought of a budget of 90" in page
+    assert f"{data['evaluate']['labelled']} of 20 for the learning curve" in page
+    assert f"{data['validate']['labelled']} of 5 for early stopping" in page
+    assert data["training"] + data["evaluate"]["labelled"] + data["validate"]["labelled"] == data["labels"]
+    assert "ann 24, bob 1" in page
+    assert "they differ about 1 sample" in page
+    assert "1 skipped" in page
+    assert "training    done; 2 answers came since" in page
+    assert [line["number"] for line in data["curve"]] == [1, 2]
+    assert data["model"] == data["curve"][-1]
+    header = next(line for line in page.splitlines() if line.split()[:1] == ["model"])
+    assert header.split()[:3] == ["model", "labels", "accuracy"]
+    assert data["comparison_sentence"] is None
+
+
+def test_a_failed_training_is_told(ally, rows):
+    ally("tell", "rows", *(f"{id}={label}" for id, label in list(rows.items())[:12]))
+    os.rename("table.csv", "away.csv")
+    assert "table.csv is not there" in ally("retrain", "rows", code=2).err
+    page = ally("status", "rows").out
+    assert "training    a training failed: " in page
+    assert "`ally retrain rows` tries again" in page
+    assert "WRONG: " in ally("doctor", "rows", code=2).out
+    assert "model 2" in ally("retrain", "rows", "--from", "away.csv").out
+
+
+def test_retrain_without_labels_and_with_one_class(ally, rows):
+    assert "there are no labels to train on yet, so the samples are ranked to cover the data" in ally("retrain", "rows").out
+    assert "no model" not in ally("ask", "rows", "--n", 2).err
+    ally("tell", "rows", "r00=low", "r01=low")
+    line = json.loads(ally("retrain", "rows", "--json").out)
+    assert line["number"] == 2
+    assert line["labels"] == 2
+    ally("new", "any", "--from", "table.csv", "--by-hand")
+    ally("tell", "any", "r00=low", "r01=low")
+    assert "all labels are low and a classifier needs two classes" in ally("retrain", "any").out
+
+
+def test_review_finds_a_wrong_label_and_takes_the_correction(ally, rows):
+    wrong = "r05"
+    told = [f"{id}={label}" for id, label in list(rows.items())[:40] if id != wrong]
+    ally("tell", "rows", *told, f"{wrong}={'low' if rows[wrong] == 'high' else 'high'}", "--annotator", "ann")
+    assert "there is no model yet" in ally("review", "rows").err
+    ally("retrain", "rows")
+    listed = json.loads(ally("review", "rows", "--n", 5, "--json").out)
+    assert wrong in [line["id"] for line in listed]
+    page = ally("review", "rows", "--n", 5).out.splitlines()
+    assert page[0].split() == ["id", "label", "labelled_by", "predicted", "probability", "dual"]
+    assert [line.split()[0] for line in page[1:]] == [line["id"] for line in listed]
+    assert "town" in listed[0]["shown"]
+    done = ally("review", "rows", "--n", 5, "--out", "doubt.csv")
+    assert done.out == ""
+    table = pd.read_csv("doubt.csv")
+    assert list(table["id"]) == [line["id"] for line in listed]
+    table["label"] = table["id"].map(rows)
+    table.to_csv("doubt.csv", index=False)
+    assert ally("tell", "rows", "doubt.csv", "--annotator", "bob").out == f"{len(table)} labels taken\n"
+    with library.Campaign.open("rows.db") as campaign:
+        assert campaign.labels()[wrong] == rows[wrong]
+    assert wrong not in [line["id"] for line in json.loads(ally("review", "rows", "--json").out)]
+
+
+def test_predict_by_the_campaign_and_by_its_model(ally, labelled, tmp_path):
+    rest = ally("predict", "rows")
+    assert list(rest.rows[0]) == ["id", "label", "probability"]
+    assert len(rest.rows) == 30
+    assert sum(row["label"] == labelled[row["id"]] for row in rest.rows) >= 24
+    assert all(0.5 <= float(row["probability"]) <= 1 for row in rest.rows)
+    assert "1 model written to m.safetensors" in ally("export", "rows", "m", "--model").out
+    with open("table.csv", newline="") as file:
+        lines = [{name: value for name, value in line.items() if name != "answer"} for line in csv.DictReader(file)]
+    with open("new.csv", "w", newline="") as file:
+        sheet = csv.DictWriter(file, lines[0])
+        sheet.writeheader()
+        sheet.writerows(lines[:9])
+    by_campaign, by_model = (ally("predict", name, "new.csv").rows for name in ("rows", "m.safetensors"))
+    assert by_campaign == by_model
+    assert [row["id"] for row in by_model] == [f"r{n:02}" for n in range(9)]
+    for ending, read in (("csv", pd.read_csv), ("jsonl", lambda path: pd.read_json(path, lines=True)), ("parquet", pd.read_parquet)):
+        assert f"9 predictions written to out.{ending}" in ally("predict", "m.safetensors", "new.csv", "--out", f"out.{ending}").err
+        assert list(read(f"out.{ending}")["label"]) == [row["label"] for row in by_model]
+    assert [line["id"] for line in json.loads(ally("predict", "m.safetensors", "new.csv", "--json").out)] == [row["id"] for row in by_model]
+
+
+def test_regression_from_numbers_of_the_source(ally, table):
+    ally(
+        "new",
+        "size",
+        "--from",
+        "table.csv",
+        "--regression",
+        "--label",
+        "size",
+        "--column",
+        "a",
+        "--column",
+        "b",
+        "--evaluate",
+        20,
+        "--by-hand",
+    )
+    line = ally("retrain", "size").out
+    assert "trained on 40 labels: r2 " in line
+    page = ally("status", "size").out
+    assert "0 bought, 60 came with the source: 40 for training, 20 of 20 for the learning curve" in page
+    assert float(line.split("r2 ")[1].split()[0]) > 0.5
+    ally("export", "size", "size.safetensors")
+    with open("new.csv", "w") as file:
+        file.write("id,a,b,c,town,answer\nx,1.5,0,0,Ulm,?\ny,-1.5,0,0,Ulm,?\n")
+    high, low = ally("predict", "size.safetensors", "new.csv").rows
+    assert float(high["label"]) > 50 > float(low["label"])
+    assert list(high) == ["id", "label"]
+
+
+def test_rescan(ally, photos, tmp_path):
+    ally("new", "shapes", "--from", "photos", "--by-hand")
+    (tmp_path / "photos" / "new.png").write_bytes((tmp_path / "photos" / "discs" / "00.png").read_bytes())
+    (tmp_path / "photos" / "discs" / "01.png").unlink()
+    (tmp_path / "photos" / "bad.png").write_bytes(b"?")
+    done = ally("rescan", "shapes")
+    assert done.out.startswith("1 new sample, 1 gone, 0 back\nproblems:\n  bad.png: ")
+    (tmp_path / "photos" / "discs" / "01.png").write_bytes((tmp_path / "photos" / "discs" / "00.png").read_bytes())
+    found = json.loads(ally("rescan", "shapes", "--json").out)
+    assert (found["added"], found["gone"], found["back"], len(found["problems"])) == (0, 0, 1, 1)
+
+
+def test_images_are_learned(ally, photos, fill):
+    ally("new", "shapes", "--from", "photos", "--classes", "disc,square", "--model", "mlp", "--size", 16, "--batch", 20, "--by-hand")
+    ally("ask", "shapes", "--out", "next.csv")
+    fill("next.csv", photos)
+    ally("tell", "shapes", "next.csv")
+    ally("retrain", "shapes")
+    asked = ally("ask", "shapes", "--n", 4).rows
+    assert {row["predicted"] for row in asked} <= {"disc", "square"}
+    assert all(0 < float(row["probability"]) <= 1 for row in asked)
+    found = ally("predict", "shapes").rows
+    assert len(found) == 20
+    assert set(photos) > {row["id"] for row in found}
+
+
+def trained(place, labels):
+    """The status when a model on so many labels is there."""
+    with library.Campaign.open(place) as campaign:
+        for _ in range(600):
+            found = campaign.status()
+            if found.model is not None and found.model.labels == labels and found.training_state == "done":
+                return found
+            assert found.training_state != "failed", found.training_error
+            time.sleep(0.1)
+    raise AssertionError(f"no model within a minute: {found}")
+
+
+def test_training_runs_beside_the_commands(table, tmp_path):
+    """As a user does it: commands in processes of their own, which end at once."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+    def run(*words):
+        command = [sys.executable, "-m", "ally", *words]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
+        assert done.returncode == 0, done.stderr
+
+    run("new", "rows", "--from", "table.csv", "--classes", "low,high", "--column", "a", "--batch", "10", "--strategy", "margin")
+    trained(tmp_path / "rows.db", 0)
+    run("tell", "rows", *(f"{id}={label}" for id, label in list(table.items())[:10]))
+    assert trained(tmp_path / "rows.db", 10).waiting == 0
+
+
+def test_training_in_the_background_by_command(ally, rows):
+    from ally.campaign import worker
+
+    ally("tell", "rows", *(f"{id}={label}" for id, label in list(rows.items())[:10]))
+    assert ally("retrain", "rows", "--background").out == "training in the background; `ally status rows` shows how it went\n"
+    assert trained("rows.db", 10).waiting == 0
+    worker._children["rows.db"].wait(60)
+
+
+def test_a_campaign_on_a_server(ally, table, new_database):
+    url = new_database()
+    done = ally("new", url, "--from", "table.csv", "--classes", "low,high", "--by-hand")
+    assert "60 rows of table.csv" in done.out
+    assert "holds a campaign already" in ally("new", url, "--from", "table.csv", "--by-hand", code=2).err
+    ally("tell", url, "r00=low", "r01=high")
+    assert json.loads(ally("status", url, "--json").out)["labels"] == 2
+    assert "use pg_dump" in ally("doctor", url, "--backup").out
+    assert json.loads(ally("status", "campaign.backup-0001", "--json").out)["labels"] == 2

@@ -1,0 +1,101 @@
+"""`ally doctor`: the machine, a campaign in good health, and campaigns that are not."""
+
+import json
+import sqlite3
+import sys
+
+import pytest
+
+import ally
+from ally.cli import doctor as command
+from ally.cli import main
+
+
+@pytest.fixture
+def run(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+
+    def call(*words, code=0):
+        monkeypatch.setattr(sys, "argv", ["ally", "doctor", *words])
+        capsys.readouterr()
+        try:
+            main()
+            ended = 0
+        except SystemExit as end:
+            ended = end.code or 0
+        out, err = capsys.readouterr()
+        assert ended == code, (out, err)
+        return out, err
+
+    return call
+
+
+@pytest.fixture
+def campaign(tmp_path):
+    (tmp_path / "notes.txt").write_text("one\ntwo\nthree\n")
+    ally.Campaign.create(tmp_path / "notes.db", tmp_path / "notes.txt", automatic=False).close()
+    return tmp_path / "notes.db"
+
+
+def test_the_machine(run, monkeypatch, tmp_path):
+    monkeypatch.setenv("ALLY_DATA", str(tmp_path))
+    (tmp_path / "text" / "sst2").mkdir(parents=True)
+    for side in ("train", "test"):
+        (tmp_path / "text" / "sst2" / f"{side}.tsv").write_text("sentence\tlabel\ngood\t1\nbad\t0\n")
+    out, _ = run("--json")
+    found = {finding["what"]: finding["found"] for finding in json.loads(out)["findings"]}
+    assert json.loads(out)["good"]
+    assert found["ally"] == ally.__version__
+    assert sqlite3.sqlite_version in found["SQLite"]
+    assert found["data"].endswith("1 data set (sst2)")
+    assert found["a query"].startswith("3 samples chosen in ")
+    assert found["a campaign"].startswith("12 labels told, 1 model trained in ")
+    assert {"Python", "torch", "devices", "memory", *command.PARTS} <= set(found)
+
+
+def test_what_is_missing_and_what_fails_is_told(run, monkeypatch):
+    monkeypatch.setattr(command, "PARTS", {"no_such_part": "does nothing: pip install no-such-part"})
+
+    def fail():
+        raise RuntimeError("the disk is on fire")
+
+    monkeypatch.setattr(command, "_try_campaign", fail)
+    out, _ = run(code=2)
+    assert "not installed; does nothing: pip install no-such-part" in out
+    assert "WRONG: RuntimeError: the disk is on fire" in out
+    assert out.endswith("1 finding to mend\n")
+
+
+def test_a_healthy_campaign_and_its_backup(run, campaign):
+    out, _ = run("notes")
+    assert "notes.db: 3 samples, 0 labels" in out
+    assert "store and source are as they should be" in out
+    assert "none beside it; `ally doctor notes.db --backup` makes one" in out
+    assert out.endswith("everything works\n")
+    assert "backup-0001" in run("notes", "--backup")[0]
+    assert "1 file, the newest notes.db.backup-0001" in run("notes")[0]
+    assert "3 samples" in run("notes.db.backup-0001")[0]
+
+
+def test_a_campaign_without_its_source(run, campaign, tmp_path):
+    (tmp_path / "notes.txt").rename(tmp_path / "moved.txt")
+    out, _ = run("notes", code=2)
+    assert "WRONG: the source cannot be opened" in out
+    run("notes", "--from", "moved.txt")
+
+
+@pytest.mark.parametrize("backup", [False, True])
+def test_a_damaged_campaign(run, campaign, backup):
+    if backup:
+        run("notes", "--backup")
+    campaign.write_bytes(campaign.read_bytes()[:5000])
+    out, err = run("notes", code=2)
+    assert "WRONG: " in out
+    assert "is damaged or not a campaign" in out
+    assert ("work with a copy of a backup: cp notes.db.backup-0001 restored.db" in out) == backup
+    assert "Traceback" not in err
+
+
+def test_bad_calls(run):
+    assert "there is no campaign pets.db; `ally new pets --from FOLDER` makes one" in run("pets", code=2)[1]
+    assert "--backup copies a campaign; name it" in run("--backup", code=2)[1]
