@@ -125,6 +125,14 @@ def test_store_and_source_can_be_moved_together_or_the_source_be_named(table, tm
             campaign.show("s000")
     with Campaign.open(tmp_path / "there" / "digits.db", tmp_path / "elsewhere.csv") as campaign:
         assert campaign.show("s000").columns
+    other = pd.read_csv(tmp_path / "elsewhere.csv").assign(id=[f"t{n}" for n in range(300)])
+    other.to_csv(tmp_path / "other.csv", index=False)
+    with Campaign.open(tmp_path / "there" / "digits.db") as campaign:
+        with pytest.raises(InputError, match=r"other.csv has none of the campaign's samples, such as 's000'"):
+            campaign.move(tmp_path / "other.csv")
+        campaign.move(tmp_path / "elsewhere.csv")
+    with Campaign.open(tmp_path / "there" / "digits.db") as campaign:
+        assert campaign.show("s000").columns
 
 
 def test_held_out_samples_are_asked_about_until_they_are_labelled(table, tmp_path, answer_all):
@@ -279,6 +287,12 @@ def test_an_import_is_taken_whole_or_not_at_all(campaign, tmp_path):
     (tmp_path / "m.csv").write_text("id,label,at\ns000,x,yesterday\n")
     with pytest.raises(AnswerError, match="the time 'yesterday'"):
         campaign.import_labels(tmp_path / "m.csv")
+    (tmp_path / "o.csv").write_text("id,label,annotator\ns000,x,ann\ns001,y,bob\ns001,z,bob\n")
+    with pytest.raises(AnswerError, match="answered 2 times"):
+        campaign.import_labels(tmp_path / "o.csv")
+    (tmp_path / "p.csv").write_text("id,label,annotator,at\ns000,x,ann,\ns001,y,bob,1066-10-14\n")
+    with pytest.raises(AnswerError, match="before 1970"):
+        campaign.import_labels(tmp_path / "p.csv")
     (tmp_path / "n.csv").write_text("id,label\ns000,\n")
     with pytest.raises(AnswerError, match="holds no answers"):
         campaign.import_labels(tmp_path / "n.csv")

@@ -195,6 +195,17 @@ def test_a_damaged_model_file_is_refused(trained, tmp_path, damage):
         Trained.read(path)
 
 
+def test_new_data_that_cannot_be_read_are_named(photos, tmp_path):
+    folder, truth = photos
+    with Campaign.create(tmp_path / "p.db", folder, model="cnn", automatic=False) as campaign:
+        campaign.relabel(dict(list(truth.items())[:10]))
+        campaign.retrain()
+        (folder / "torn.png").write_bytes(b"torn")
+        predicted = campaign.predict(folder)
+        assert len(predicted) == 60
+        assert any("torn.png" in line for line in predicted.attrs["problems"])
+
+
 def test_new_data_must_have_the_same_columns(trained, tmp_path):
     pd.DataFrame({"id": ["a"], "other": [1.0]}).to_csv(tmp_path / "new.csv", index=False)
     with pytest.raises((DataError, InputError), match="pixel"):

@@ -18,7 +18,7 @@ from ally.campaign import doubts, labels, scanning, worker
 from ally.campaign.composing import composition
 from ally.campaign.creating import check_names, create
 from ally.campaign.duty import LOCK, due, running
-from ally.campaign.opening import SourceOptions, beside, cache, check_options, found_source, kept_place, on_disk
+from ally.campaign.opening import SourceOptions, beside, cache, check_options, found_source, kept_place, moved_settings, on_disk
 from ally.campaign.settings import Settings, changed_settings, check_classes
 from ally.campaign.status import status_of
 from ally.campaign.values import AskedSample, CampaignQuery, Scanned, Status, Suspect, Told, Undone
@@ -345,6 +345,16 @@ class Campaign:
         return Trained.from_bytes(weights, f"model {model.number} of {self.name}"), model.number
 
     # The source and the store
+
+    def move(self, source: Any, **options: Unpack[SourceOptions]) -> None:
+        """Says where the source is from now on. It must be the same kind of source and have samples that the campaign knows."""
+        check_options(options)
+        settings = self.settings
+        samples = found_source(settings, source, options, beside(self._place), cache(self._place))
+        moved = moved_settings(settings, source, options, samples, self._store, beside(self._place))
+        self._store.change_settings(moved.to_json())
+        with self._opening:
+            self._source, self._options, self._samples = source, options, samples
 
     def rescan(self, progress: Progress | None = None) -> Scanned:
         """Looks at the source again: new samples join the pool, vanished ones are set aside, and those that came back return."""

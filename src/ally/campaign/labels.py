@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
@@ -20,6 +21,9 @@ def new_answers(answers: Mapping[str, Any] | Iterable[Answer], settings: Setting
     checked = check_answers(as_answers(answers), classes=settings.classes, task=settings.task)
     if not checked:
         raise AnswerError("there are no answers; pass at least one, such as {'a.jpg': 'cat'}")
+    id, times = Counter(answer.id for answer in checked).most_common(1)[0]
+    if times > 1:
+        raise AnswerError(f"the sample {id!r} is answered {times} times by one annotator; keep one answer")
     return [_new(answer) for answer in checked]
 
 
@@ -65,4 +69,7 @@ def _seconds(answer: Answer) -> float:
         raise AnswerError(
             f"the time {answer.at!r} of the answer to {answer.id!r} is none; write it like 2025-03-01T12:00:00+00:00, or leave it out"
         ) from None
-    return found.replace(tzinfo=found.tzinfo or timezone.utc).timestamp()
+    at = found.replace(tzinfo=found.tzinfo or timezone.utc).timestamp()
+    if at < 0:
+        raise AnswerError(f"the time {answer.at} of the answer to {answer.id!r} is before 1970; correct it, or leave it out")
+    return at

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypedDict
 
 from ally.campaign.settings import Settings
 from ally.errors import DataError, InputError
 from ally.sources import Samples, open_source
+from ally.store import Store
 
 
 class SourceOptions(TypedDict, total=False):
@@ -34,6 +37,8 @@ def check_options(options: Mapping[str, Any]) -> None:
         raise InputError(f"{odd}= is not known; a source takes {', '.join(SourceOptions.__annotations__)}")
 
 
+LOOKED_AT = 1000
+"""Samples that a source is recognised by."""
 PATHS = ("embeddings", "ids", "folder")
 """Options of a source that name files."""
 
@@ -63,7 +68,7 @@ def found_source(settings: Settings, given: Any, options: Mapping[str, Any], fol
     if place is None:
         raise InputError("the campaign's source lived in memory; pass it again: Campaign.open(place, source=...)")
     if given is None and not Path(place).exists():
-        raise DataError(f"the source {place} is not there; bring it back, or name its new place: Campaign.open(place, source=...)")
+        raise DataError(f"the source {place} is not there; bring it back, or name its new place: ally change --from, campaign.move")
     kept = dict(settings.options)
     for name in PATHS:
         if isinstance(kept.get(name), str):
@@ -72,6 +77,18 @@ def found_source(settings: Settings, given: Any, options: Mapping[str, Any], fol
     if lost is not None:
         raise InputError(f"the {lost} of the campaign's source lived in memory; pass them again: Campaign.open(place, {lost}=...)")
     return open_source(place, **{**kept, **options}, cache=thumbnails, known=settings.fingerprint)
+
+
+def moved_settings(
+    settings: Settings, place: Any, options: Mapping[str, Any], samples: Samples, store: Store, folder: Path | None
+) -> Settings:
+    """The settings with another place of the source, if that has any of the samples."""
+    some = [sample.id for sample in islice(store.samples(), LOOKED_AT)]
+    if len(samples.missing(some)) == len(some):
+        raise InputError(f"{place} has none of the campaign's samples, such as {some[0]!r}; name the place where they are now")
+    samples.problems.clear()
+    kept = {**settings.options, **kept_options(options, folder)}
+    return replace(settings, place=kept_place(place, folder), options=kept)
 
 
 def _absolute(kept: str | None, folder: Path | None) -> Path | None:

@@ -50,15 +50,20 @@ def start(place: str, *, now: bool = False) -> bool:
 def train_while_due(store: Store, batch: int, train: Callable[[], int], *, now: bool = False) -> int:
     """Trains until no more is due; how many models were made. A failure is on record; it counts against the attempts and no more."""
     made = 0
-    with store.alone(LOCK, WAIT) as mine:
-        while mine and (now or due(store, batch)):
-            now = False
-            try:
-                train()
-                made += 1
-            except Exception as error:
-                print(f"training failed: {error}", file=sys.stderr)
-    return made
+    while True:
+        with store.alone(LOCK, WAIT) as mine:
+            if not mine:
+                return made
+            while now or due(store, batch):
+                now = False
+                try:
+                    train()
+                    made += 1
+                except Exception as error:
+                    print(f"training failed: {error}", file=sys.stderr)
+        # Whoever answered while the lock was still held saw a training under way and started none.
+        if not due(store, batch):
+            return made
 
 
 def main() -> None:

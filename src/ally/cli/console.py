@@ -23,7 +23,7 @@ def live_progress() -> Iterator[Report]:
 
         def report(stage: str, done: int, total: int) -> None:
             if stage not in stages:
-                stages[stage] = bars.add_task(stage, total=total)
-            bars.update(stages[stage], completed=done, total=total)
+                stages[stage] = bars.add_task(stage, total=total or None)
+            bars.update(stages[stage], completed=done, total=total or None)
 
         yield report

@@ -42,18 +42,29 @@ class PredictedDual:
 
     def __call__(self, snapshot: Snapshot, streams: Streams) -> Scored:
         if snapshot.candidate_duals is not None:
-            values, report = torch.log1p(snapshot.candidate_duals.double()), {}
+            values = torch.log1p(snapshot.candidate_duals.double())
+            report = {"positive": _share(values > 0)}
         elif snapshot.duals is not None:
             assert snapshot.labels is not None
             head = self.head.fit(Labelled(snapshot.labelled, snapshot.labels, snapshot.duals), streams.child("dual head"))
-            values, report = head(snapshot.candidates), {"rank_quality": head.rank_quality}
+            values = head(snapshot.candidates)
+            zero = _zero(head(snapshot.labelled), snapshot.duals)
+            report = {"rank_quality": head.rank_quality, "positive": _share(values > zero)}
         else:
             raise InputError("the predicted dual needs an objective with constraints; use objective='pdcl' or 'feasibility'")
-        if len(values):
-            report = {**report, "positive": float((values > 0).double().mean())}
         if self.cap is not None and len(values):
             place = max(1, round(self.cap * len(values)))
             values = values.clamp(max=float(values.kthvalue(place).values))
         if self.ceiling is not None:
             values = values.clamp(max=math.log1p(self.ceiling))
         return Scored(values, report)
+
+
+def _zero(predicted: torch.Tensor, duals: torch.Tensor) -> float:
+    """What the head predicts for a dual of zero: of the labelled samples, as many are predicted above it as have a positive dual."""
+    zeros = int((duals <= 0).sum())
+    return -math.inf if zeros == 0 else float(predicted.kthvalue(zeros).values)
+
+
+def _share(chosen: torch.Tensor) -> float | None:
+    return float(chosen.double().mean()) if len(chosen) else None

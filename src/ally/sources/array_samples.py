@@ -65,7 +65,7 @@ class ArraySamples:
                 found += 1
                 yield Sample(id, content_hash(values.tobytes()))
         if not found:
-            raise DataError(f"{self._place} has no sample that can be read ({next(iter(self.problems))}); correct the file")
+            raise DataError(f"{self._place} has no sample that can be read ({self.problems.first}); correct the file")
 
     def show(self, id: str) -> Shown:
         places, there = self._where([id])

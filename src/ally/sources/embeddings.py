@@ -92,7 +92,7 @@ def read_array(place: Any) -> AnyArray:
     try:
         found: AnyArray = np.load(place, mmap_mode="r", allow_pickle=False)
     except (ValueError, OSError, EOFError, SyntaxError) as error:
-        raise DataError(f"{place} cannot be read as .npy ({error}); save it again as an array of numbers, without objects") from error
+        raise DataError(f"{place} is not a whole .npy file of numbers; save it again by numpy.save, as an array without objects") from error
     return found
 
 

@@ -69,7 +69,7 @@ class ImageFolder:
             top, slash, _ = id.partition("/")
             yield Sample(id, content, text_of(top) if self._label and slash else None)
         if not found:
-            why = f"{len(self.problems)} cannot be read: {next(iter(self.problems))}" if len(self.problems) else "no image file was found"
+            why = f"{len(self.problems)} cannot be read: {self.problems.first}" if len(self.problems) else "no image file was found"
             raise DataError(f"{self.folder} has no image that can be read ({why}); put images into it: {', '.join(MIME)}")
 
     def show(self, id: str) -> Shown:

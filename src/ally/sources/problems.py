@@ -43,6 +43,12 @@ class Problems:
     def __iter__(self) -> Iterator[Problem]:
         return iter(tuple(self._kept))
 
+    @property
+    def first(self) -> str:
+        """The first problem in words."""
+        problem = next(iter(self._kept))
+        return f"{problem.id}: {problem.reason}"
+
     def of(self, id: str) -> tuple[Problem, ...]:
         return tuple(problem for problem in self._kept if problem.id == id)
 

@@ -75,7 +75,7 @@ class RowSamples:
             index.add(sample.id, row.place)
             yield sample
         if not len(index):
-            why = f"{len(self.problems)} are unreadable: {next(iter(self.problems))}" if len(self.problems) else "it has a header only"
+            why = f"{len(self.problems)} are unreadable: {self.problems.first}" if len(self.problems) else "it has a header only"
             raise DataError(f"{self._rows.place} has no sample that can be read ({why}); correct the file")
         if self._rows.stamp() == self._stamp:
             self._index = index.close()

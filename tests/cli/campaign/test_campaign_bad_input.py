@@ -27,7 +27,7 @@ SOURCES = {
     "no such column": ([*NEW, "table.csv", "--text", "words"], "has no column 'words' (text)"),
     "no such kind of column": ([*NEW, "table.csv", "--column", "a=colour"], "columns['a']='colour' is not a kind of column"),
     "path above the folder": ([*NEW, "paths.csv", "--image", "file"], "is not a path below"),
-    "not an array": ([*NEW, "fake.npy"], "fake.npy cannot be read as .npy"),
+    "not an array": ([*NEW, "fake.npy"], "fake.npy is not a whole .npy file"),
     "too few ids": ([*NEW, "X.npy", "--ids", "ids.txt"], "has 4 rows and there are 2 ids"),
     "label of the source": ([*NEW, "table.csv", "--classes", "low,medium", "--label", "answer"], "is 'high', which is none of the classes"),
     "target that is NaN": ([*NEW, "nan.csv", "--regression", "--label", "price"], "the label of 'b' is 'NaN'"),

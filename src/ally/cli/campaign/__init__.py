@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from ally.cli.campaign.asking import ask, skip, tell, undo
+from ally.cli.campaign.changing import change
 from ally.cli.campaign.files import export, import_labels, rescan
 from ally.cli.campaign.learning import predict, retrain
 from ally.cli.campaign.looking import review, status
@@ -21,6 +22,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "retrain": retrain,
     "predict": predict,
     "rescan": rescan,
+    "change": change,
 }
 
 __all__ = ["COMMANDS"]

@@ -12,8 +12,8 @@ import typer
 
 from ally.cli.campaign.files import WEIGHTS
 from ally.cli.campaign.looking import curve_line
-from ally.cli.campaign.names import AsJson, Moved, Name, opened, typed
-from ally.cli.campaign.printing import counted, dump, note, say
+from ally.cli.campaign.names import FEW, AsJson, Moved, Name, opened, typed
+from ally.cli.campaign.printing import counted, dump, note, problem_lines, say
 from ally.cli.campaign.sheets import check_out, write_rows
 from ally.cli.console import live_progress, stderr
 
@@ -82,6 +82,7 @@ def predict(
         else:
             with opened(name, source) as campaign:
                 table = campaign.predict(data, **given)
+    note(*(f"note: {line}" for line in problem_lines(table.attrs.get("problems", []), FEW)))
     if as_json:
         dump(json.loads(table.to_json(orient="records", double_precision=6)))
     if out is not None or not as_json:

@@ -84,7 +84,7 @@ def new(
         campaign = Campaign.create(
             new_place(name),
             source,
-            classes=None if classes is None else _classes(classes),
+            classes=None if classes is None else read_classes(classes),
             task="regression" if regression else "classification",
             strategy=strategy,
             objective=objective,
@@ -110,7 +110,7 @@ def new(
             say(*_page(campaign, status, shown_place(name, campaign), source, following))
 
 
-def _classes(text: str) -> list[Any]:
+def read_classes(text: str) -> list[Any]:
     """Whole numbers if all of them are written as such, else texts."""
     from ally.sources.export.cells import WRITTEN
 

@@ -101,8 +101,8 @@ def _advice(data: bytes, place: int) -> str:
     try:
         data.decode("cp1252")
     except UnicodeDecodeError:
-        return "pass encoding='latin-1', or the one it was written in"
-    return "pass encoding='cp1252' (or the one it was written in)"
+        return "save it as UTF-8, or pass the encoding it was written in, such as encoding='latin-1'"
+    return "save it as UTF-8, or pass the encoding it was written in, such as encoding='cp1252'"
 
 
 TOO_LONG = f"the line is longer than {LONGEST_LINE} bytes and was passed over"
