@@ -28,7 +28,7 @@ from ally.rng import streams
 from ally.scoring import Constant, check_scores
 from ally.selection import ClusterCentre
 from ally.selection.base import Limits, Selection, check_selection
-from ally.sources import as_source, chunks
+from ally.sources import Scaler, as_source, chunks
 from ally.strategies import Strategy, resolve_strategy
 from ally.types import NULL, SKIP, AnyArray, FloatArray, IntArray, Progress, Task
 
@@ -74,6 +74,7 @@ class Loop:
     Args:
         validation: ``(X, y)`` for early stopping; never trained on.
         training: settings of the trainer, instead of those of `model`.
+        scaler: how features are standardised, if that was decided before; by default as the samples of the loop say.
 
     Unlike there, `hygiene` is None by default: every free sample is a candidate.
     """
@@ -98,6 +99,7 @@ class Loop:
         memory_budget: int | None = None,
         validation: tuple[Any, Any] | None = None,
         training: Training | None = None,
+        scaler: Scaler | None = None,
         progress: Progress | None = None,
     ) -> None:
         self._strategy = resolve_strategy(strategy)
@@ -130,6 +132,7 @@ class Loop:
             validation=validation,
             chunk_size=chunk_size,
             progress=progress,
+            given_scaler=scaler,
         )
         self._hygiene = _resolve_hygiene(hygiene)
         self._copies: Copies | None = None

@@ -38,6 +38,7 @@ class PoolLearner:
     validation: tuple[Any, Any] | None = None
     chunk_size: int | None = None
     progress: Progress | None = None
+    given_scaler: Scaler | None = None
     _scaler: Scaler | None = field(default=None, init=False)
 
     def fit(self, pool: Pool, code: LabelCode, member: int = 0) -> Fit:
@@ -104,7 +105,7 @@ class PoolLearner:
     def scaler(self) -> Scaler | None:
         """How features are standardised; None if the model takes them raw."""
         if self.standardized and self._scaler is None:
-            self._scaler = fit_scaler(self.raw, self.rows, self.chunk_size)
+            self._scaler = self.given_scaler or fit_scaler(self.raw, self.rows, self.chunk_size)
         return self._scaler
 
     def _like(self, raw: Source) -> Source:
