@@ -221,3 +221,18 @@ def test_a_campaign_on_a_server(ally, table, new_database):
     assert json.loads(ally("status", url, "--json").out)["labels"] == 2
     assert "use pg_dump" in ally("doctor", url, "--backup").out
     assert json.loads(ally("status", "campaign.backup-0001", "--json").out)["labels"] == 2
+
+
+def test_samples_that_annotators_differ_about(ally, tmp_path):
+    (tmp_path / "t.txt").write_text("\n".join(f"text {n}" for n in range(12)))
+    ally("new", "texts", "--from", "t.txt", "--opinions", 2, "--by-hand")
+    for who, label in (("ann", "good"), ("bob", "bad")):
+        id = ally("ask", "texts", "--n", 1, "--annotator", who).rows[0]["id"]
+        ally("tell", "texts", f"{id}={label}", "--annotator", who)
+    assert "they differ about 1 sample" in ally("status", "texts").out
+    lines = ally("review", "texts", "--disagreements").out.splitlines()
+    assert lines[0].split() == ["id", "label", "ann", "bob"]
+    assert lines[1].split() == [id, "bad", "good", "bad"]
+    assert json.loads(ally("review", "texts", "--disagreements", "--json").out) == [{"id": id, "label": "bad", "ann": "good", "bob": "bad"}]
+    ally("tell", "texts", f"{id}=bad", "--annotator", "ann")
+    assert "do not differ" in ally("review", "texts", "--disagreements").err

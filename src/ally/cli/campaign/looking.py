@@ -43,12 +43,16 @@ def review(
     name: Name,
     n: Annotated[int, typer.Option("--n", help="How many labels at most.")] = 20,
     out: Annotated[Path | None, typer.Option(help="Write them here, .csv or .jsonl; correct the column label and tell the file.")] = None,
+    disagreements: Annotated[bool, typer.Option("--disagreements", help="List samples that annotators differ about instead.")] = False,
     show: Show = None,
     source: Moved = None,
     as_json: AsJson = False,
 ) -> None:
     """List labels that may be wrong, the likeliest first: those that the newest model has to pay most for."""
     check_out(out, (".csv", ".jsonl"))
+    if disagreements:
+        _disagreements(name, n, out, as_json)
+        return
     with opened(name, source) as campaign:
         found = campaign.review(n)
         trained = campaign.status().model is not None
@@ -67,6 +71,31 @@ def review(
         note(f"nothing to review: {why}")
         return
     say(*table_lines(REVIEW, [_cells(suspect) for suspect in found]))
+
+
+def _disagreements(name: str, n: int, out: Path | None, as_json: bool) -> None:
+    """What each annotator says of the samples they differ about; a skip is an empty cell."""
+    from ally.types import SKIP
+
+    with opened(name) as campaign:
+        every, counts = campaign.disagreements(), campaign.labels()
+    found = list(every.items())[:n]
+    people = sorted({who for _, said in found for who in said})
+    rows = [
+        {"id": id, "label": counts.get(id), **{who: None if said.get(who) is SKIP else said.get(who) for who in people}}
+        for id, said in found
+    ]
+    if as_json:
+        dump(rows)
+    elif out is not None:
+        write_rows(out, ["id", "label", *people], rows)
+        note(f"{counted(len(rows), 'sample')} written to {out}")
+    elif not rows:
+        note("annotators do not differ about any sample")
+    else:
+        say(*table_lines(["id", "label", *people], [["" if value is None else str(value) for value in row.values()] for row in rows]))
+    if len(every) > len(found):
+        note(f"{len(every) - len(found)} more; --n {len(every)} lists all")
 
 
 def curve_line(line: ModelLine) -> str:
