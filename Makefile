@@ -37,11 +37,12 @@ bench-full: $(VENV)/.ready
 
 bench-store: $(VENV)/.ready
 	$(BIN)/python benchmarks/store_commits.py
-	$(BIN)/python benchmarks/store_load.py
 	$(BIN)/python benchmarks/store_million.py
+	$(BIN)/python benchmarks/campaign_load.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/campaign_million.py
 
 kill-test: $(VENV)/.ready
-	$(BIN)/python benchmarks/store_kill.py --kills 10000
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/campaign_kill.py --kills 10000
 
 docs: $(VENV)/.ready
 	OMP_NUM_THREADS=1 $(BIN)/python docs/build_strategies.py --figure

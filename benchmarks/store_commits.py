@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from ally.store import Store, create
-from store_kill import place
+from store_server import places
 
 
 def rate(store: Store, commits: int) -> float:
@@ -31,11 +31,11 @@ def main() -> None:
     warnings.filterwarnings("ignore", ".*is in WAL mode")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        url, _ = stack.enter_context(place("postgresql", folder))
+        new, _ = stack.enter_context(places("postgresql", folder))
         stores = {
             "sqlite rollback": create(folder / "rollback.db", {}, [], now=0.0, sqlite_journal="rollback"),
             "sqlite wal": create(folder / "wal.db", {}, [], now=0.0, sqlite_journal="wal"),
-            "postgresql": create(url, {}, [], now=0.0),
+            "postgresql": create(new(), {}, [], now=0.0),
         }
         for name, store in stores.items():
             print(json.dumps({"store": name, "commits_per_second": rate(stack.enter_context(store), arguments.commits)}))

@@ -15,11 +15,12 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ally.store import NewAnswer, NewSample, Ranked, Store, create
-from store_kill import place
+from store_server import places
 
 ASKS = 20
 
@@ -52,7 +53,7 @@ def run(url: str, n: int) -> dict[str, Any]:
         for number in itertools.count():
             if end.wait(0.2):
                 return
-            meanwhile.append(clocked(lambda number=number: store.ask(f"bob{number}", 50, time.time(), 3600.0)))
+            meanwhile.append(clocked(partial(store.ask, f"bob{number}", 50, time.time(), 3600.0)))
 
     thread = threading.Thread(target=annotate)
     thread.start()
@@ -84,8 +85,8 @@ def main() -> None:
     parser.add_argument("--backend", nargs="+", choices=["sqlite", "postgresql"], default=["sqlite", "postgresql"])
     arguments = parser.parse_args()
     for backend in arguments.backend:
-        with tempfile.TemporaryDirectory() as folder, place(backend, Path(folder)) as (url, _):
-            print(json.dumps({"backend": backend, **run(url, arguments.samples)}))
+        with tempfile.TemporaryDirectory() as folder, places(backend, Path(folder)) as (new, _):
+            print(json.dumps({"backend": backend, **run(new(), arguments.samples)}))
         sys.stdout.flush()
 
 

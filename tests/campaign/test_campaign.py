@@ -377,3 +377,42 @@ def test_check_and_backup(campaign, tmp_path, table):
     with Campaign.open(copy) as copied:
         assert any("cannot be opened" in line for line in copied.check())
     assert Path(copy).exists()
+
+
+def test_who_insists_is_heard(campaign):
+    """The same answer again, after somebody else's, is a new one: the last counts."""
+    for who, label in (("ann", "a"), ("bob", "b"), ("ann", "a")):
+        campaign.relabel({"s000": label}, annotator=who)
+    assert campaign.labels() == {"s000": "a"}
+    assert len(list(campaign.record())) == 3
+
+
+def test_spaces_around_labels_are_no_classes(campaign):
+    campaign.relabel({"s000": " cat ", "s001": "cat"})
+    assert set(campaign.labels().values()) == {"cat"}
+    with pytest.raises(AnswerError, match="is empty"):
+        campaign.relabel({"s002": "  "})
+
+
+def test_labels_that_the_source_has_got_since_are_taken_where_nobody_gave_one(tmp_path):
+    frame = pd.DataFrame({"id": list("abcdef"), "x": range(6), "kind": [None] * 6})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    with Campaign.create(tmp_path / "t.db", tmp_path / "t.csv", label="kind", automatic=False) as campaign:
+        campaign.relabel({"a": "mine"})
+        frame.assign(kind=["theirs", "theirs", None, None, None, None]).to_csv(tmp_path / "t.csv", index=False)
+        assert campaign.rescan().labelled == 1
+        assert campaign.labels() == {"a": "mine", "b": "theirs"}
+        assert campaign.rescan().labelled == 0
+
+
+def test_a_column_that_repeats_cannot_hold_the_ids(tmp_path):
+    pd.DataFrame({"town": ["x", "y"] * 20, "value": range(40)}).to_csv(tmp_path / "t.csv", index=False)
+    with pytest.raises(DataError, match="has 2 different values in 40 rows; it cannot hold the ids"):
+        Campaign.create(tmp_path / "t.db", tmp_path / "t.csv", id_column="town")
+    assert not (tmp_path / "t.db").exists()
+
+
+def test_a_model_that_cannot_take_the_samples_is_refused_at_once(table, tmp_path):
+    with pytest.raises(InputError, match="takes images"):
+        Campaign.create(tmp_path / "d.db", table[0], model="cnn")
+    assert not (tmp_path / "d.db").exists()

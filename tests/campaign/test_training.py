@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -206,6 +208,29 @@ def test_new_data_that_cannot_be_read_are_named(photos, tmp_path):
         assert any("torn.png" in line for line in predicted.attrs["problems"])
 
 
+def test_new_texts_need_neither_ids_nor_the_same_file(tmp_path):
+    texts = [f"the {'cat purrs' if n % 2 else 'dog barks'} in street {n}" for n in range(40)]
+    pd.DataFrame({"number": range(40), "body": texts}).to_csv(tmp_path / "t.csv", index=False)
+    with Campaign.create(tmp_path / "t.db", tmp_path / "t.csv", text="body", id_column="number", automatic=False) as campaign:
+        campaign.relabel({str(n): "cat" if n % 2 else "dog" for n in range(20)})
+        campaign.retrain()
+        (tmp_path / "new.csv").write_text("body\na dog barks\nmy cat purrs\n")
+        (tmp_path / "new.txt").write_text("a dog barks\nmy cat purrs\n")
+        for name in ("new.csv", "new.txt"):
+            assert campaign.predict(tmp_path / name)["label"].tolist() == ["dog", "cat"]
+        (tmp_path / "bad.csv").write_text("number,title\n1,x\n")
+        with pytest.raises(DataError, match="no column 'body', which the model learned from"):
+            campaign.predict(tmp_path / "bad.csv")
+
+
+def test_two_who_train_at_once_train_once(table, tmp_path, answer_all):
+    with Campaign.create(tmp_path / "d.db", table[0], batch=20, evaluate=0, automatic=False) as campaign:
+        answer_all(campaign, table[1], 30)
+        with ThreadPoolExecutor(2) as pool:
+            numbers = list(pool.map(lambda _: campaign.retrain(), range(2)))
+        assert numbers[0] == numbers[1]
+
+
 def test_new_data_must_have_the_same_columns(trained, tmp_path):
     pd.DataFrame({"id": ["a"], "other": [1.0]}).to_csv(tmp_path / "new.csv", index=False)
     with pytest.raises((DataError, InputError), match="pixel"):
@@ -297,6 +322,8 @@ def test_scores_have_intervals():
     rng = np.random.default_rng(0)
     y = rng.normal(size=200)
     p = y + rng.normal(size=200) / 2
+    few = score("regression", [1.0, 1.0, 2.0], [1.0, 1.1, 1.9])
+    assert (few.low, few.high, few.n) == (None, None, 3)
     measure = score("regression", y.tolist(), p.tolist())
     assert measure.value == pytest.approx(r2_score(y, p))
     assert measure.low < measure.value < measure.high

@@ -13,6 +13,7 @@ import pytest
 from ally import Campaign
 from ally.campaign import worker
 from ally.campaign.duty import ATTEMPTS, BEGUN, LOCK, due
+from ally.errors import StoreError
 
 PATIENCE = 90.0
 
@@ -93,6 +94,16 @@ def test_a_training_by_hand_does_not_ask_whether_it_is_due(table, tmp_path, answ
         campaign.retrain()
         campaign.retrain(wait=False)
         wait_until(lambda: len(campaign.status().curve) == 2)
+
+
+def test_a_store_that_cannot_be_written_ends_the_worker(table, tmp_path, answer_all):
+    """No attempt would be on record, so it would try for ever."""
+    with Campaign.create(tmp_path / "d.db", table[0], batch=10, evaluate=0, automatic=False) as campaign:
+        answer_all(campaign, table[1], 20)
+        (tmp_path / "d.db").unlink()
+        (tmp_path / "d.db").mkdir()
+        with pytest.raises(StoreError):
+            campaign.train_while_due()
 
 
 def test_by_hand_nothing_starts(table, tmp_path, answer_all):

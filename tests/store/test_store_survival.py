@@ -1,53 +1,14 @@
-"""Kills, many annotators, many samples: the benchmarks of the store at the size of a test, in processes of their own."""
+"""Many samples; kills and many annotators are in `tests/campaign/test_survival.py`."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import time
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 from ally import store as stores
 from ally.store import NewSample, Ranked
-
-BENCHMARKS = Path(__file__).parent.parent.parent / "benchmarks"
-
-
-def run(script: str, *arguments: str) -> dict[str, Any]:
-    done = subprocess.run([sys.executable, str(BENCHMARKS / script), *arguments], capture_output=True, text=True, check=False, timeout=600)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr, done.stderr
-    return dict(json.loads(done.stdout))
-
-
-@pytest.fixture
-def backend(request: pytest.FixtureRequest) -> str:
-    name: str = request.param
-    if name == "postgresql":
-        request.getfixturevalue("postgresql")
-    return name
-
-
-@pytest.mark.parametrize("backend", ["sqlite", "postgresql"], indirect=True)
-def test_no_acknowledged_label_is_lost_to_kills(backend: str) -> None:
-    figures = run("store_kill.py", "--kills", "100", "--backend", backend, "--server-crash-every", "50")
-    assert figures["kills"] == 100
-    assert figures["server_crashes"] == (2 if backend == "postgresql" else 0)
-    assert figures["acknowledged"] > 100
-    assert figures["models"] > 0
-    assert figures["open_seconds_max"] < 1.0
-
-
-@pytest.mark.parametrize("backend", ["sqlite", "postgresql"], indirect=True)
-def test_no_answer_is_lost_among_many_annotators(backend: str) -> None:
-    figures = run("store_load.py", "--processes", "8", "--answers", "1500", "--batch", "10", "--backend", backend)
-    assert figures["answers"] >= 1500
 
 
 def test_two_hundred_thousand_samples(tmp_path: Path) -> None:

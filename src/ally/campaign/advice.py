@@ -16,6 +16,10 @@ RECENT = 6
 """Points of the curve that the next is expected from."""
 
 
+ROUGH = 0.2
+"""An interval of the expected gain wider than this says nothing worth printing."""
+
+
 @dataclass(frozen=True)
 class Point:
     """One model of the campaign: labels it was trained on, and the share of the evaluation sample it gets right.
@@ -51,6 +55,8 @@ class Evidence:
     """Labels that may be bought in all."""
     labels: int = 0
     """Labels bought so far."""
+    metric: str = "accuracy"
+    """What `Point.value` is: ``"accuracy"`` or ``"r2"``."""
 
 
 @dataclass(frozen=True)
@@ -66,12 +72,12 @@ def expected_gain(curve: Sequence[Point], batch: int) -> Gain | None:
 
     Points are weighted by their own uncertainty; where they scatter more than that, the interval grows accordingly.
     """
-    # Here, because it takes most of a second and asking and telling do without.
-    from scipy import stats
-
     recent = sorted({point.labels: point for point in curve}.values(), key=lambda point: point.labels)[-RECENT:]
     if len(recent) < 3:
         return None
+    # Here, because asking and telling do without.
+    from scipy.special import stdtrit
+
     x = np.log([point.labels for point in recent])
     y = np.asarray([point.value for point in recent])
     weights = 1.0 / np.square(np.maximum([point.deviation for point in recent], 1e-6))
@@ -82,8 +88,10 @@ def expected_gain(curve: Sequence[Point], batch: int) -> Gain | None:
     freedom = len(recent) - 2
     scatter = max(1.0, float(np.sum(weights * np.square(residuals))) / freedom)
     step = math.log((recent[-1].labels + batch) / recent[-1].labels)
-    half = float(stats.t.ppf(0.975, freedom)) * math.sqrt(scatter / spread) * step
-    return Gain(slope * step, slope * step - half, slope * step + half)
+    half = float(stdtrit(freedom, 0.975)) * math.sqrt(scatter / spread) * step
+    # No value goes beyond 1, whatever the line says.
+    most = 1.0 - recent[-1].value
+    return Gain(min(slope * step, most), min(slope * step - half, most), min(slope * step + half, most))
 
 
 def advise(evidence: Evidence, worth: float = WORTH) -> Advice:
@@ -94,7 +102,8 @@ def advise(evidence: Evidence, worth: float = WORTH) -> Advice:
         return Advice(True, f"Stop: the budget of {evidence.budget} labels is spent.", tuple(reasons), gain)
     if gain is None:
         need = 3 - len({point.labels for point in evidence.curve})
-        return Advice(False, f"Go on: the curve needs {need} more evaluated models before anything can be said.", tuple(reasons), gain)
+        models = "model" if need == 1 else "models"
+        return Advice(False, f"Go on: the curve needs {need} more evaluated {models} before anything can be said.", tuple(reasons), gain)
     settled = len(evidence.kappas) >= 2 and min(evidence.kappas[-2:]) >= SETTLED
     if gain.high < worth:
         return Advice(True, f"You may stop: the next {evidence.batch} labels are not expected to help.", tuple(reasons), gain)
@@ -105,13 +114,17 @@ def advise(evidence: Evidence, worth: float = WORTH) -> Advice:
 
 def _reasons(evidence: Evidence, gain: Gain | None) -> list[str]:
     told = []
-    if gain is not None:
+    if gain is not None and gain.high - gain.low > ROUGH:
+        told.append(f"the curve is still too rough to say what {evidence.batch} more labels bring; evaluation labels make it finer")
+    elif gain is not None:
         expected, low, high = (100 * value for value in (gain.expected, gain.low, gain.high))
-        told.append(f"{evidence.batch} more labels: {expected:+.1f} points expected, 95 % interval {low:+.1f} to {high:+.1f}")
+        points = "points" if evidence.metric == "accuracy" else "hundredths of R²"
+        told.append(f"{evidence.batch} more labels: {expected:+.1f} {points} expected, 95 % interval {low:+.1f} to {high:+.1f}")
     if evidence.kappas:
-        told.append(f"agreement with the model before: kappa {evidence.kappas[-1]:.3f}")
+        measure = "Cohen's kappa" if evidence.metric == "accuracy" else "concordance"
+        told.append(f"predictions agree with those of the model before: {evidence.kappas[-1]:.3f} ({measure}; 1 is the same)")
     if evidence.positive_duals is not None:
-        told.append(f"predicted duals are positive for {evidence.positive_duals:.0%} of the pool")
+        told.append(f"{evidence.positive_duals:.0%} of the unlabelled samples look hard to fit (their predicted dual is positive)")
     if evidence.budget is not None:
         told.append(f"{evidence.labels} of {evidence.budget} labels of the budget are spent")
     return told

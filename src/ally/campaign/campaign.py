@@ -264,7 +264,11 @@ class Campaign:
         if not wait:
             worker.start(self._reachable(), now=True)
             return None
+        before = self._store.newest_model()
         with self._store.alone(LOCK, PATIENCE) as mine:
+            newest = self._store.newest_model()
+            if newest is not None and newest != before and newest.seen == self._store.last_answer():
+                return newest.number  # made by somebody else while this waited
             if not mine:
                 raise StoreBusy(f"{self.name} has been trained by another process for {PATIENCE / 3600:g} hours; look for it and end it")
             return self._train(progress)
@@ -304,6 +308,12 @@ class Campaign:
     def review(self, n: int = 20) -> list[Suspect]:
         """Labels that are likely to be wrong, likeliest first, as the newest model sees them; those answered anew since are left out."""
         return doubts.review(self._store, self.settings, check_count("n", n))
+
+    @property
+    def trained(self) -> bool:
+        """Whether there is a model that predicts; the first ranking, made without labels, is none."""
+        model = self._store.newest_model()
+        return model is not None and "cold" not in model.report
 
     def evaluate(self) -> Measure:
         """The newest model on the evaluation sample as it is labelled now; recorded."""

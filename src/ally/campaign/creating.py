@@ -48,6 +48,7 @@ def create(
         return {role: n for role, n in sizes.items() if n}
 
     def finished() -> dict[str, Any]:
+        check_model(draft, samples)
         return settings(samples.fingerprint(), held_out()).to_json()
 
     store = create_store(place, finished, reading, now=clock(), seed=draft.seed, reserve=reserve, labelled_by=GIVEN)
@@ -82,6 +83,14 @@ def new_sample(sample: Sample, settings: Settings) -> NewSample:
 def evaluate_by_default(samples: int) -> int:
     size = min(EVALUATE, samples // PART)
     return size if size >= LEAST else 0
+
+
+def check_model(settings: Settings, samples: Samples) -> None:
+    """The model can take the samples."""
+    if settings.model is not None:
+        from ally.models import MODELS
+
+        MODELS[settings.model](samples.features([]).shape, 2)
 
 
 def check_names(settings: Settings) -> None:

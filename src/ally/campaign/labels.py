@@ -18,13 +18,23 @@ from ally.types import SKIP
 
 def new_answers(answers: Mapping[str, Any] | Iterable[Answer], settings: Settings) -> list[NewAnswer]:
     """Answers as the store takes them; raises at the first that is not possible in this campaign."""
-    checked = check_answers(as_answers(answers), classes=settings.classes, task=settings.task)
+    checked = check_answers(map(_trimmed, as_answers(answers)), classes=settings.classes, task=settings.task)
     if not checked:
         raise AnswerError("there are no answers; pass at least one, such as {'a.jpg': 'cat'}")
     id, times = Counter(answer.id for answer in checked).most_common(1)[0]
     if times > 1:
         raise AnswerError(f"the sample {id!r} is answered {times} times by one annotator; keep one answer")
     return [_new(answer) for answer in checked]
+
+
+def _trimmed(answer: Answer) -> Answer:
+    """Spaces around a label are slips of the finger, not classes of their own."""
+    if not isinstance(answer.label, str):
+        return answer
+    label = answer.label.strip()
+    if not label:
+        raise AnswerError(f"the label of {answer.id!r} is empty; give a class, or ally.SKIP to leave the sample out")
+    return answer._replace(label=label)
 
 
 def _new(answer: Answer) -> NewAnswer:

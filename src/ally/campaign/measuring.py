@@ -13,16 +13,20 @@ from ally.store import Measure
 from ally.types import FloatArray, Task
 
 RESAMPLES = 1000
+LEAST = 10
+"""Numbers below which a bootstrap says nothing."""
 
 
 def score(task: Task, truth: Sequence[Any], predicted: Sequence[Any]) -> Measure:
-    """Accuracy with Wilson's 95 % interval, or the coefficient of determination with a bootstrapped one."""
+    """Accuracy with Wilson's 95 % interval, or the coefficient of determination with a bootstrapped one, if there are `LEAST` samples."""
     n = len(truth)
     if task == "classification":
         right = sum(label == said for label, said in zip(truth, predicted, strict=True))
         interval = stats.binomtest(right, n).proportion_ci(method="wilson")
         return Measure(METRIC[task], right / n, float(interval.low), float(interval.high), n)
     y, p = (np.asarray(values, dtype=np.float64) for values in (truth, predicted))
+    if n < LEAST:
+        return Measure(METRIC[task], determination(y, p), n=n)
     drawn = np.random.default_rng(0).integers(n, size=(RESAMPLES, n))
     low, high = np.quantile([determination(y[rows], p[rows]) for rows in drawn], (0.025, 0.975))
     return Measure(METRIC[task], determination(y, p), float(low), float(high), n)

@@ -68,7 +68,9 @@ def found_source(settings: Settings, given: Any, options: Mapping[str, Any], fol
     if place is None:
         raise InputError("the campaign's source lived in memory; pass it again: Campaign.open(place, source=...)")
     if given is None and not Path(place).exists():
-        raise DataError(f"the source {place} is not there; bring it back, or name its new place: ally change --from, campaign.move")
+        raise DataError(
+            f"the source {place} is not there; bring it back, or say where it is now: `ally change NAME --from PLACE`, Campaign.move(place)"
+        )
     kept = dict(settings.options)
     for name in PATHS:
         if isinstance(kept.get(name), str):

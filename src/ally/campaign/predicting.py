@@ -17,7 +17,7 @@ def predict(trained: Trained, source: Any, options: Mapping[str, Any]) -> pd.Dat
     fingerprint = trained.about.get("fingerprint")
     if fingerprint is None:
         raise InputError("the model does not know how its features were made; use one of a campaign")
-    samples = open_source(source, **options, known={**fingerprint, **_unlabelled(fingerprint)})
+    samples = open_source(source, **options, known={**fingerprint, "label": None} if "label" in fingerprint else fingerprint, other=True)
     ids = [sample.id for sample in samples.scan()]
     table = predict_samples(trained, samples, ids)
     table.attrs["problems"] = [f"{problem.id}: {problem.reason}" for problem in samples.problems]
@@ -33,8 +33,3 @@ def predict_samples(trained: Trained, samples: Samples, ids: Sequence[str]) -> p
     if probability is not None:
         table["probability"] = probability
     return table
-
-
-def _unlabelled(fingerprint: Mapping[str, Any]) -> dict[str, Any]:
-    """New data need not have the labels that the campaign's source had."""
-    return {"label": None} if "label" in fingerprint else {}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from ally.campaign.creating import new_sample
+from ally.campaign.labels import current, new_answers
 from ally.campaign.settings import Settings
 from ally.campaign.status import GIVEN
 from ally.campaign.values import Scanned
@@ -18,9 +20,12 @@ SHOWN = 20
 
 
 def rescan(store: Store, samples: Samples, settings: Settings, now: float, progress: Progress | None = None) -> Scanned:
-    """New samples join the pool, vanished ones are set aside, and those that came back return."""
+    """New samples join the pool, vanished ones are set aside, those that came back return, and labels that the source has got are taken
+    where nobody gave one."""
     known = {sample.id: sample.gone for sample in store.samples()}
+    labelled = {answer.id for answer in current(store, settings)}
     there: set[str] = set()
+    told: dict[str, Any] = {}
 
     def new() -> Iterator[NewSample]:
         for sample in samples.scan():
@@ -29,11 +34,16 @@ def rescan(store: Store, samples: Samples, settings: Settings, now: float, progr
                 progress("reading samples", len(there), 0)
             if sample.id not in known:
                 yield new_sample(sample, settings)
+            elif sample.label is not None and sample.id not in labelled:
+                told[sample.id] = sample.label
 
     added = store.add_samples(new(), now=now, labelled_by=GIVEN)
+    if told:
+        store.answer(GIVEN, now, new_answers(told, settings))
     gone = store.mark_gone([id for id, was_gone in known.items() if id not in there and not was_gone])
     back = store.mark_back([id for id, was_gone in known.items() if id in there and was_gone])
-    return Scanned(added, gone, back, note_problems(store, samples, now, added=added, gone=gone, back=back))
+    met = note_problems(store, samples, now, added=added, gone=gone, back=back, labelled=len(told))
+    return Scanned(added, gone, back, len(told), met)
 
 
 def note_problems(store: Store, samples: Samples, now: float, **figures: int) -> tuple[str, ...]:

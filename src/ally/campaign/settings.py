@@ -28,7 +28,7 @@ class Settings:
         strategy, objective, model: how samples are chosen and the learner is trained, by name; None for the default.
         batch: samples of a query, unless it says how many, and new answers after which the learner is trained again.
         lease_seconds: for how long a sample is kept for the one who asked for it.
-        policy: which label counts if annotators differ: the ``"last"``, or that of the ``"majority"``.
+        policy: which label counts if annotators differ: the ``"last"``, or that of the ``"majority"`` (of equals the last).
         opinions: different annotators who are asked about each sample.
         evaluate: size of the random sample that the learning curve is measured on.
         validate: size of the random sample that early stopping looks at.

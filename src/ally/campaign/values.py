@@ -71,6 +71,8 @@ class Scanned:
     added: int
     gone: int
     back: int
+    labelled: int
+    """Labels that the source has got since."""
     problems: tuple[str, ...] = ()
 
 

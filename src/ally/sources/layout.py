@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ally.errors import DataError, InputError
@@ -42,12 +42,18 @@ class Layout:
         return {name: kept[name] for name in ("columns", "id", "text", "image", "label", "learned")}
 
     @classmethod
-    def from_json(cls, kept: Mapping[str, Any], rows: Rows) -> Layout:
+    def from_json(cls, kept: Mapping[str, Any], rows: Rows, *, other: bool = False) -> Layout:
+        """`other` data need only what is learned from: without ids they get hashes, and plain texts serve for any column of texts."""
         layout = cls(**{**kept, "columns": tuple(kept["columns"])})
+        if other:
+            layout = replace(layout, label=None, id=layout.id if layout.id in rows.columns else None)
+            if layout.text is not None and layout.text not in rows.columns and len(rows.columns) == 1:
+                layout = replace(layout, text=rows.columns[0], columns=rows.columns)
         roles = (layout.id, layout.text, layout.image, *layout.learned)
         lost = next((name for name in roles if name is not None and name not in rows.columns), None)
         if lost is not None:
-            raise DataError(f"{rows.place} has no column {lost!r} any more, which it had at first; its columns are {_some(rows.columns)}")
+            why = "which the model learned from" if other else "which it had at first"
+            raise DataError(f"{rows.place} has no column {lost!r}, {why}; its columns are {_some(rows.columns)}")
         return layout
 
 

@@ -38,6 +38,7 @@ def open_source(
     size: int = 32,
     cache: str | Path | None = None,
     known: Mapping[str, Any] | None = None,
+    other: bool = False,
 ) -> Samples:
     """The samples of a folder of images, a table, a text file, an array of features or a frame in memory.
 
@@ -55,6 +56,7 @@ def open_source(
         size: the learner sees images of this side.
         cache: a folder that may keep small copies of the images; without it nothing is written.
         known: the `fingerprint` of this source at an earlier time; columns, categories and weights are then those of that time.
+        other: with `known`: these are other samples of the same kind; their ids and labels may be missing.
     """
     if known is not None and known.get("version") != 1:
         raise InputError(f"the kept fingerprint has version {known.get('version')!r} and 1 is needed; update ally, or start anew")
@@ -74,7 +76,7 @@ def open_source(
             thumbnails = Thumbnails(int(known.get("size", size)), thumbnails.cache)
         return _matched(ImageFolder(Path(place), recursive=recursive, label=label, thumbnails=thumbnails, embeddings=vectors), known)
     roles = {"id_column": id_column, "text": text, "image": image, "label": label, "columns": columns}
-    return _matched(_rows(place, roles, folder, encoding, thumbnails, vectors, known), known)
+    return _matched(_rows(place, roles, folder, encoding, thumbnails, vectors, known, other), known)
 
 
 def _rows(
@@ -85,6 +87,7 @@ def _rows(
     thumbnails: Thumbnails,
     embeddings: Embeddings | None,
     known: Mapping[str, Any] | None,
+    other: bool,
 ) -> RowSamples:
     def reopen() -> Rows:
         return FrameRows(place) if is_frame(place) else open_rows(Path(place), encoding)
@@ -101,7 +104,7 @@ def _rows(
         layout = decide_layout(rows, **roles)
     else:
         _ensure_from(known, "rows", place)
-        layout = Layout.from_json(known["layout"], rows)
+        layout = Layout.from_json(known["layout"], rows, other=other)
         _ensure_same_roles(layout, roles)
         thumbnails = Thumbnails(int(known.get("size", thumbnails.side)), thumbnails.cache)
     if layout.image is not None and below is None:

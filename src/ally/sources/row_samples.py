@@ -74,6 +74,12 @@ class RowSamples:
                 continue
             index.add(sample.id, row.place)
             yield sample
+        left_out = self.problems.counts["duplicate"]
+        if self._layout.id is not None and left_out > len(index):
+            raise DataError(
+                f"the column {self._layout.id!r} of {self._rows.place} has {len(index)} different values in {len(index) + left_out} rows; "
+                "it cannot hold the ids: name another id_column, or give every row its own id"
+            )
         if not len(index):
             why = f"{len(self.problems)} are unreadable: {self.problems.first}" if len(self.problems) else "it has a header only"
             raise DataError(f"{self._rows.place} has no sample that can be read ({why}); correct the file")
@@ -128,14 +134,14 @@ class RowSamples:
             kept["encoder"] = self._table().to_json()
         return kept
 
-    def _walk(self, problems: Problems) -> Iterator[tuple[Sample, Row]]:
-        """Every row that has an id of its own, with it."""
+    def _walk(self, problems: Problems, *, hashed: bool = True) -> Iterator[tuple[Sample, Row]]:
+        """Every row that has an id of its own, with it. Without `hashed` contents are not hashed, unless ids are made of them."""
         layout, seen, copies = self._layout, Seen(), Counter[str]()
         for row in self._rows.scan():
             if isinstance(row, BadRow):
                 problems.add(row.name, "unreadable", row.reason)
                 continue
-            content = self._hash(row)
+            content = self._hash(row) if hashed or layout.id is None else ""
             if layout.id is None:
                 id = content
                 if not seen.add(content):
@@ -196,7 +202,7 @@ class RowSamples:
         self._refresh()
         if self._index is None:
             index = Index()
-            for sample, row in self._walk(Problems()):
+            for sample, row in self._walk(Problems(), hashed=False):
                 index.add(sample.id, row.place)
             self._index = index.close()
         return self._index

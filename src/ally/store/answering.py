@@ -142,12 +142,12 @@ def _check_asked(connection: Connection, query: int, rows: list[int], given: Seq
 
 
 def _standing(connection: Connection, annotator: str, rows: list[int]) -> dict[int, Row[Any]]:
-    """The annotator's answer that counts, by row."""
+    """By row, the last answer that counts, where it is this annotator's: said again it changes nothing. After somebody else's it does."""
     found: dict[int, Row[Any]] = {}
     for piece in in_pieces(rows):
-        mine = select(answers).where(answers.c.sample.in_(piece), answers.c.annotator == annotator, counts())
-        found |= {line.sample: line for line in connection.execute(mine.order_by(answers.c.number))}
-    return found
+        standing = select(answers).where(answers.c.sample.in_(piece), counts())
+        found |= {line.sample: line for line in connection.execute(standing.order_by(answers.c.number))}
+    return {row: line for row, line in found.items() if line.annotator == annotator}
 
 
 def _end_leases(connection: Connection, annotator: str, query: int | None, rows: list[int]) -> None:

@@ -21,8 +21,9 @@ call that raised has written nothing. The exception is `StoreUnreachable`: the c
 
 **Every call takes effect once.** `ask`, `answer` and `undo` take a key, any text that the annotator's program uses once. The same key again
 gives the query or the receipt it gave before, and changes nothing but the leases of an `ask`. A key that comes with other answers is
-refused. Without a key, answers equal to what already stands (same annotator, sample, query and value) change nothing either; this is
-enough for a call that is repeated at once, not for one that is repeated after a later answer.
+refused. Without a key, an answer equal to the last one of its sample (same annotator, query and value) changes nothing either; this is
+enough for a call that is repeated at once, not for one that is repeated after a later answer. An annotator who repeats an answer after
+somebody else gave another has said something new: it is recorded.
 
 **All or nothing.** A call with one bad answer (unknown id, a sample its query did not ask about, a value not JSON) is refused whole.
 

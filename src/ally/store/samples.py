@@ -32,7 +32,9 @@ def rows(connection: Connection, ids: Sequence[str]) -> list[int]:
     found = known_rows(connection, [check_id(id) for id in ids])
     unknown = [id for id in ids if id not in found]
     if unknown:
-        raise IdError(f"{len(unknown)} of {len(ids)} sample ids are unknown, the first is {unknown[0]!r}; add the samples first")
+        raise IdError(
+            f"{len(unknown)} of {len(ids)} sample ids are unknown, the first is {unknown[0]!r}; check how it is written, or add it first"
+        )
     return [found[id] for id in ids]
 
 

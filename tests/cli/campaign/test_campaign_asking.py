@@ -250,3 +250,29 @@ def test_closed_standard_input(ally, rows, monkeypatch):
     assert "standard input is closed" in ally("tell", "rows", "-", code=2).err
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\n \n")))
     assert "standard input is empty" in ally("tell", "rows", "-", code=2).err
+
+
+def test_a_sheet_that_is_filled_in_is_not_overwritten(ally, tmp_path):
+    (tmp_path / "t.txt").write_text("\n".join(f"text {n}" for n in range(12)))
+    ally("new", "texts", "--from", "t.txt", "--by-hand")
+    ally("ask", "texts", "--n", 2, "--out", "q.csv")
+    ally("ask", "texts", "--n", 2, "--out", "q.csv")  # nothing was filled in
+    sheet = (tmp_path / "q.csv").read_text().replace(",,", ",good,", 1)
+    (tmp_path / "q.csv").write_text(sheet)
+    assert "holds 1 label that the campaign does not have, such as 'good'" in ally("ask", "texts", "--out", "q.csv", code=2).err
+    assert (tmp_path / "q.csv").read_text() == sheet
+    ally("tell", "texts", "q.csv")
+    ally("ask", "texts", "--n", 2, "--out", "q.csv")
+    (tmp_path / "mine.csv").write_text("my,own\n1,2\n")
+    assert "is not a sheet of questions" in ally("ask", "texts", "--out", "mine.csv", code=2).err
+
+
+def test_a_sheet_with_semicolons_is_understood(ally, tmp_path):
+    (tmp_path / "t.txt").write_text("\n".join(f"text {n}" for n in range(12)))
+    ally("new", "my texts", "--from", "t.txt", "--by-hand")
+    done = ally("ask", "my texts", "--n", 2, "--out", "q.csv")
+    assert "ally tell 'my texts' q.csv" in " ".join(done.err.split())
+    rows = list(csv.reader((tmp_path / "q.csv").read_text().splitlines()))
+    lines = [";".join(row if place == 0 else [row[0], "good", *row[2:]]) for place, row in enumerate(rows)]
+    (tmp_path / "q.csv").write_text("\n".join(lines))
+    assert "2 labels taken" in ally("tell", "my texts", "q.csv").out

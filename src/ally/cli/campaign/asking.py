@@ -15,7 +15,7 @@ from ally.cli.campaign.sheets import check_out, write_rows
 from ally.cli.campaign.showing import columns_of, shown
 
 if TYPE_CHECKING:
-    from ally.campaign import CampaignQuery, Told
+    from ally.campaign import Campaign, CampaignQuery, Told
 
 COLUMNS = ["id", "label", "query", "kind", "predicted", "probability"]
 
@@ -33,6 +33,7 @@ def ask(
     """Ask which samples to label next; they are kept for you for a while."""
     check_out(out, (".csv", ".jsonl"))
     with opened(name, source) as campaign:
+        _ensure_told(campaign, out)
         query = campaign.ask(n, annotator=annotator, key=key, at_most=n is None)
         seen = shown(campaign, query.ids, show)
         if query.model is None and any(sample.kind == "active" for sample in query.samples):
@@ -45,6 +46,27 @@ def ask(
             note(
                 f"{counted(len(query), 'sample')} written to {out}; fill in the column label, then: ally tell {typed(name, campaign)} {out}"
             )
+
+
+def _ensure_told(campaign: Campaign, out: Path | None) -> None:
+    """A sheet that is filled in and not told yet is not overwritten."""
+    from ally.errors import AllyError, InputError
+    from ally.sources import read_answers
+    from ally.types import SKIP
+
+    if out is None or not out.exists():
+        return
+    try:
+        answers = read_answers(out)
+    except AllyError as error:
+        raise InputError(f"{out} is there already and is not a sheet of questions ({error}); give another name to --out") from error
+    labels = campaign.labels() if answers else {}
+    lost = [answer for answer in answers if answer.label is not SKIP and str(labels.get(answer.id)) != str(answer.label)]
+    if lost:
+        raise InputError(
+            f"{out} holds {counted(len(lost), 'label')} that the campaign does not have, such as {lost[0].label!r} for {lost[0].id!r}; "
+            "tell the file first, or give another name to --out"
+        )
 
 
 def tell(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -75,9 +76,10 @@ def rescan(name: Name, source: Moved = None, as_json: AsJson = False) -> None:
     with opened(name, source) as campaign, live_progress() as progress:
         found = campaign.rescan(progress)
     if as_json:
-        dump({"added": found.added, "gone": found.gone, "back": found.back, "problems": list(found.problems)})
+        dump({**asdict(found), "problems": list(found.problems)})
         return
-    say(f"{counted(found.added, 'new sample')}, {found.gone} gone, {found.back} back")
+    labelled = f", {counted(found.labelled, 'new label')}" if found.labelled else ""
+    say(f"{counted(found.added, 'new sample')}, {found.gone} gone, {found.back} back{labelled}")
     if found.problems:
         say("problems:", *problem_lines(found.problems, FEW))
 

@@ -55,7 +55,7 @@ def review(
         return
     with opened(name, source) as campaign:
         found = campaign.review(n)
-        trained = campaign.status().model is not None
+        trained = campaign.trained
         seen = shown(campaign, [suspect.id for suspect in found], show) if out is not None or as_json else {}
         if as_json:
             dump([{**line, "shown": seen[line["id"]]} for line in map(_line, found)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -54,7 +55,7 @@ def opened(name: str, source: str | None = None, **options: Any) -> Campaign:
 
 def typed(name: str, campaign: Campaign) -> str:
     """The name to print in the next command to type; passwords are left out."""
-    return campaign.name if "://" in name else name
+    return shlex.quote(campaign.name if "://" in name else name)
 
 
 def shown_place(name: str, campaign: Campaign) -> str:

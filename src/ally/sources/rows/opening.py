@@ -8,6 +8,7 @@ from ally.errors import DataError
 from ally.sources.rows.base import Rows
 from ally.sources.rows.delimited import DelimitedRows
 from ally.sources.rows.json_lines import JsonRows
+from ally.sources.rows.lines import Lines
 from ally.sources.rows.parquet import ParquetRows
 from ally.sources.rows.plain import TextRows
 
@@ -17,7 +18,7 @@ TABLES = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson")
 def open_rows(path: Path, encoding: str = "utf-8") -> Rows:
     kind = path.suffix.lower()
     if kind in (".csv", ".tsv"):
-        return DelimitedRows(path, "\t" if kind == ".tsv" else ",", encoding)
+        return DelimitedRows(path, "\t" if kind == ".tsv" else separator(path, encoding), encoding)
     if kind == ".parquet":
         return ParquetRows(path)
     if kind in (".jsonl", ".ndjson"):
@@ -25,3 +26,12 @@ def open_rows(path: Path, encoding: str = "utf-8") -> Rows:
     if kind == ".txt":
         return TextRows(path, encoding)
     raise DataError(f"{path} has the ending {kind or '(none)'!r}; tables are {', '.join(TABLES)}, and .txt holds one text a line")
+
+
+def separator(path: Path, encoding: str) -> str:
+    """A comma, or the semicolon that spreadsheets write where a comma is part of numbers, if the header has no other."""
+    lines = Lines(path, encoding)
+    with lines.open() as stream:
+        first = next(lines.read(stream), None)
+    header = "" if first is None or first.text is None else first.text
+    return ";" if ";" in header and "," not in header else ","

@@ -62,6 +62,10 @@ def equal_answers_change_nothing(create: Create) -> None:
     assert store.answer("ann", 5.0, labels(query.ids), query.number).numbers == (4, 2), "cat, dog, cat is three answers"
     assert store.answer("ann", 6.0, labels(["s0", "s1", "s2"], "owl")) == store.answer("ann", 7.0, labels(["s0", "s1", "s2"], "owl"))
     assert store.count(8.0).answers == 7
+    for who, value in (("ann", "cat"), ("bob", "dog"), ("ann", "cat")):
+        store.answer(who, 9.0, labels(["s5"], value))
+    assert store.count(10.0).answers == 10, "who repeats an answer after somebody else's has said something new"
+    assert store.labels()[5].value == "cat"
     end(store)
 
 

@@ -1,9 +1,9 @@
 """Many annotators at once: are answers lost, samples handed out twice, or locks seen, and how long do calls take?
 
-    python benchmarks/store_load.py [--processes 32] [--answers 10000] [--backend sqlite postgresql] [--batch 5]
+    python benchmarks/campaign_load.py [--processes 32] [--answers 10000] [--backend sqlite postgresql] [--batch 5]
 
-Every process asks for a batch, answers it and asks again, without a pause, until all answers are given. Nobody labels so fast: the
-latencies are those of a store that is never idle.
+Every process asks for a batch, tells (now and then skips) it and asks again, without a pause, until all answers are given. Nobody labels so
+fast: the latencies are those of a campaign that is never idle.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ import time
 from functools import partial
 from pathlib import Path
 
-from ally.store import NewSample, create
-from ally.store import open as open_store
-from store_clients import annotate, start
+import pandas as pd
+
+from ally import Campaign
+from store_clients import CLASSES, annotate, start
 from store_history import read, violations
-from store_kill import place
+from store_server import places
 
 
 def percentiles(seconds: list[float]) -> dict[str, float]:
@@ -34,18 +35,20 @@ def percentiles(seconds: list[float]) -> dict[str, float]:
 def run(url: str, folder: Path, processes: int, answers: int, batch: int) -> dict[str, object]:
     """Figures of one backend; raises if a promise was broken or a process failed."""
     share = -(-answers // processes)
-    create(url, {}, (NewSample(f"s{row}") for row in range((share + 2 * batch) * processes)), now=time.time()).close()
+    rows = range((share + 2 * batch) * processes)
+    frame = pd.DataFrame({"id": [f"s{row}" for row in rows], "x": [float(row) for row in rows]})
+    Campaign.create(url, frame, classes=CLASSES, evaluate=0, automatic=False).close()
     logs = [folder / f"annotator{number}.log" for number in range(processes)]
     began = time.perf_counter()
-    running = [start(partial(annotate, url, f"annotator{number}", log, batch, share)) for number, log in enumerate(logs)]
+    running = [start(partial(annotate, url, f"annotator{number}", log, batch, answers=share)) for number, log in enumerate(logs)]
     failed = sum(os.waitpid(process, 0)[1] != 0 for process in running)
     took = time.perf_counter() - began
     if failed:
         raise SystemExit(f"{failed} of {processes} processes ended with an error; see above")
     history = [line for log in logs for line in read(log)]
-    with open_store(url) as store:
-        record = list(store.answers())
-        wrong = [*violations(history, record), *store.check()]
+    with Campaign.open(url, frame) as campaign:
+        record = list(campaign.record())
+        wrong = [*violations(history, record), *campaign.check()]
     if wrong:
         raise SystemExit("; ".join(wrong[:5]))
     return {
@@ -54,7 +57,7 @@ def run(url: str, folder: Path, processes: int, answers: int, batch: int) -> dic
         "seconds": round(took, 1),
         "answers_per_second": round(len(record) / took, 1),
         "ask_ms": percentiles([line.seconds for line in history if line.op == "asked"]),
-        "answer_ms": percentiles([line.seconds for line in history if line.op == "done"]),
+        "tell_ms": percentiles([line.seconds for line in history if line.op == "done"]),
     }
 
 
@@ -66,8 +69,8 @@ def main() -> None:
     parser.add_argument("--backend", nargs="+", choices=["sqlite", "postgresql"], default=["sqlite", "postgresql"])
     arguments = parser.parse_args()
     for backend in arguments.backend:
-        with tempfile.TemporaryDirectory() as folder, place(backend, Path(folder)) as (url, _):
-            figures = run(url, Path(folder), arguments.processes, arguments.answers, arguments.batch)
+        with tempfile.TemporaryDirectory() as folder, places(backend, Path(folder)) as (new, _):
+            figures = run(new(), Path(folder), arguments.processes, arguments.answers, arguments.batch)
         print(json.dumps({"backend": backend, **figures}))
         sys.stdout.flush()
 
