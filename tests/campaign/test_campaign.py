@@ -121,7 +121,7 @@ def test_store_and_source_can_be_moved_together_or_the_source_be_named(table, tm
     (tmp_path / "there" / "digits.csv").rename(tmp_path / "elsewhere.csv")
     with Campaign.open(tmp_path / "there" / "digits.db") as campaign:
         assert len(campaign.ask(3)) == 3  # asking does without the source
-        with pytest.raises(DataError, match=r"is not there; bring it back, or name its new place"):
+        with pytest.raises(DataError, match=r"is not there; bring it back, or say where it is now"):
             campaign.show("s000")
     with Campaign.open(tmp_path / "there" / "digits.db", tmp_path / "elsewhere.csv") as campaign:
         assert campaign.show("s000").columns

@@ -20,7 +20,7 @@ def test_settings_change_and_are_told(ally, pets):
 
 def test_a_source_that_moved(ally, pets, tmp_path):
     (tmp_path / "t.txt").rename(tmp_path / "u.txt")
-    assert "ally change --from" in ally("retrain", "pets", code=2).err
+    assert "ally change NAME --from" in ally("retrain", "pets", code=2).err
     assert "the source is u.txt" in ally("change", "pets", "--from", "u.txt").out
     ally("retrain", "pets")
 
