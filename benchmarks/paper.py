@@ -11,6 +11,7 @@ from those files, and runs nothing.
 from __future__ import annotations
 
 import argparse
+import math
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -80,7 +81,7 @@ def section(path: Path) -> str:
     FIGURES.mkdir(exist_ok=True)
     draw(summary).savefig(FIGURES / f"{path.stem}.png", dpi=90)
     hours = (results["train_seconds"].sum() + results["query_seconds"].sum()) / 3600
-    facts = f"Scale {scale}, {results['seed'].nunique()} seeds, {hours:.1f} hours of one core in training and queries."
+    facts = f"Scale {scale}, {results['seed'].nunique()} seed{'s' if results['seed'].nunique() > 1 else ''}, {hours:.1f} hours of one core in training and queries."
     lines = [f"#### {name} ({scale})", "", f"{preset.title}; {preset.figure} of the paper. {facts}", ""]
     lines += [f"![learning curves of {name}](reproduction/{path.stem}.png)", ""]
     lines += [
@@ -94,7 +95,8 @@ def section(path: Path) -> str:
         interval = "" if c.low is None or c.high is None else f"{c.low:+.{digits}f} … {c.high:+.{digits}f}"
         mean, final = f"{c.curve_mean:.{digits}f}", f"{c.final:.{digits}f}" + (f" ± {c.final_std:.{digits}f}" if c.seeds > 1 else "")
         labels = need.get((c.dataset, c.strategy), "")
-        values = (c.dataset, c.strategy, c.seeds, mean, final, gain, interval, labels, f"{c.seconds:.2f}")
+        seconds = "" if math.isnan(c.seconds) else f"{c.seconds:.2f}"
+        values = (c.dataset, c.strategy, c.seeds, mean, final, gain, interval, labels, seconds)
         lines.append(f"| {' | '.join(map(str, values))} |")
     targets = [f"{t.value:.4g} on {t.dataset} (set by {t.series})" for t in summary.targets.values()]
     lines += ["", f"Target: {'; '.join(targets)}."] if targets else []
