@@ -81,7 +81,9 @@ def section(path: Path) -> str:
     FIGURES.mkdir(exist_ok=True)
     draw(summary).savefig(FIGURES / f"{path.stem}.png", dpi=90)
     hours = (results["train_seconds"].sum() + results["query_seconds"].sum()) / 3600
-    facts = f"Scale {scale}, {results['seed'].nunique()} seed{'s' if results['seed'].nunique() > 1 else ''}, {hours:.1f} hours of one core in training and queries."
+    seeds = results["seed"].nunique()
+    counted = f"{seeds} seed" if seeds == 1 else f"{seeds} seeds"
+    facts = f"Scale {scale}, {counted}, {hours:.1f} hours of one core in training and queries."
     lines = [f"#### {name} ({scale})", "", f"{preset.title}; {preset.figure} of the paper. {facts}", ""]
     lines += [f"![learning curves of {name}](reproduction/{path.stem}.png)", ""]
     lines += [
