@@ -203,3 +203,12 @@ def test_unknown_ids_and_changed_sources(houses, photos):
     houses.write_text("id,rooms\na,1\n")
     with pytest.raises(DataError, match="no column 'colour' any more"):
         open_source(houses, known=kept)
+
+
+def test_semicolons_separate_where_the_header_has_no_comma(tmp_path):
+    (tmp_path / "t.csv").write_text('id;size;note\na;1;"x, y"\nb;2;z\n')
+    samples = open_source(tmp_path / "t.csv")
+    assert [sample.id for sample in samples.scan()] == ["a", "b"]
+    assert samples.show("a").columns == {"size": "1", "note": "x, y"}
+    (tmp_path / "u.csv").write_text("id,a;b\nx,1\n")
+    assert open_source(tmp_path / "u.csv").show("x").columns == {"a;b": "1"}
