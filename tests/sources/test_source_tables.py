@@ -201,7 +201,7 @@ def test_unknown_ids_and_changed_sources(houses, photos):
     with pytest.raises(InputError, match="id_column='price' differs from 'id'"):
         open_source(houses, id_column="price", known=kept)
     houses.write_text("id,rooms\na,1\n")
-    with pytest.raises(DataError, match="no column 'colour' any more"):
+    with pytest.raises(DataError, match="no column 'colour', which it had at first"):
         open_source(houses, known=kept)
 
 
