@@ -51,7 +51,8 @@ def test_partial_answers_late_answers_and_skips(campaign, table, clock):
     clock.now += 10 * campaign.settings.lease_seconds
     assert campaign.tell(query, {c: truth[c], d: truth[d]}).waiting == ()
     assert campaign.labels() == {id: truth[id] for id in (a, c, d)}
-    assert campaign.tell(query, {c: truth[c]}).numbers == (3,)  # told before: nothing new
+    again = campaign.tell(query, {c: truth[c]})
+    assert (again.numbers, again.known) == ((3,), 1)  # told before: nothing new
 
 
 def test_the_annotator_of_an_answer_is_who_asked_unless_said(campaign):

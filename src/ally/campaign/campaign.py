@@ -9,6 +9,7 @@ import getpass
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -192,7 +193,7 @@ class Campaign:
         number = query.id if isinstance(query, CampaignQuery) else query
         who = annotator or self._store.query(number).annotator
         told = self._answer(who, labels.new_answers(answers, self.settings), number, key)
-        return Told(told.numbers, told.labelled, told.skipped, tuple(self._store.waiting(number)))
+        return replace(told, waiting=tuple(self._store.waiting(number)))
 
     def relabel(self, answers: Mapping[str, Any], *, annotator: str | None = None, key: str | None = None) -> Told:
         """Labels samples of one's own choice, asked about or not, labelled already or not. Earlier answers stay on record."""
@@ -214,10 +215,11 @@ class Campaign:
         return self._store.release(query.id if isinstance(query, CampaignQuery) else query)
 
     def _answer(self, annotator: str, answers: Sequence[NewAnswer], query: int | None, key: str | None) -> Told:
+        before = self._store.last_answer()
         receipt = self._store.answer(annotator, self._clock(), answers, query, key)
         self.train_in_background()
         skipped = sum(answer.kind == "skip" for answer in answers)
-        return Told(receipt.numbers, len(answers) - skipped, skipped)
+        return Told(receipt.numbers, len(answers) - skipped, skipped, known=sum(number <= before for number in receipt.numbers))
 
     # Labels in files
 

@@ -46,12 +46,14 @@ class CampaignQuery:
 
 @dataclass(frozen=True)
 class Told:
-    """Answers on record: their numbers, how many are labels and skips, and what of the query is still without an answer."""
+    """Answers on record: their numbers, how many are labels and skips, what of the query is still without an answer, and how many
+    were on record before."""
 
     numbers: tuple[int, ...]
     labelled: int
     skipped: int
     waiting: tuple[str, ...] = ()
+    known: int = 0
 
 
 @dataclass(frozen=True)

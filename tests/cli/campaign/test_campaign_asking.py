@@ -275,4 +275,5 @@ def test_a_sheet_with_semicolons_is_understood(ally, tmp_path):
     rows = list(csv.reader((tmp_path / "q.csv").read_text().splitlines()))
     lines = [";".join(row if place == 0 else [row[0], "good", *row[2:]]) for place, row in enumerate(rows)]
     (tmp_path / "q.csv").write_text("\n".join(lines))
-    assert "2 labels taken" in ally("tell", "my texts", "q.csv").out
+    assert ally("tell", "my texts", "q.csv").out == "2 labels taken; query 1 is answered\n"
+    assert ally("tell", "my texts", "q.csv").out == "2 labels taken (2 on record before); query 1 is answered\n"

@@ -158,11 +158,21 @@ def _data(query: CampaignQuery, seen: dict[str, dict[str, Any]]) -> dict[str, An
 def _say_told(told: Told, query: int | None, as_json: bool) -> None:
     if as_json:
         numbers, waiting = list(told.numbers), list(told.waiting)
-        dump({"labelled": told.labelled, "skipped": told.skipped, "query": query, "waiting": waiting, "numbers": numbers})
+        dump(
+            {
+                "labelled": told.labelled,
+                "skipped": told.skipped,
+                "known": told.known,
+                "query": query,
+                "waiting": waiting,
+                "numbers": numbers,
+            }
+        )
         return
     parts = [counted(told.labelled, "label")] if told.labelled or not told.skipped else []
     parts += [counted(told.skipped, "skip")] if told.skipped else []
-    words = f"{' and '.join(parts)} taken"
+    before = f" ({told.known} on record before)" if told.known else ""
+    words = f"{' and '.join(parts)} taken{before}"
     if query is not None:
         left = (
             f"{len(told.waiting)} of query {query} without an answer: {few(told.waiting)}" if told.waiting else f"query {query} is answered"
