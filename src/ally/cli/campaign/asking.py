@@ -158,16 +158,7 @@ def _data(query: CampaignQuery, seen: dict[str, dict[str, Any]]) -> dict[str, An
 def _say_told(told: Told, query: int | None, as_json: bool) -> None:
     if as_json:
         numbers, waiting = list(told.numbers), list(told.waiting)
-        dump(
-            {
-                "labelled": told.labelled,
-                "skipped": told.skipped,
-                "known": told.known,
-                "query": query,
-                "waiting": waiting,
-                "numbers": numbers,
-            }
-        )
+        dump({"labelled": told.labelled, "skipped": told.skipped, "query": query, "waiting": waiting, "numbers": numbers})
         return
     parts = [counted(told.labelled, "label")] if told.labelled or not told.skipped else []
     parts += [counted(told.skipped, "skip")] if told.skipped else []
