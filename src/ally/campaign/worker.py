@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 
 from ally.campaign.duty import LOCK, due
+from ally.errors import StoreError
 from ally.store import Store
 
 MODULE = "ally.campaign.worker"
@@ -59,6 +60,9 @@ def train_while_due(store: Store, batch: int, train: Callable[[], int], *, now: 
                 try:
                     train()
                     made += 1
+                except StoreError:
+                    # What the store cannot take is not on record either, so that no attempt would be counted.
+                    raise
                 except Exception as error:
                     print(f"training failed: {error}", file=sys.stderr)
         # Whoever answered while the lock was still held saw a training under way and started none.
