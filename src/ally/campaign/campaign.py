@@ -380,7 +380,7 @@ class Campaign:
         """What is wrong with the store or its source, in words; empty if nothing is."""
         found = self._store.check()
         try:
-            self.samples  # noqa: B018
+            _ = self.samples
         except Exception as error:
             found.append(f"the source cannot be opened: {error}")
         return found

@@ -28,7 +28,7 @@ def shown(campaign: Campaign, ids: Sequence[str], wanted: bool | None) -> dict[s
     if not wanted:
         return found
     try:
-        campaign.samples  # noqa: B018
+        _ = campaign.samples
     except AllyError as error:
         note(f"note: only ids are given, as the source cannot be opened: {error}")
         return found
