@@ -119,9 +119,11 @@ def skips_close_a_sample(create: Create) -> None:
     store.answer("bob", 3.0, labels(["s1"]))
     assert (store.skips(), set(store.labels())) == (set(), {1})
     store.answer("ann", 4.0, [NewAnswer("s1", kind="skip")])
-    assert store.skips("last") == set(), "the answer of ann stood already"
-    store.undo("bob", 5.0)
-    assert store.skips("last") == {1}
+    assert store.skips("last") == {1}, "who repeats an answer after somebody else's was not heard"
+    store.undo("ann", 5.0)
+    assert (store.skips("last"), set(store.labels("last"))) == (set(), {1})
+    store.undo("bob", 6.0)
+    assert store.skips("last") == {1}, "the first skip of ann still stands"
     end(store)
 
 

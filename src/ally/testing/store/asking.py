@@ -33,8 +33,8 @@ class _Twin:
         return {sample for sample in self.samples if not self.standing(sample) and sample not in held}
 
     def answer(self, annotator: str, sample: str, value: str, query: int | None) -> None:
-        before = [line for line in self.record if line[:2] == (annotator, sample) and line[2] is not None]
-        if not before or before[-1][2:] != (value, query):
+        before = [line for line in self.record if line[1] == sample and line[2] is not None]
+        if not before or before[-1] != (annotator, sample, value, query):
             self.record.append((annotator, sample, value, query))
         lease = self.leases.get(sample)
         if lease and (lease[1] == annotator or (query is not None and lease[0] == query)):
