@@ -62,7 +62,7 @@ def kept_options(options: Mapping[str, Any], folder: Path | None) -> dict[str, A
     return kept
 
 
-def found_source(settings: Settings, given: Any, options: Mapping[str, Any], folder: Path | None, thumbnails: Path | None) -> Samples:
+def found_source(settings: Settings, given: Any, options: Mapping[str, Any], folder: Path | None, kept_in: Path | None) -> Samples:
     """The source as the settings describe it, or at the place now `given`."""
     place = given if given is not None else _absolute(settings.place, folder)
     if place is None:
@@ -78,7 +78,7 @@ def found_source(settings: Settings, given: Any, options: Mapping[str, Any], fol
     lost = next((name for name, value in kept.items() if value is None and name not in options), None)
     if lost is not None:
         raise InputError(f"the {lost} of the campaign's source lived in memory; pass them again: Campaign.open(place, {lost}=...)")
-    return open_source(place, **{**kept, **options}, cache=thumbnails, known=settings.fingerprint)
+    return open_source(place, **{**kept, **options}, cache=kept_in, known=settings.fingerprint)
 
 
 def moved_settings(
@@ -111,6 +111,6 @@ def beside(place: str | Path) -> Path | None:
 
 
 def cache(place: str | Path) -> Path | None:
-    """Where small copies of images may be kept: beside the store."""
+    """Where what can be made anew may be kept, such as small copies of images: beside the store."""
     folder = beside(place)
-    return None if folder is None else folder / f"{Path(place).name}-thumbnails"
+    return None if folder is None else folder / f"{Path(place).name}-cache"

@@ -115,6 +115,20 @@ class Index:
         self._keys, self._places = keys[order], places[order]
         return self
 
+    @property
+    def arrays(self) -> AnyArray:
+        """(2, n) uint64, of a closed index: keys, and places as they lie in memory."""
+        return np.stack([self._keys, self._places.view(np.uint64)])
+
+    @classmethod
+    def of(cls, arrays: AnyArray) -> Index:
+        """The closed index with these `arrays`."""
+        if arrays.dtype != np.uint64 or arrays.ndim != 2 or len(arrays) != 2:
+            raise ValueError(f"an index is (2, n) uint64 and this is {arrays.shape} {arrays.dtype}")
+        index = cls()
+        index._keys, index._places = arrays[0], arrays[1].view(np.int64)
+        return index
+
     def __len__(self) -> int:
         return len(self._keys)
 

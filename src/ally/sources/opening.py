@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from ally.sources.array_samples import ArraySamples
 from ally.sources.columns import ColumnKind
 from ally.sources.embeddings import Embeddings, open_embeddings, read_array, read_ids
 from ally.sources.image_folder import ImageFolder
+from ally.sources.kept_index import KeptIndex
 from ally.sources.layout import Layout, decide_layout
 from ally.sources.row_samples import RowSamples
 from ally.sources.rows import TABLES, Rows, open_rows
@@ -54,7 +56,7 @@ def open_source(
         folder: where the paths of `image` begin; without it the folder of the table.
         encoding: of a text file.
         size: the learner sees images of this side.
-        cache: a folder that may keep small copies of the images; without it nothing is written.
+        cache: a folder that may keep small copies of the images, and where the rows of a long file are; without it nothing is written.
         known: the `fingerprint` of this source at an earlier time; columns, categories and weights are then those of that time.
         other: with `known`: these are other samples of the same kind; their ids and labels may be missing.
     """
@@ -109,7 +111,10 @@ def _rows(
         thumbnails = Thumbnails(int(known.get("size", thumbnails.side)), thumbnails.cache)
     if layout.image is not None and below is None:
         raise InputError("a frame with paths of images needs folder=: the folder the paths begin in")
-    return RowSamples(reopen, layout, folder=below, thumbnails=thumbnails, embeddings=embeddings, kept=known)
+    places = None
+    if thumbnails.cache is not None and not is_frame(place):
+        places = KeptIndex(thumbnails.cache, os.path.abspath(place), repr((layout.id, layout.text, layout.columns, encoding)))
+    return RowSamples(reopen, layout, folder=below, thumbnails=thumbnails, embeddings=embeddings, kept=known, kept_index=places)
 
 
 def _ensure_same_roles(layout: Layout, roles: Mapping[str, Any]) -> None:

@@ -18,6 +18,7 @@ from ally.sources.embeddings import Embeddings
 from ally.sources.export.cells import read_label
 from ally.sources.identity import Index, Seen, content_hash, id_keys, is_missing, odd_id, row_hash
 from ally.sources.image_folder import load_images
+from ally.sources.kept_index import KeptIndex
 from ally.sources.layout import Layout
 from ally.sources.paths import MIME, inside, is_image
 from ally.sources.problems import Problems
@@ -42,6 +43,7 @@ class RowSamples:
         thumbnails: Thumbnails = Thumbnails(),
         embeddings: Embeddings | None = None,
         kept: Mapping[str, Any] | None = None,
+        kept_index: KeptIndex | None = None,
     ) -> None:
         self.problems = Problems()
         self._reopen = reopen
@@ -53,6 +55,7 @@ class RowSamples:
         self._encoder = Encoder.from_json(kept["encoder"]) if kept and "encoder" in kept else None
         self._words = WordWeights.from_text(kept["words"]) if kept and "words" in kept else None
         self._index: Index | None = None
+        self._kept_index = kept_index
         self._stamp = self._rows.stamp()
 
     @property
@@ -66,13 +69,14 @@ class RowSamples:
     def scan(self) -> Iterator[Sample]:
         self.problems.clear()
         self._refresh()
-        index = Index()
+        index, found = Index(), 0
         for sample, row in self._walk(self.problems):
+            index.add(sample.id, row.place)
             problem = self._unreadable(sample.id, row)
             if problem is not None:
                 self.problems.add(sample.id, "unreadable", problem)
                 continue
-            index.add(sample.id, row.place)
+            found += 1
             yield sample
         left_out = self.problems.counts["duplicate"]
         if self._layout.id is not None and left_out > len(index):
@@ -80,11 +84,11 @@ class RowSamples:
                 f"the column {self._layout.id!r} of {self._rows.place} has {len(index)} different values in {len(index) + left_out} rows; "
                 "it cannot hold the ids: name another id_column, or give every row its own id"
             )
-        if not len(index):
+        if not found:
             why = f"{len(self.problems)} are unreadable: {self.problems.first}" if len(self.problems) else "it has a header only"
             raise DataError(f"{self._rows.place} has no sample that can be read ({why}); correct the file")
         if self._rows.stamp() == self._stamp:
-            self._index = index.close()
+            self._keep(index)
 
     def show(self, id: str) -> Shown:
         values = self._values([id])[0]
@@ -200,11 +204,19 @@ class RowSamples:
     def _current(self) -> Index:
         """Where each id is now."""
         self._refresh()
+        if self._index is None and self._kept_index is not None:
+            self._index = self._kept_index.read(self._stamp)
         if self._index is None:
             index = Index()
             for sample, row in self._walk(Problems(), hashed=False):
                 index.add(sample.id, row.place)
-            self._index = index.close()
+            return self._keep(index)
+        return self._index
+
+    def _keep(self, index: Index) -> Index:
+        self._index = index.close()
+        if self._kept_index is not None:
+            self._kept_index.write(self._stamp, self._index)
         return self._index
 
     def _values(self, ids: Sequence[str]) -> list[dict[str, Any] | str]:
