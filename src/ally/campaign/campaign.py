@@ -21,6 +21,7 @@ from ally.campaign.creating import check_names, create
 from ally.campaign.duty import LOCK, due, running
 from ally.campaign.opening import SourceOptions, beside, cache, check_options, found_source, kept_place, moved_settings, on_disk
 from ally.campaign.settings import Settings, changed_settings, check_classes
+from ally.campaign.slips import slips
 from ally.campaign.status import status_of
 from ally.campaign.values import AskedSample, CampaignQuery, Scanned, Status, Suspect, Told, Undone
 from ally.checks import check_count
@@ -198,6 +199,11 @@ class Campaign:
     def relabel(self, answers: Mapping[str, Any], *, annotator: str | None = None, key: str | None = None) -> Told:
         """Labels samples of one's own choice, asked about or not, labelled already or not. Earlier answers stay on record."""
         return self._answer(annotator or user(), labels.new_answers(answers, self.settings), None, key)
+
+    def slips(self, answers: Mapping[str, Any]) -> list[str]:
+        """What looks like a slip among answers about to be told: a class that differs from another by its letter case only, a number far
+        from all others. In sentences; nothing is refused."""
+        return slips(self._store, self.settings, answers)
 
     def skip(self, ids: Iterable[str], *, annotator: str | None = None, key: str | None = None) -> Told:
         """Sets samples aside; they are not asked about again."""

@@ -277,3 +277,22 @@ def test_a_sheet_with_semicolons_is_understood(ally, tmp_path):
     (tmp_path / "q.csv").write_text("\n".join(lines))
     assert ally("tell", "my texts", "q.csv").out == "2 labels taken; query 1 is answered\n"
     assert ally("tell", "my texts", "q.csv").out == "2 labels taken (2 on record before); query 1 is answered\n"
+
+
+def test_a_query_is_given_back(ally, rows):
+    asked = ally("ask", "rows", "--annotator", "ann", "--n", 60).rows
+    number = asked[0]["query"]
+    assert "0 samples are free" in ally("ask", "rows", "--annotator", "bob", "--n", 1, code=2).err
+    ally("tell", "rows", f"{asked[0]['id']}=low", "--annotator", "ann")
+    assert ally("release", "rows", number).out == f"59 samples of query {number} given back\n"
+    assert json.loads(ally("release", "rows", number, "--json").out) == {"query": int(number), "released": 0}
+    assert len(ally("ask", "rows", "--annotator", "bob", "--n", 59).rows) == 59
+    assert "query 99" in ally("release", "rows", 99, code=2).err
+
+
+def test_what_looks_like_a_slip_is_taken_and_named(ally, table):
+    ally("new", "free", "--from", "table.csv", "--by-hand")
+    assert ally("tell", "free", "r00=low", "r01=high").err == ""
+    done = ally("tell", "free", "r02=Low", "r03=high")
+    assert done.out == "2 labels taken\n"
+    assert done.err == "note: 'Low' (of 'r02') is a class of its own beside 'low'; if it is a slip, answer again\n"

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from ally.cli.campaign.asking import ask, skip, tell, undo
+from ally.cli.campaign.asking import ask, release, skip, tell, undo
 from ally.cli.campaign.changing import change
 from ally.cli.campaign.files import export, import_labels, rescan
 from ally.cli.campaign.learning import predict, retrain
@@ -15,6 +15,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "tell": tell,
     "skip": skip,
     "undo": undo,
+    "release": release,
     "status": status,
     "review": review,
     "import": import_labels,

@@ -1,4 +1,4 @@
-"""``ally ask``, ``tell``, ``skip``, ``undo``: labelling from the command line."""
+"""``ally ask``, ``tell``, ``skip``, ``undo``, ``release``: labelling from the command line."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from ally.cli.campaign.showing import columns_of, shown
 if TYPE_CHECKING:
     from ally.campaign import Campaign, CampaignQuery, Told
 
+FEW = 5
 COLUMNS = ["id", "label", "query", "kind", "predicted", "probability"]
 
 
@@ -84,11 +85,16 @@ def tell(
     with opened(name) as campaign:
         given = told_answers.read(answers or [], campaign.settings)
         number = given.query if query is None else query
+        slips = campaign.slips(given.by_id)
         if number is None:
             told = campaign.relabel(given.by_id, annotator=annotator, key=key)
         else:
             told = campaign.tell(number, given.by_id, annotator=annotator, key=key)
     _say_told(told, number, as_json)
+    for slip in slips[:FEW]:
+        note(f"note: {slip}")
+    if len(slips) > FEW:
+        note(f"note: and {counted(len(slips) - FEW, 'other')} like these")
 
 
 def skip(
@@ -122,6 +128,20 @@ def undo(
     else:
         what = "the skip" if undone.kind == "skip" else f"the label {label!r}"
         say(f"{what} of {undone.id} is taken back (answer {undone.number})")
+
+
+def release(
+    name: Name,
+    query: Annotated[int, typer.Argument(help="The number of the query.", metavar="QUERY")],
+    as_json: AsJson = False,
+) -> None:
+    """Give a query back: what it asked for and nobody has answered is free for others at once."""
+    with opened(name) as campaign:
+        freed = campaign.release(query)
+    if as_json:
+        dump({"query": query, "released": freed})
+    else:
+        say(f"{counted(freed, 'sample')} of query {query} given back")
 
 
 def _lines(query: CampaignQuery) -> list[dict[str, Any]]:
