@@ -27,6 +27,12 @@ def test_a_class_written_in_another_way(tmp_path):
         assert campaign.labels()["s3"] == "Cat"
 
 
+def test_signs_of_numbers_are_no_slips(tmp_path):
+    with made(tmp_path) as campaign:
+        campaign.relabel({"s0": 1, "s1": "-a"})
+        assert campaign.slips({"s2": -1, "s3": "1", "s4": "a"}) == []
+
+
 def test_declared_classes_are_meant(tmp_path):
     with made(tmp_path, classes=["a", "A"]) as campaign:
         campaign.relabel({"s0": "a"})
@@ -42,7 +48,7 @@ def test_a_number_far_from_all_others(tmp_path):
             "1105 (of 's21') is far from what was told before (half of it between 104.75 and 114.25); if it is a slip, answer again",
             "-900 (of 's22') is far from what was told before (half of it between 104.75 and 114.25); if it is a slip, answer again",
         ]
-        assert campaign.slips({"s20": "many"}) == []
+        assert campaign.slips({"s20": "many"}) == campaign.slips({"s20": 10**400}) == []
 
 
 def test_numbers_that_were_all_the_same_say_nothing(tmp_path):

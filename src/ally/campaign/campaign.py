@@ -9,6 +9,7 @@ import getpass
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,14 +20,15 @@ from ally.campaign import doubts, labels, scanning, worker
 from ally.campaign.composing import composition
 from ally.campaign.creating import check_names, create
 from ally.campaign.duty import LOCK, due, running
-from ally.campaign.opening import SourceOptions, beside, cache, check_options, found_source, kept_place, moved_settings, on_disk
-from ally.campaign.settings import Settings, changed_settings, check_classes
+from ally.campaign.opening import SourceOptions, absolute, beside, cache, check_options, found_source, kept_place, moved_settings, on_disk
+from ally.campaign.settings import Settings, changed_settings, check_classes, check_declared
 from ally.campaign.slips import slips
-from ally.campaign.status import status_of
+from ally.campaign.status import GIVEN, status_of
 from ally.campaign.values import AskedSample, CampaignQuery, Scanned, Status, Suspect, Told, Undone
+from ally.campaign.vocabulary import Vocabulary
 from ally.checks import check_count
-from ally.errors import AnswerError, InputError, PoolExhausted, StoreBusy
-from ally.sources import Answer, Samples, Shown, read_answers
+from ally.errors import AnswerError, InputError, PoolExhausted, StoreBusy, StoreError
+from ally.sources import Samples, Shown, read_answers
 from ally.store import Measure, NewAnswer, Store, StoredAnswer
 from ally.store import open as open_store
 from ally.store.values import Policy
@@ -48,13 +50,14 @@ class Campaign:
     def __init__(
         self, place: str | Path, store: Store, source: Any, options: Mapping[str, Any], clock: Callable[[], float], samples: Samples | None
     ) -> None:
-        self._place = place
+        self._place = absolute(place)
         self._store = store
         self._source = source
         self._options = options
         self._given_clock = clock
         self._samples = samples
         self._opening = threading.Lock()
+        self._vocabulary = Vocabulary(store)
 
     @classmethod
     def create(
@@ -117,7 +120,7 @@ class Campaign:
         store, samples = create(place, source, options, chosen, evaluate=evaluate, clock=clock, progress=progress)
         campaign = cls(place, store, source, options, clock, samples)
         scanning.note_problems(store, samples, campaign._clock())
-        campaign.train_in_background()
+        campaign._offer_training()
         return campaign
 
     @classmethod
@@ -152,9 +155,16 @@ class Campaign:
         their roles (the source, the task, the held-out samples, the seed) stays as it is."""
         changed = changed_settings(self.settings, chosen)
         check_names(changed)
-        self._store.change_settings(changed.to_json())
+        if "classes" in chosen:
+            check_declared(changed, self.labels().values())
+        self._store.change_settings(lambda kept: changed_settings(Settings.from_json(kept), chosen).to_json())
         self._store.log(self._clock(), "settings", {name: getattr(changed, name) for name in chosen})
         return changed
+
+    @property
+    def size(self) -> int:
+        """How many samples there are, vanished ones too."""
+        return self._store.size()
 
     @property
     def samples(self) -> Samples:
@@ -175,7 +185,7 @@ class Campaign:
         settings = self.settings
         count = settings.batch if n is None else check_count("n", n)
         parts = composition(settings, count, self._store.last_query() + 1)
-        who, now, lease, opinions = annotator or user(), self._clock(), settings.lease_seconds, settings.opinions
+        who, now, lease, opinions = person(annotator), self._clock(), settings.lease_seconds, settings.opinions
         try:
             stored = self._store.ask(who, count, now, lease, key, first=parts, opinions=opinions)
         except PoolExhausted:
@@ -192,18 +202,25 @@ class Campaign:
     def tell(self, query: int | CampaignQuery, answers: Mapping[str, Any], *, annotator: str | None = None, key: str | None = None) -> Told:
         """Takes labels, or `ally.SKIP`, by id, for all or some of a query; all of them or none. They are on disk when this returns."""
         number = query.id if isinstance(query, CampaignQuery) else query
-        who = annotator or self._store.query(number).annotator
-        told = self._answer(who, labels.new_answers(answers, self.settings), number, key)
-        return replace(told, waiting=tuple(self._store.waiting(number)))
+        who = person(annotator or self._store.query(number).annotator)
+        settings = self.settings
+        new = labels.new_answers(answers, settings, self._vocabulary.known())
+        waiting = tuple(id for id in self._store.waiting(number, settings.opinions) if id not in answers)
+        return replace(self._answer(who, new, number, key), waiting=waiting)
 
     def relabel(self, answers: Mapping[str, Any], *, annotator: str | None = None, key: str | None = None) -> Told:
         """Labels samples of one's own choice, asked about or not, labelled already or not. Earlier answers stay on record."""
-        return self._answer(annotator or user(), labels.new_answers(answers, self.settings), None, key)
+        new = labels.new_answers(answers, self.settings, self._vocabulary.known())
+        return self._answer(person(annotator), new, None, key)
 
     def slips(self, answers: Mapping[str, Any]) -> list[str]:
         """What looks like a slip among answers about to be told: a class that differs from another by its letter case only, a number far
         from all others. In sentences; nothing is refused."""
-        return slips(self._store, self.settings, answers)
+        return slips(self.settings, self._vocabulary.known(), answers)
+
+    def untold(self, answers: Mapping[str, Any]) -> list[str]:
+        """Ids of answers that are not on record as what somebody says now, and would be lost with the file that holds them."""
+        return labels.untold(self._store, answers)
 
     def skip(self, ids: Iterable[str], *, annotator: str | None = None, key: str | None = None) -> Told:
         """Sets samples aside; they are not asked about again."""
@@ -213,7 +230,7 @@ class Campaign:
 
     def undo(self, *, annotator: str | None = None, number: int | None = None, key: str | None = None) -> Undone:
         """Takes back one's last answer, or that with a number. The sample can be asked about again."""
-        _, taken = self._store.undo(annotator or user(), self._clock(), number, key)
+        _, taken = self._store.undo(person(annotator), self._clock(), number, key)
         return Undone(taken.sample, taken.kind, SKIP if taken.kind == "skip" else taken.value, taken.number)
 
     def release(self, query: int | CampaignQuery) -> int:
@@ -223,29 +240,26 @@ class Campaign:
     def _answer(self, annotator: str, answers: Sequence[NewAnswer], query: int | None, key: str | None) -> Told:
         before = self._store.last_answer()
         receipt = self._store.answer(annotator, self._clock(), answers, query, key)
-        self.train_in_background()
+        self._offer_training()
         skipped = sum(answer.kind == "skip" for answer in answers)
         return Told(receipt.numbers, len(answers) - skipped, skipped, known=sum(number <= before for number in receipt.numbers))
+
+    def _offer_training(self) -> None:
+        """After something is on record: whatever keeps a training from starting must not look as if that had failed."""
+        with suppress(OSError, StoreError):
+            self.train_in_background()
 
     # Labels in files
 
     def import_labels(self, path: str | Path, *, annotator: str | None = None) -> Told:
-        """Takes the labels of a .csv, .tsv, .jsonl or .parquet file with the columns id and label, or of a folder per class of images.
-
-        Every line is checked before the first is taken. Annotators and times are those of the file, where it has them.
-        """
-        found = read_answers(path, classes=self.settings.classes, task=self.settings.task)
-        self._store.rows([answer.id for answer in found])
-        people: dict[str, list[Answer]] = {}
-        for answer in found:
-            people.setdefault(answer.annotator or annotator or IMPORTED, []).append(answer)
-        every = {who: labels.new_answers(answers, self.settings) for who, answers in people.items()}
-        if not every:
+        """Takes the labels of a .csv, .tsv, .jsonl or .parquet file with the columns id and label, or of a folder per class of images: all
+        of them or none, in the order of the file. Annotators and times are those of the file, where it has them."""
+        settings, importer = self.settings, annotator or IMPORTED
+        found = read_answers(path)
+        if not found:
             raise AnswerError(f"{path} holds no answers; fill in its column label, or write yes into a column skip")
-        told = [self._store.answer(who, self._clock(), answers) for who, answers in every.items()]
-        self.train_in_background()
-        skipped = sum(answer.label is SKIP for answer in found)
-        return Told(tuple(number for receipt in told for number in receipt.numbers), len(found) - skipped, skipped)
+        passed_on = [answer._replace(annotator=answer.annotator or importer) for answer in found]
+        return self._answer(importer, labels.new_answers(passed_on, settings, self._vocabulary.known()), None, None)
 
     def export(self, path: str | Path, *, skips: bool = True, link: bool = False) -> int:
         """Writes the labels that count to a .csv, .jsonl or .parquet file, which `import_labels` reads back; without an ending, the
@@ -370,13 +384,13 @@ class Campaign:
         settings = self.settings
         samples = found_source(settings, source, options, beside(self._place), cache(self._place))
         moved = moved_settings(settings, source, options, samples, self._store, beside(self._place))
-        self._store.change_settings(moved.to_json())
+        self._store.change_settings(lambda kept: replace(Settings.from_json(kept), place=moved.place, options=moved.options).to_json())
         with self._opening:
             self._source, self._options, self._samples = source, options, samples
 
     def rescan(self, progress: Progress | None = None) -> Scanned:
         """Looks at the source again: new samples join the pool, vanished ones are set aside, and those that came back return."""
-        return scanning.rescan(self._store, self.samples, self.settings, self._clock(), progress)
+        return scanning.rescan(self._store, self.samples, self.settings, self._vocabulary.known(), self._clock(), progress)
 
     def problems(self) -> tuple[str, ...]:
         """What was wrong with single samples when the source was last read, in sentences; at most twenty."""
@@ -406,6 +420,13 @@ class Campaign:
 
     def __repr__(self) -> str:
         return f"<campaign {self.name}>"
+
+
+def person(name: str | None) -> str:
+    """Who asks or answers: by default `user`."""
+    if name == GIVEN:
+        raise InputError(f"annotator={name!r} stands for labels that came with the source; take another name")
+    return name or user()
 
 
 def user() -> str:

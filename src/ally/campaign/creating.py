@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ally.campaign.labels import settled
 from ally.campaign.opening import beside, cache, kept_options, kept_place
 from ally.campaign.settings import Settings
 from ally.campaign.status import GIVEN
-from ally.sources import Answer, Sample, Samples, check_answers, open_source
+from ally.sources import Answer, Sample, Samples, open_source
 from ally.store import NewSample, Store
 from ally.store import create as create_store
 from ally.store.values import Role
@@ -63,20 +64,19 @@ class _Reading:
         self.settings = settings
         self.progress = progress
         self.found = 0
+        self.first: dict[str, Any] = {}
 
     def __iter__(self) -> Iterator[NewSample]:
         for sample in self.samples.scan():
             self.found += 1
             if self.progress is not None and self.found % 1000 == 0:
                 self.progress("reading samples", self.found, 0)
-            yield new_sample(sample, self.settings)
+            yield new_sample(sample, self.settings, self.first)
 
 
-def new_sample(sample: Sample, settings: Settings) -> NewSample:
-    """A sample as the store takes it; a label that the source has is checked."""
-    label = sample.label
-    if label is not None:
-        label = check_answers([Answer(sample.id, label)], classes=settings.classes, task=settings.task)[0].label
+def new_sample(sample: Sample, settings: Settings, first: dict[str, Any]) -> NewSample:
+    """A sample as the store takes it; a label that the source has is checked. `first` are labels by how they read, and grows."""
+    label = None if sample.label is None else settled(Answer(sample.id, sample.label), settings, first).label
     return NewSample(sample.id, sample.hash, label=label)
 
 

@@ -3,45 +3,65 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from ally.campaign.settings import Settings
-from ally.errors import AnswerError
+from ally.campaign.vocabulary import reads
+from ally.errors import AnswerError, IdError
 from ally.sources import Answer, Samples, check_answers, write_answers, write_image_folder
-from ally.sources.export.answers import as_answers
+from ally.sources.export.answers import as_answers, plain_label
 from ally.store import NewAnswer, Store
+from ally.store.texts import LATEST
 from ally.types import SKIP
 
 
-def new_answers(answers: Mapping[str, Any] | Iterable[Answer], settings: Settings) -> list[NewAnswer]:
-    """Answers as the store takes them; raises at the first that is not possible in this campaign."""
-    checked = check_answers(map(_trimmed, as_answers(answers)), classes=settings.classes, task=settings.task)
+def new_answers(answers: Mapping[str, Any] | Sequence[Answer], settings: Settings, known: Mapping[str, Any]) -> list[NewAnswer]:
+    """Answers as the store takes them; raises at the first that is not possible in this campaign. `known` are labels by how they read."""
+    if not isinstance(answers, Mapping) and not (isinstance(answers, Sequence) and all(isinstance(one, Answer) for one in answers)):
+        raise AnswerError(f"the answers are {answers!r:.100}; pass labels by id, such as {{'a.jpg': 'cat'}}")
+    first = dict(known) if settings.task == "classification" and settings.classes is None else {}
+    checked = [settled(answer, settings, first) for answer in as_answers(answers)]
     if not checked:
         raise AnswerError("there are no answers; pass at least one, such as {'a.jpg': 'cat'}")
-    id, times = Counter(answer.id for answer in checked).most_common(1)[0]
+    (id, _), times = Counter((answer.id, answer.annotator) for answer in checked).most_common(1)[0]
     if times > 1:
         raise AnswerError(f"the sample {id!r} is answered {times} times by one annotator; keep one answer")
     return [_new(answer) for answer in checked]
 
 
-def _trimmed(answer: Answer) -> Answer:
-    """Spaces around a label are slips of the finger, not classes of their own."""
-    if not isinstance(answer.label, str):
+def settled(answer: Answer, settings: Settings, first: dict[str, Any]) -> Answer:
+    """The answer as this campaign has it: a possible label, and the one in `first` that reads like it, or it becomes the first."""
+    if answer.label is SKIP:
         return answer
-    label = answer.label.strip()
-    if not label:
+    if settings.task == "regression":
+        return check_answers([answer], task=settings.task)[0]
+    label = plain_label(answer.label, answer.id)
+    if isinstance(label, str) and not label.strip():
         raise AnswerError(f"the label of {answer.id!r} is empty; give a class, or ally.SKIP to leave the sample out")
-    return answer._replace(label=label)
+    # Spaces around a label are slips of the finger, and a table with gaps keeps 3 as 3.0: neither is a class of its own.
+    label = label.strip() if isinstance(label, str) else int(label) if isinstance(label, float) and label.is_integer() else label
+    (answer,) = check_answers([answer._replace(label=label)], classes=settings.classes, task=settings.task)
+    return answer if settings.classes is not None else answer._replace(label=first.setdefault(reads(label), label))
 
 
 def _new(answer: Answer) -> NewAnswer:
     at = None if answer.at is None else _seconds(answer)
     if answer.label is SKIP:
-        return NewAnswer(answer.id, kind="skip", at=at)
-    return NewAnswer(answer.id, answer.label, at=at)
+        return NewAnswer(answer.id, kind="skip", at=at, annotator=answer.annotator)
+    return NewAnswer(answer.id, answer.label, at=at, annotator=answer.annotator)
+
+
+def untold(store: Store, answers: Mapping[str, Any]) -> list[str]:
+    """Ids of answers that are nobody's standing one."""
+    try:
+        opinions = store.opinions(store.rows(list(answers)))
+    except IdError:
+        return list(answers)
+    said = {people[0].sample: {SKIP if answer.kind == "skip" else reads(answer.value) for answer in people} for people in opinions.values()}
+    return [id for id, label in answers.items() if (label if label is SKIP else reads(label)) not in said.get(id, ())]
 
 
 def export(store: Store, settings: Settings, samples: Samples | None, path: str | Path, *, skips: bool = True, link: bool = False) -> int:
@@ -57,13 +77,12 @@ def export(store: Store, settings: Settings, samples: Samples | None, path: str 
 
 def current(store: Store, settings: Settings, *, skips: bool = True) -> list[Answer]:
     """The labels that count, and the skips, in the order of samples."""
-    labels = store.labels(settings.policy)
-    skipped = store.skips(settings.policy) if skips else set()
-    rows = sorted({*labels, *skipped})
+    decided = store.decided(settings.policy)
+    rows = sorted(row for row, label in decided.items() if skips or label.kind == "label")
     found = []
     for row, id in zip(rows, store.ids(rows), strict=True):
-        label = labels.get(row)
-        found.append(Answer(id, SKIP) if label is None else Answer(id, label.value, label.annotator, written(label.at)))
+        label = decided[row]
+        found.append(Answer(id, SKIP if label.kind == "skip" else label.value, label.annotator, written(label.at)))
     return found
 
 
@@ -80,6 +99,6 @@ def _seconds(answer: Answer) -> float:
             f"the time {answer.at!r} of the answer to {answer.id!r} is none; write it like 2025-03-01T12:00:00+00:00, or leave it out"
         ) from None
     at = found.replace(tzinfo=found.tzinfo or timezone.utc).timestamp()
-    if at < 0:
-        raise AnswerError(f"the time {answer.at} of the answer to {answer.id!r} is before 1970; correct it, or leave it out")
+    if not 0 <= at < LATEST:
+        raise AnswerError(f"the time {answer.at} of the answer to {answer.id!r} is not between 1970 and 9998; correct it, or leave it out")
     return at

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from ally.campaign.settings import Settings
+from ally.campaign.vocabulary import reads
 from ally.rng import streams
 from ally.sources import Samples
-from ally.store import Label, Store
+from ally.store import Store
 from ally.store.values import Role
 
 
@@ -55,7 +56,12 @@ class Material:
 def gather(store: Store, samples: Samples, settings: Settings, turn: int) -> Material:
     """Reads labels and samples; `turn` varies which unlabelled ones are looked at, if there are more than `look_at`."""
     seen = store.last_answer()
-    labels, skips = store.labels(settings.policy), store.skips(settings.policy)
+    decided = store.decided(settings.policy)
+    labels = {row: label.value for row, label in decided.items() if label.kind == "label"}
+    if settings.classes is not None:
+        # They may have been declared after labels were given.
+        declared = {reads(label): label for label in settings.classes}
+        labels = {row: declared.get(reads(label), label) for row, label in labels.items()}
     labelled: dict[Role, list[tuple[int, str]]] = {"pool": [], "evaluate": [], "validate": []}
     rows: list[int] = []
     ids: list[str] = []
@@ -64,7 +70,7 @@ def gather(store: Store, samples: Samples, settings: Settings, turn: int) -> Mat
             continue
         if sample.row in labels:
             labelled[sample.role].append((sample.row, sample.id))
-        elif sample.role == "pool" and sample.row not in skips:
+        elif sample.role == "pool" and sample.row not in decided:
             rows.append(sample.row)
             ids.append(sample.id)
     free = len(rows)
@@ -79,6 +85,6 @@ def gather(store: Store, samples: Samples, settings: Settings, turn: int) -> Mat
     return Material(seen, parts["pool"], parts["evaluate"], parts["validate"], candidates, free, tuple(sorted(gone)))
 
 
-def _labelled(part: Sequence[tuple[int, str]], labels: dict[int, Label], gone: set[str]) -> Part:
+def _labelled(part: Sequence[tuple[int, str]], labels: dict[int, Any], gone: set[str]) -> Part:
     there = [(row, id) for row, id in part if id not in gone]
-    return Part(tuple(row for row, _ in there), tuple(id for _, id in there), tuple(labels[row].value for row, _ in there))
+    return Part(tuple(row for row, _ in there), tuple(id for _, id in there), tuple(labels[row] for row, _ in there))

@@ -99,6 +99,11 @@ def _absolute(kept: str | None, folder: Path | None) -> Path | None:
     return Path(kept) if folder is None else folder / kept
 
 
+def absolute(place: str | Path) -> str | Path:
+    """The place, wherever the program goes from here; URLs stay."""
+    return Path(place).absolute() if beside(place) is not None else place
+
+
 def on_disk(place: str | Path) -> bool:
     return str(place) not in ("memory", ":memory:")
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
+from ally.campaign.vocabulary import reads
 from ally.checks import check_count, check_number
 from ally.errors import InputError, LabelError, StoreVersion
 from ally.store.values import Policy
 from ally.types import BOTH_TASKS, Task
 
 VERSION = 1
+LONGEST_LEASE = 366 * 86400.0
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,8 @@ class Settings:
             check_count(name, getattr(self, name))
         for name in ("evaluate", "validate", "seed"):
             check_count(name, getattr(self, name), least=0)
-        check_number("lease_seconds", self.lease_seconds, positive=True)
+        if check_number("lease_seconds", self.lease_seconds, positive=True) > LONGEST_LEASE:
+            raise InputError(f"lease_seconds={self.lease_seconds!r} is more than a year; give back what is asked for sooner")
         if self.policy not in get_args(Policy):
             raise InputError(f"policy={self.policy!r} must be 'last' or 'majority'")
         for name in ("held_out_share", "random_share"):
@@ -114,6 +117,15 @@ def changed_settings(settings: Settings, chosen: Mapping[str, Any]) -> Settings:
         if lost is not None:
             raise LabelError(f"the class {lost!r} is missing and may have labels; list it too")
     return changed
+
+
+def check_declared(settings: Settings, labels: Iterable[Any]) -> None:
+    """Every label given so far is one of the classes."""
+    if settings.classes is not None:
+        declared = {reads(label) for label in settings.classes}
+        lost = next((label for label in labels if reads(label) not in declared), None)
+        if lost is not None:
+            raise LabelError(f"samples are labelled {lost!r}, which is not among the classes; list it too")
 
 
 def check_classes(classes: Any, task: Task) -> tuple[Any, ...]:

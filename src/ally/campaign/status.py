@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 
 from ally.campaign.advice import Advice, Evidence, Point, advise
 from ally.campaign.duty import last_training, waiting
 from ally.campaign.settings import Settings
 from ally.campaign.values import METRIC, Held, ModelLine, RandomComparison, Status
+from ally.campaign.vocabulary import reads
 from ally.store import Counts, Measure, Store, StoredModel
 
 GIVEN = "source"
@@ -16,12 +18,13 @@ GIVEN = "source"
 
 
 def status_of(store: Store, settings: Settings, now: float) -> Status:
-    counts, annotators, training = store.count(now), store.annotators(), last_training(store)
-    given = annotators.pop(GIVEN, 0)
+    counts, annotators, training = store.count(now, settings.policy), store.annotators(), last_training(store)
+    given = counts.deciders.get(GIVEN, 0)
+    annotators.pop(GIVEN, None)
     good = [model for model in store.models() if model.state == "good"]
     curve = _curve(store, good, METRIC[settings.task])
     newest = good[-1] if good else None
-    bought = max(0, counts.labelled - given)
+    bought = counts.labelled - given
     compared = newest.report.get("comparison") if newest else None
     pool, evaluate, validate = (counts.roles[role] for role in ("pool", "evaluate", "validate"))
     return Status(
@@ -41,7 +44,7 @@ def status_of(store: Store, settings: Settings, now: float) -> Status:
         validate=Held(validate.samples, validate.labelled),
         classes=_classes(counts) if settings.task == "classification" else {},
         annotators=annotators,
-        disagreements=sum(label.disagree for label in store.labels(settings.policy).values()),
+        disagreements=counts.disagreements,
         training_state=training.state,
         training_error=training.error,
         waiting=waiting(store),
@@ -55,8 +58,11 @@ def status_of(store: Store, settings: Settings, now: float) -> Status:
 
 
 def _classes(counts: Counts) -> dict[str, int]:
-    """Samples by label; the store counts them by JSON text."""
-    return {str(json.loads(text)): n for text, n in counts.classes.items()}
+    """Samples by how their label reads; the store counts them by JSON text."""
+    found: Counter[str] = Counter()
+    for text, n in counts.classes.items():
+        found[reads(json.loads(text))] += n
+    return dict(found)
 
 
 def _curve(store: Store, good: Sequence[StoredModel], metric: str) -> list[ModelLine]:

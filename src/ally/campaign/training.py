@@ -17,7 +17,7 @@ from ally.campaign.material import Material, Part, gather
 from ally.campaign.measuring import agreement, score
 from ally.campaign.reviewing import suspects
 from ally.campaign.settings import Settings
-from ally.errors import AllyError
+from ally.errors import AllyError, StoreError
 from ally.hygiene import Hygiene
 from ally.learning.objectives import PDCL, Objective
 from ally.learning.trained import Trained
@@ -51,13 +51,16 @@ def train(
         material = gather(store, samples, settings, turn)
         seen, labels = material.seen, len(material.training)
         weights, report, ranking, measures = _Round(store, samples, settings, material, progress).run()
+        _drop(store, [*material.gone, *(problem.id for problem in samples.problems if problem.kind in KINDS_GONE)])
+        report |= {"begun": begun, "seconds": time.perf_counter() - started}
+        return store.put_model(clock(), seen=seen, labels=labels, weights=weights, report=report, ranking=ranking, measures=measures)
+    except StoreError:
+        # What cannot be written cannot be put on record either.
+        raise
     except Exception as error:
         said = str(error) if isinstance(error, AllyError) else f"{type(error).__name__}: {error}"
         store.put_failure(clock(), seen=seen, labels=labels, report={"begun": begun, "error": said})
         raise
-    _drop(store, [*material.gone, *(problem.id for problem in samples.problems if problem.kind in KINDS_GONE)])
-    report |= {"begun": begun, "seconds": time.perf_counter() - started}
-    return store.put_model(clock(), seen=seen, labels=labels, weights=weights, report=report, ranking=ranking, measures=measures)
 
 
 def _drop(store: Store, ids: list[str]) -> None:

@@ -39,7 +39,8 @@ def start(place: str, *, now: bool = False) -> bool:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
-        env={**os.environ, "OMP_NUM_THREADS": threads},
+        # Without the current folder: a file queue.py there would be taken for Python's own.
+        env={**os.environ, "OMP_NUM_THREADS": threads, "PYTHONSAFEPATH": "1"},
     )
     assert process.stdin is not None
     process.stdin.write(place.encode())

@@ -10,6 +10,7 @@ The contract is in `ally.store.base`, what it survives and why in docs/durabilit
 from ally.store.base import Store
 from ally.store.start import create, open
 from ally.store.values import (
+    Added,
     Asked,
     Counts,
     Event,
@@ -27,6 +28,7 @@ from ally.store.values import (
 )
 
 __all__ = [
+    "Added",
     "Asked",
     "Counts",
     "Event",

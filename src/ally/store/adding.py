@@ -9,11 +9,12 @@ from sqlalchemy.exc import IntegrityError
 
 from ally.errors import IdError, InputError
 from ally.store.answering import answer
-from ally.store.numbers import pieces
+from ally.store.numbers import in_pieces, pieces
+from ally.store.opinions import answered
 from ally.store.samples import count_rows, known_rows
 from ally.store.schema import campaign, samples
 from ally.store.texts import check_id, check_text, draw_of, write_label
-from ally.store.values import NewAnswer, NewSample
+from ally.store.values import Added, NewAnswer, NewSample
 
 PIECE = 5000
 
@@ -46,16 +47,24 @@ def fill(connection: Connection, new: Iterable[NewSample], seed: int, now: float
         first += len(piece)
 
 
-def add(connection: Connection, new: Sequence[NewSample], now: float, labelled_by: str) -> int:
-    """Adds those whose id is not known yet; how many."""
+def add(connection: Connection, new: Sequence[NewSample], now: float, labelled_by: str) -> Added:
+    """Adds those whose id is not known yet, and the labels of those that nobody has answered."""
     first = {sample.id: sample for sample in reversed(new)}
+    once = [first[id] for id in dict.fromkeys(sample.id for sample in new)]
     known = known_rows(connection, list(first))
-    fresh = [first[id] for id in dict.fromkeys(sample.id for sample in new) if id not in known]
+    fresh = [sample for sample in once if sample.id not in known]
     if fresh:
         seed = int(connection.execute(select(campaign.c.seed)).scalar_one())
         _insert(connection, fresh, count_rows(connection), seed)
-        _label(connection, fresh, now, labelled_by)
-    return len(fresh)
+    before = _answered(connection, [known[sample.id] for sample in once if sample.id in known and sample.label is not None])
+    return Added(len(fresh), _label(connection, [sample for sample in once if known.get(sample.id) not in before], now, labelled_by))
+
+
+def _answered(connection: Connection, rows: Sequence[int]) -> set[int]:
+    found: set[int] = set()
+    for piece in in_pieces(rows):
+        found.update(connection.execute(select(samples.c.row).where(samples.c.row.in_(piece), answered(samples.c.row))).scalars())
+    return found
 
 
 def _insert(connection: Connection, new: Sequence[NewSample], first: int, seed: int) -> None:
@@ -66,7 +75,8 @@ def _insert(connection: Connection, new: Sequence[NewSample], first: int, seed: 
     connection.execute(insert(samples), values)
 
 
-def _label(connection: Connection, new: Sequence[NewSample], now: float, labelled_by: str) -> None:
+def _label(connection: Connection, new: Sequence[NewSample], now: float, labelled_by: str) -> int:
     given = [NewAnswer(sample.id, sample.label) for sample in new if sample.label is not None]
     if given:
         answer(connection, labelled_by, now, given)
+    return len(given)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from sqlalchemy import Connection, Row, delete, func, insert, or_, select
@@ -20,35 +20,43 @@ from ally.store.values import AnswerKind, NewAnswer, Receipt, StoredAnswer
 def answer(
     connection: Connection, annotator: str, now: float, given: Sequence[NewAnswer], query: int | None = None, key: str | None = None
 ) -> Receipt:
-    values = checked(given)
+    values = checked(given, annotator)
     # Times are not in it: a call that is repeated later is the same call, wherever its times come from.
-    mark = digest(["answer", query, [[new.sample, new.kind, value] for new, value in zip(given, values, strict=True)]])
+    mark = digest(["answer", query, [[*_mark(new), value] for new, value in zip(given, values, strict=True)]])
     known = _same_call(connection, annotator, key, mark)
     if known is not None:
         return known
     rows = rows_of(connection, [new.sample for new in given])
     if query is not None:
         _check_asked(connection, query, rows, given)
-    before = _standing(connection, annotator, rows)
+    before = _standing(connection, rows)
     numbers: list[int] = []
     fresh: list[dict[str, Any]] = []
     number = last_number(connection, answers.c.number)
     for row, new, value in zip(rows, given, values, strict=True):
-        standing = before.get(row)
-        if standing is not None and (standing.kind, standing.value, standing.query) == (new.kind, value, query):
-            numbers.append(standing.number)
+        said = {"sample": row, "annotator": new.annotator or annotator, "kind": new.kind, "value": value, "query": query}
+        people = before.get(row, {})
+        # Who repeats an answer after somebody else's insists on it; what is passed on was said before.
+        standing = people.get(new.annotator) if new.annotator is not None else next(reversed(people.values()), None)
+        if standing is not None and said.items() <= standing.items():
+            numbers.append(standing["number"])
             continue
         number += 1
         numbers.append(number)
-        at = now if new.at is None else new.at
-        line = {"number": number, "sample": row, "annotator": annotator, "at": at, "kind": new.kind, "value": value, "query": query}
-        fresh.append(line)
+        fresh.append({**said, "number": number, "at": now if new.at is None else new.at})
     if fresh or key is not None:
         call = _record(connection, annotator, now, key, mark, numbers)
         if fresh:
             connection.execute(insert(answers), [{**line, "call": call} for line in fresh])
-    _end_leases(connection, annotator, query, rows)
+    for person in {new.annotator or annotator for new in given}:
+        _end_leases(
+            connection, person, query, [row for row, new in zip(rows, given, strict=True) if (new.annotator or annotator) == person]
+        )
     return Receipt(tuple(numbers), repeated=not fresh)
+
+
+def _mark(new: NewAnswer) -> list[Any]:
+    return [new.sample, new.kind] if new.annotator is None else [new.sample, new.kind, new.annotator]
 
 
 def undo(
@@ -87,11 +95,11 @@ def undo(
     return Receipt((done,), repeated=True), target
 
 
-def checked(given: Sequence[NewAnswer]) -> list[str | None]:
+def checked(given: Sequence[NewAnswer], annotator: str) -> list[str | None]:
     """The values as JSON text, None for a skip."""
     if not given:
         raise AnswerError("there are no answers; pass at least one")
-    name, times = Counter(new.sample for new in given).most_common(1)[0]
+    (name, _), times = Counter((new.sample, new.annotator or annotator) for new in given).most_common(1)[0]
     if times > 1:
         raise AnswerError(f"the sample {name!r} is answered {times} times in one call; keep one answer")
     values: list[str | None] = []
@@ -100,6 +108,8 @@ def checked(given: Sequence[NewAnswer]) -> list[str | None]:
             raise AnswerError(f"kind={new.kind!r} of the answer to {new.sample!r} must be 'label' or 'skip'")
         if new.kind == "skip" and new.value is not None:
             raise AnswerError(f"the answer to {new.sample!r} is a skip and has the value {new.value!r}; leave one of them out")
+        if new.annotator is not None:
+            check_annotator(new.annotator)
         if new.at is not None:
             check_now(new.at, f"at of the answer to {new.sample!r}", AnswerError)
         values.append(None if new.kind == "skip" else write_label(new.sample, new.value))
@@ -141,13 +151,16 @@ def _check_asked(connection: Connection, query: int, rows: list[int], given: Seq
         )
 
 
-def _standing(connection: Connection, annotator: str, rows: list[int]) -> dict[int, Row[Any]]:
-    """By row, the last answer that counts, where it is this annotator's: said again it changes nothing. After somebody else's it does."""
-    found: dict[int, Row[Any]] = {}
-    for piece in in_pieces(rows):
-        standing = select(answers).where(answers.c.sample.in_(piece), counts())
-        found |= {line.sample: line for line in connection.execute(standing.order_by(answers.c.number))}
-    return {row: line for row, line in found.items() if line.annotator == annotator}
+def _standing(connection: Connection, rows: list[int]) -> dict[int, dict[str, Mapping[str, Any]]]:
+    """By row and annotator, the last answer that counts; the last of all comes last."""
+    found: dict[int, dict[str, Mapping[str, Any]]] = {}
+    for piece in in_pieces(list(dict.fromkeys(rows))):
+        standing = select(answers).where(answers.c.sample.in_(piece), counts()).order_by(answers.c.number)
+        for line in connection.execute(standing).mappings():
+            people = found.setdefault(line["sample"], {})
+            people.pop(line["annotator"], None)
+            people[line["annotator"]] = dict(line)
+    return found
 
 
 def _end_leases(connection: Connection, annotator: str, query: int | None, rows: list[int]) -> None:

@@ -12,7 +12,7 @@ from ally.checks import check_count, check_number
 from ally.errors import AnswerError, InputError, PoolExhausted
 from ally.store.models import newest_good
 from ally.store.numbers import in_pieces, last_number
-from ally.store.opinions import answered, leased, wanted
+from ally.store.opinions import leased, wanted
 from ally.store.schema import asked, leases, queries, ranking, samples
 from ally.store.texts import check_annotator, check_key, check_now, read_json
 from ally.store.values import ROLE_OF, Asked, AskKind, StoredQuery
@@ -183,11 +183,11 @@ def _line(connection: Connection, number: int) -> Row[Any]:
     return found
 
 
-def waiting(connection: Connection, query: int) -> list[str]:
-    """Ids of a query that nobody has answered and whose data is there, in its order."""
-    _line(connection, query)
+def waiting(connection: Connection, query: int, opinions: int) -> list[str]:
+    """Ids of a query that want an answer of its annotator and whose data is there, in its order."""
+    annotator = _line(connection, query).annotator
     joined = asked.join(samples, samples.c.row == asked.c.sample)
-    still = and_(asked.c.query == query, samples.c.gone.is_(False), ~answered(samples.c.row))
+    still = and_(asked.c.query == query, samples.c.gone.is_(False), wanted(samples.c.row, annotator, opinions))
     return list(connection.execute(select(samples.c.id).select_from(joined).where(still).order_by(asked.c.place)).scalars())
 
 

@@ -4,8 +4,8 @@ A store holds one labelling campaign: its samples, who was asked what, every ans
 Whoever implements `Store` promises the following; `ally.testing.store` checks it, for our backends and yours.
 
 **Samples.** A sample has an id (text, unique, the caller's) and a row (0, 1, 2 … in the order of arrival). Neither ever changes and none is
-removed; a sample whose data vanished is marked gone. Its role is "pool", "evaluate" or "validate". A label that comes with a new sample
-is recorded with it, as an answer of the annotator `labelled_by`; that of a sample which is known already is left alone.
+removed; a sample whose data vanished is marked gone. Its role is "pool", "evaluate" or "validate". A label that comes with a sample
+is recorded as an answer of the annotator `labelled_by`, with a new sample or where nobody has answered; it never overrules anybody.
 
 **A campaign begins whole**, with its settings, samples, their labels and the samples reserved for a role, or it does not exist. Samples are
 reserved at random among all of the pool, labelled or not. Settings, and how many to reserve, may be functions, called when the last
@@ -25,7 +25,9 @@ refused. Without a key, an answer equal to the last one of its sample (same anno
 enough for a call that is repeated at once, not for one that is repeated after a later answer. An annotator who repeats an answer after
 somebody else gave another has said something new: it is recorded.
 
-**All or nothing.** A call with one bad answer (unknown id, a sample its query did not ask about, a value not JSON) is refused whole.
+**All or nothing.** A call with one bad answer (unknown id, a sample its query did not ask about, a value not JSON) is refused whole. A call
+may pass on what several people said (`NewAnswer.annotator`), in the order in which it is to count; what equals that person's standing
+answer changes nothing.
 
 **Leases.** `ask` hands out samples that nobody answered and nobody holds, and leases them until `now + lease_seconds`. No two live leases
 are for one sample. A lease is a promise not to hand out, not a right to answer: an answer after its end is taken like any
@@ -51,18 +53,19 @@ included; others get False, after waiting `seconds`. It ends when its holder lea
 holder's children do. It is for long work that should not be done by two, such as training. It keeps nobody from any other call: no call
 needs it, and what is done under it must do no harm if it is done twice, for a server that restarts forgets who held what.
 
-**Reading much** comes in pieces: `samples`, `answers` and `ranking` are iterators that hold no lock between pieces. `labels`, `skips` and
-`opinions` are the state after the answer that was last when they were called.
+**Reading much** comes in pieces: `samples`, `answers` and `ranking` are iterators that hold no lock between pieces. `decided`, `labels`,
+`skips` and `opinions` are the state after the answer that was last when they were called.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
 from ally.store.values import (
+    Added,
     AskKind,
     Counts,
     Event,
@@ -91,13 +94,13 @@ class Store(Protocol):
     @property
     def settings(self) -> dict[str, Any]: ...
 
-    def change_settings(self, settings: Mapping[str, Any]) -> None:
-        """Replaces them."""
+    def change_settings(self, change: Callable[[dict[str, Any]], Mapping[str, Any]]) -> None:
+        """Replaces them by what `change` makes of them; nobody else changes them meanwhile. It may be called more than once."""
 
     # Samples
 
-    def add_samples(self, new: Iterable[NewSample], now: float, labelled_by: str = "source") -> int:
-        """Adds those with an id that is not known, with their labels; how many. Interrupted, it can be called again."""
+    def add_samples(self, new: Iterable[NewSample], now: float, labelled_by: str = "source") -> Added:
+        """Adds those with an id that is not known, and labels of those that nobody has answered. Interrupted, it can be called again."""
 
     def mark_gone(self, ids: Sequence[str]) -> int:
         """They are not handed out until `mark_back`; how many changed. Their answers stay."""
@@ -115,8 +118,10 @@ class Store(Protocol):
     def samples(self, role: Role | None = None, after_row: int = -1) -> Iterator[StoredSample]:
         """In the order of rows."""
 
-    def count(self, now: float) -> Counts:
-        """By the policy "last"."""
+    def size(self) -> int:
+        """How many samples there are, gone ones too."""
+
+    def count(self, now: float, policy: Policy = "last") -> Counts: ...
 
     # Asking and answering
 
@@ -138,8 +143,8 @@ class Store(Protocol):
     def query(self, number: int) -> StoredQuery:
         """A query on record with all its samples."""
 
-    def waiting(self, query: int) -> list[str]:
-        """Ids of a query that nobody has answered, in its order; those that are gone are left out."""
+    def waiting(self, query: int, opinions: int = 1) -> list[str]:
+        """Ids of a query that its annotator has not answered and that want more opinions, in its order, without those that are gone."""
 
     def asked_as(self) -> dict[int, tuple[AskKind, int, int | None]]:
         """By row, for all that were ever asked about: kind, query and that query's model, of the first query that asked."""
@@ -169,11 +174,17 @@ class Store(Protocol):
     def opinions(self, rows: Sequence[int] | None = None) -> dict[int, list[StoredAnswer]]:
         """By row, of all samples or these: the answer of each annotator that counts, in the order given. Rows without any are left out."""
 
+    def decided(self, policy: Policy = "last") -> dict[int, Label]:
+        """By row, the answer that counts, a label or a skip."""
+
     def labels(self, policy: Policy = "last") -> dict[int, Label]:
-        """By row."""
+        """Those of `decided` that are labels."""
 
     def skips(self, policy: Policy = "last") -> set[int]:
-        """Rows whose current answer is a skip."""
+        """Rows of those of `decided` that are skips."""
+
+    def values(self, since: int = 0) -> tuple[list[Any], int]:
+        """The different labels in the record above a number, undone ones too, in the order in which they came; and the last number."""
 
     # Models
 

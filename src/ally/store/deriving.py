@@ -4,71 +4,57 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import cast
+from functools import lru_cache
+from typing import Any, cast
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import ColumnElement, Connection, Subquery, case, func, select
 
-from ally.store.numbers import last_number
+from ally.store.numbers import in_pieces, last_number
 from ally.store.opinions import answered, counts
 from ally.store.schema import answers, leases, queries, samples
-from ally.store.texts import write_json
+from ally.store.texts import read_json
 from ally.store.values import Counts, Label, Policy, Role, RoleCounts, StoredAnswer
 
 
-class Standing:
-    """Replays answers in order and knows which count: per sample and annotator the last that was not taken back."""
-
-    def __init__(self, record: Iterable[StoredAnswer]) -> None:
-        self._by_row: dict[int, dict[int, StoredAnswer]] = {}
-        for answer in record:
-            if answer.kind == "undo":
-                self._by_row[answer.row].pop(cast(int, answer.undoes))
-            else:
-                self._by_row.setdefault(answer.row, {})[answer.number] = answer
-
-    def opinions(self) -> dict[int, list[StoredAnswer]]:
-        """By row, one answer per annotator, in the order given; rows without any are left out."""
-        latest = {row: {answer.annotator: answer for answer in sorted(found.values(), key=_number)} for row, found in self._by_row.items()}
-        return {row: sorted(people.values(), key=_number) for row, people in latest.items() if people}
-
-    def labels(self, policy: Policy) -> dict[int, Label]:
-        decided = {row: _decide(people, policy) for row, people in self.opinions().items()}
-        return {row: label for row, label in decided.items() if label is not None}
-
-    def skips(self, policy: Policy) -> set[int]:
-        """Rows whose current answer is a skip."""
-        return {row for row, people in self.opinions().items() if _decide(people, policy) is None}
+def opinions(record: Iterable[StoredAnswer]) -> dict[int, list[StoredAnswer]]:
+    """From answers in order: by row, of each annotator the last that was not taken back, in the order given; rows without any are left
+    out."""
+    by_row: dict[int, dict[int, StoredAnswer]] = {}
+    for answer in record:
+        if answer.kind == "undo":
+            by_row[answer.row].pop(cast(int, answer.undoes))
+        else:
+            by_row.setdefault(answer.row, {})[answer.number] = answer
+    latest = {row: {answer.annotator: answer for answer in found.values()} for row, found in by_row.items()}
+    return {row: sorted(people.values(), key=lambda answer: answer.number) for row, people in latest.items() if people}
 
 
-def _number(answer: StoredAnswer) -> int:
-    return answer.number
+def decided(connection: Connection, policy: Policy) -> dict[int, Label]:
+    """By row, the answer that counts."""
+    numbers, shared = _deciding(policy), _shared(connection)
+    lines = select(answers.c.sample, answers.c.value, answers.c.annotator, answers.c.at, answers.c.kind)
+    joined = numbers.join(answers, answers.c.number == numbers.c.number)
+    read = lru_cache(maxsize=1000)(read_json)
+    found: dict[int, Label] = {}
+    for row, value, annotator, at, kind in connection.execute(lines.select_from(joined).order_by(answers.c.sample)):
+        voters, differ = shared.get(row, (int(kind == "label"), False))
+        found[row] = Label(read(value), annotator, at, voters, differ, kind)
+    return found
 
 
-def _decide(people: list[StoredAnswer], policy: Policy) -> Label | None:
-    """last: the last answer, a skip too. majority: the most frequent label, of equals the one given last; skips do not vote."""
-    voters = [answer for answer in people if answer.kind == "label"]
-    texts = [write_json("label", answer.value) for answer in voters]
-    if not voters or (policy == "last" and people[-1].kind == "skip"):
-        return None
-    chosen = voters[-1]
-    if policy == "majority":
-        votes = Counter(texts)
-        last = dict(zip(texts, voters, strict=True))
-        chosen = last[max(votes, key=lambda text: (votes[text], last[text].number))]
-    return Label(chosen.value, chosen.annotator, chosen.at, len(voters), len(set(texts)) > 1)
-
-
-def count(connection: Connection, now: float) -> Counts:
-    """Counts by the last answer that counts of each sample."""
-    latest = select(func.max(answers.c.number).label("number")).where(counts()).group_by(answers.c.sample).subquery()
-    joined = latest.join(answers, answers.c.number == latest.c.number).join(samples, samples.c.row == answers.c.sample)
-    tally = select(samples.c.role, answers.c.kind, answers.c.value, func.count()).select_from(joined)
+def count(connection: Connection, now: float, policy: Policy) -> Counts:
+    """Counts by the answer that counts of each sample."""
+    numbers = _deciding(policy)
+    joined = numbers.join(answers, answers.c.number == numbers.c.number).join(samples, samples.c.row == answers.c.sample)
+    columns = (samples.c.role, answers.c.kind, answers.c.value, answers.c.annotator)
     classes: Counter[str] = Counter()
+    deciders: Counter[str] = Counter()
     parts: dict[str, Counter[str]] = {role: Counter() for role in ("pool", "evaluate", "validate")}
-    for role, kind, value, n in connection.execute(tally.group_by(samples.c.role, answers.c.kind, answers.c.value)):
+    for role, kind, value, annotator, n in connection.execute(select(*columns, func.count()).select_from(joined).group_by(*columns)):
         parts[role]["labelled" if kind == "label" else "skipped"] += n
         if kind == "label":
             classes[value] += n
+            deciders[annotator] += n
     row = samples.c.row
     for role, n in connection.execute(select(samples.c.role, func.count()).group_by(samples.c.role)):
         parts[role]["samples"] = n
@@ -80,4 +66,61 @@ def count(connection: Connection, now: float) -> Counts:
         parts[role]["leased"] += 1
     roles: Mapping[Role, RoleCounts] = {cast(Role, role): RoleCounts(**found) for role, found in parts.items()}
     total, asked = last_number(connection, answers.c.number), last_number(connection, queries.c.number)
-    return Counts(roles, dict(classes.most_common()), total, asked)
+    differ = _disagreements(connection, policy)
+    return Counts(roles, dict(classes.most_common()), dict(deciders.most_common()), differ, total, asked)
+
+
+def _deciding(policy: Policy) -> Subquery:
+    """Numbers of the answers that count, one for each sample that has any.
+
+    last: the last answer, a skip too. majority: the most frequent label, of equals the one given last; skips do not vote.
+    """
+    if policy == "last":
+        return select(func.max(answers.c.number).label("number")).where(counts()).group_by(answers.c.sample).subquery()
+    said = _opinions()
+    votes = select(said.c.sample, said.c.kind, func.count().label("n"), func.max(said.c.number).label("number"))
+    tally = votes.group_by(said.c.sample, said.c.kind, said.c.value).subquery()
+    order = (case((tally.c.kind == "label", 0), else_=1), tally.c.n.desc(), tally.c.number.desc())
+    place = func.row_number().over(partition_by=tally.c.sample, order_by=order).label("place")
+    ranked = select(tally.c.number, place).subquery()
+    return select(ranked.c.number).where(ranked.c.place == 1).subquery()
+
+
+def _opinions(*where: ColumnElement[bool]) -> Subquery:
+    """Of each sample and annotator the last answer that counts."""
+    latest = select(func.max(answers.c.number).label("number")).where(counts(), *where).group_by(answers.c.sample, answers.c.annotator)
+    joined = latest.subquery()
+    return select(answers).select_from(joined.join(answers, answers.c.number == joined.c.number)).subquery()
+
+
+def _shared(connection: Connection) -> dict[int, tuple[int, bool]]:
+    """Of samples that several annotators answered: how many labels stand, and whether they differ. The others need no look."""
+    several = select(answers.c.sample).group_by(answers.c.sample).having(func.min(answers.c.annotator) != func.max(answers.c.annotator))
+    rows = connection.execute(several).scalars().all()
+    found = dict.fromkeys(rows, (0, False))
+    for piece in in_pieces(rows):
+        said = _opinions(answers.c.sample.in_(piece))
+        columns = said.c.sample, func.count(), func.min(said.c.value) != func.max(said.c.value)
+        lines = connection.execute(select(*columns).where(said.c.kind == "label").group_by(said.c.sample))
+        found |= {row: (voters, bool(differ)) for row, voters, differ in lines}
+    return found
+
+
+def _disagreements(connection: Connection, policy: Policy) -> int:
+    """Samples with a label that counts whose annotators gave different ones."""
+    differ = [row for row, (_, differs) in _shared(connection).items() if differs]
+    if policy == "majority":
+        return len(differ)
+    skipped = 0
+    for piece in in_pieces(differ):
+        last = select(func.max(answers.c.number)).where(counts(), answers.c.sample.in_(piece)).group_by(answers.c.sample)
+        skips = select(func.count()).where(answers.c.number.in_(last), answers.c.kind == "skip")
+        skipped += int(connection.execute(skips).scalar_one())
+    return len(differ) - skipped
+
+
+def values(connection: Connection, since: int) -> tuple[list[Any], int]:
+    """Different values of labels above the number `since`, as they came first, and the number of the last answer."""
+    first = func.min(answers.c.number)
+    said = select(answers.c.value).where(answers.c.kind == "label", answers.c.number > since).group_by(answers.c.value).order_by(first)
+    return [read_json(text) for text in connection.execute(said).scalars()], last_number(connection, answers.c.number)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, select, update
 
-from ally.errors import InputError, StoreError
+from ally.checks import check_count
+from ally.errors import StoreError
 from ally.store import adding, answering, asking, checking, deriving, models, samples
 from ally.store.backups import next_backup
 from ally.store.base import Store
@@ -18,8 +19,9 @@ from ally.store.database import Database
 from ally.store.numbers import last_number, pieces
 from ally.store.schema import answers, campaign, queries
 from ally.store.sqlite import SQLite
-from ally.store.texts import check_annotator, check_now, read_json, write_json
+from ally.store.texts import check_annotator, check_now, check_policy, read_json, write_json
 from ally.store.values import (
+    Added,
     AskKind,
     Counts,
     Event,
@@ -57,14 +59,14 @@ class SQLStore(Store):
     def settings(self) -> dict[str, Any]:
         return self._database.read(_settings)
 
-    def change_settings(self, settings: Mapping[str, Any]) -> None:
-        self._database.write(_change_settings, write_json("settings", dict(settings)))
+    def change_settings(self, change: Callable[[dict[str, Any]], Mapping[str, Any]]) -> None:
+        self._database.write(_change_settings, change)
 
-    def add_samples(self, new: Iterable[NewSample], now: float, labelled_by: str = "source") -> int:
+    def add_samples(self, new: Iterable[NewSample], now: float, labelled_by: str = "source") -> Added:
         check_now(now)
         check_annotator(labelled_by)
         parts = pieces(map(adding.checked, new), adding.PIECE)
-        return sum(self._database.write(adding.add, part, now, labelled_by) for part in parts)
+        return sum((self._database.write(adding.add, part, now, labelled_by) for part in parts), Added(0, 0))
 
     def mark_gone(self, ids: Sequence[str]) -> int:
         return self._database.write(samples.mark, ids, True)
@@ -88,9 +90,12 @@ class SQLStore(Store):
             yield from page
             after_row = page[-1].row
 
-    def count(self, now: float) -> Counts:
+    def size(self) -> int:
+        return self._database.read(samples.count_rows)
+
+    def count(self, now: float, policy: Policy = "last") -> Counts:
         check_now(now)
-        return self._database.read(deriving.count, now)
+        return self._database.read(deriving.count, now, check_policy(policy))
 
     def ask(
         self,
@@ -111,8 +116,8 @@ class SQLStore(Store):
     def query(self, number: int) -> StoredQuery:
         return self._database.read(asking.stored, number)
 
-    def waiting(self, query: int) -> list[str]:
-        return self._database.read(asking.waiting, query)
+    def waiting(self, query: int, opinions: int = 1) -> list[str]:
+        return self._database.read(asking.waiting, query, check_count("opinions", opinions))
 
     def asked_as(self) -> dict[int, tuple[AskKind, int, int | None]]:
         return self._database.read(asking.asked_as)
@@ -144,18 +149,19 @@ class SQLStore(Store):
 
     def opinions(self, rows: Sequence[int] | None = None) -> dict[int, list[StoredAnswer]]:
         record = self._record_up_to(self.last_answer()) if rows is None else self._database.read(answering.about, rows)
-        return deriving.Standing(record).opinions()
+        return deriving.opinions(record)
+
+    def decided(self, policy: Policy = "last") -> dict[int, Label]:
+        return self._database.read(deriving.decided, check_policy(policy))
 
     def labels(self, policy: Policy = "last") -> dict[int, Label]:
-        return self._standing(policy).labels(policy)
+        return {row: label for row, label in self.decided(policy).items() if label.kind == "label"}
 
     def skips(self, policy: Policy = "last") -> set[int]:
-        return self._standing(policy).skips(policy)
+        return {row for row, label in self.decided(policy).items() if label.kind == "skip"}
 
-    def _standing(self, policy: Policy) -> deriving.Standing:
-        if policy not in ("last", "majority"):
-            raise InputError(f"policy={policy!r} must be 'last' or 'majority'")
-        return deriving.Standing(self._record_up_to(self.last_answer()))
+    def values(self, since: int = 0) -> tuple[list[Any], int]:
+        return self._database.read(deriving.values, since)
 
     def _record_up_to(self, last: int) -> Iterator[StoredAnswer]:
         since = 0
@@ -241,5 +247,6 @@ def _settings(connection: Connection) -> dict[str, Any]:
     return dict(read_json(connection.execute(select(campaign.c.settings)).scalar_one()))
 
 
-def _change_settings(connection: Connection, text: str) -> None:
-    connection.execute(update(campaign).values(settings=text))
+def _change_settings(connection: Connection, change: Callable[[dict[str, Any]], Mapping[str, Any]]) -> None:
+    changed = write_json("settings", dict(change(_settings(connection))))
+    connection.execute(update(campaign).values(settings=changed))

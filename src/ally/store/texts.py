@@ -5,30 +5,37 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from ally.errors import AnswerError, IdError, InputError
+from ally.store.values import Policy
 
-LONGEST = 4096
+# PostgreSQL's indexes hold 2700 bytes, for an annotator and a key together.
+LONGEST_ID, LONGEST_NAME, LONGEST_KEY = 1000, 200, 400
+MOST_BYTES = 2500
+LATEST = 253_370_764_800.0
+"""The year 9999 begins: later times cannot be written in files."""
 
 
-def check_text(name: str, value: Any, error: type[InputError] = InputError) -> str:
-    """A text of 1 to 4096 characters that UTF-8 can write, without NUL."""
+def check_text(name: str, value: Any, error: type[InputError] = InputError, longest: int = LONGEST_NAME) -> str:
+    """A text that is not empty or too long, that UTF-8 can write, without NUL."""
     if not isinstance(value, str) or not value:
         raise error(f"{name}={value!r} must be a text that is not empty")
-    if len(value) > LONGEST:
-        raise error(f"{name} has {len(value)} characters, {value[:40]!r}…; at most {LONGEST} are allowed")
+    if len(value) > longest:
+        raise error(f"{name} has {len(value)} characters, {value[:40]!r}…; at most {longest} are allowed")
     if "\x00" in value:
         raise error(f"{name}={value!r} holds a NUL character; remove it")
     try:
-        value.encode()
+        size = len(value.encode())
     except UnicodeEncodeError as cause:
         raise error(f"{name}={value!r} is not valid Unicode (a file name in another encoding?); rename it") from cause
+    if size > MOST_BYTES:
+        raise error(f"{name} takes {size} bytes, {value[:40]!r}…; at most {MOST_BYTES} are allowed")
     return value
 
 
 def check_id(value: Any) -> str:
-    return check_text("sample id", value, IdError)
+    return check_text("sample id", value, IdError, LONGEST_ID)
 
 
 def check_annotator(value: Any) -> str:
@@ -36,12 +43,18 @@ def check_annotator(value: Any) -> str:
 
 
 def check_key(value: Any) -> str | None:
-    return None if value is None else check_text("key", value)
+    return None if value is None else check_text("key", value, longest=LONGEST_KEY)
+
+
+def check_policy(policy: Any) -> Policy:
+    if policy not in ("last", "majority"):
+        raise InputError(f"policy={policy!r} must be 'last' or 'majority'")
+    return cast(Policy, policy)
 
 
 def check_now(now: Any, name: str = "now", error: type[InputError] = InputError) -> float:
     """Seconds since 1970, from the caller's clock."""
-    if isinstance(now, bool) or not isinstance(now, (int, float)) or not 0 <= now < 1e12:
+    if isinstance(now, bool) or not isinstance(now, (int, float)) or not 0 <= now < LATEST:
         raise error(f"{name}={now!r} must be seconds since 1970; pass time.time()")
     return float(now)
 

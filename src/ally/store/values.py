@@ -37,12 +37,14 @@ class StoredSample:
 
 @dataclass(frozen=True)
 class NewAnswer:
-    """What an annotator says about a sample: a label (any JSON value but null), or ``kind="skip"``; `at`, if that was not just now."""
+    """What an annotator says about a sample: a label (any JSON value but null), or ``kind="skip"``. `at`, if that was not just now, and
+    `annotator`, if it was not who calls: an import passes on what others said."""
 
     sample: str
     value: Any = None
     kind: Literal["label", "skip"] = "label"
     at: float | None = None
+    annotator: str | None = None
 
 
 @dataclass(frozen=True)
@@ -101,14 +103,27 @@ class Receipt:
 
 
 @dataclass(frozen=True)
+class Added:
+    """How many samples are new, and how many labels came with samples."""
+
+    samples: int
+    labels: int
+
+    def __add__(self, other: Added) -> Added:
+        return Added(self.samples + other.samples, self.labels + other.labels)
+
+
+@dataclass(frozen=True)
 class Label:
-    """The label that counts, who gave it and when; `answers` counts the annotators with an opinion, `disagree` if they differ."""
+    """The answer that counts for a sample, who gave it and when; `answers` counts the annotators who gave a label, `disagree` if those
+    differ. A skip has no value."""
 
     value: Any
     annotator: str
     at: float
     answers: int
     disagree: bool
+    kind: Literal["label", "skip"] = "label"
 
 
 @dataclass(frozen=True)
@@ -121,16 +136,19 @@ class RoleCounts:
 
     @property
     def free(self) -> int:
-        """Samples that could be asked about now."""
+        """Samples that nobody has answered or holds."""
         return self.samples - self.labelled - self.skipped - self.leased - self.gone
 
 
 @dataclass(frozen=True)
 class Counts:
-    """How far a campaign is. A gone or leased sample with an answer counts as answered. `classes`: samples by label (JSON text)."""
+    """How far a campaign is. A gone or leased sample with an answer counts as answered. `classes`: samples by label (JSON text);
+    `deciders`: by the annotator whose label counts; `disagreements`: samples whose labels differ."""
 
     roles: Mapping[Role, RoleCounts]
     classes: Mapping[str, int]
+    deciders: Mapping[str, int]
+    disagreements: int
     answers: int
     queries: int
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import math
+import random
+from collections import Counter
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, get_args
 
 from ally.errors import AllyError, AnswerError, IdError, InputError
-from ally.store import NewAnswer
+from ally.store import Label, NewAnswer, StoredAnswer
+from ally.store.values import Policy
 from ally.testing.store.tools import Check, Create, ask, end, labels, make, refused
 
 
@@ -148,7 +153,89 @@ def labels_by_either_policy(create: Create) -> None:
     assert (last[0].answers, last[0].disagree, last[0].annotator, last[0].at) == (4, True, "ann", 10.0)
     assert (majority[0].annotator, majority[2].disagree) == ("ann", False)
     assert (store.skips("last"), store.skips("majority")) == ({2}, set())
-    refused(InputError, store.labels, "first")
+    skip = store.decided()[2]
+    assert (skip.kind, skip.value, skip.annotator, skip.at) == ("skip", None, "ann", 11.0)
+    for refuses in (store.labels, store.decided, partial(store.count, 12.0)):
+        refused(InputError, refuses, "first")
+    end(store)
+
+
+def _decide(people: list[StoredAnswer], policy: Policy) -> Label:
+    """The answer that counts by the words of the contract."""
+    voters = [answer for answer in people if answer.kind == "label"]
+    chosen = people[-1]
+    if policy == "majority" and voters:
+        votes = Counter(answer.value for answer in voters)
+        chosen = max(voters, key=lambda answer: (votes[answer.value], answer.number))
+    differ = len({answer.value for answer in voters}) > 1
+    return Label(chosen.value, chosen.annotator, chosen.at, len(voters), differ, "skip" if chosen.kind == "skip" else "label")
+
+
+def counts_by_either_policy(create: Create) -> None:
+    rng = random.Random(3)
+    store = make(create, 30)
+    store.reserve("evaluate", 5, 0.0)
+    for at in range(150):
+        annotator, sample = rng.choice(["ann", "bob", "eve"]), f"s{rng.randrange(25)}"
+        new = NewAnswer(sample, kind="skip") if rng.random() < 0.15 else NewAnswer(sample, rng.choice(["cat", "dog", "owl"]))
+        store.answer(annotator, float(at), [new])
+        if rng.random() < 0.15:
+            store.undo(annotator, at + 0.5)
+    roles = {sample.row: sample.role for sample in store.samples()}
+    for policy in get_args(Policy):
+        counts, decided = store.count(200.0, policy), store.decided(policy)
+        assert decided == {row: _decide(people, policy) for row, people in store.opinions().items()}
+        standing = {row: label for row, label in decided.items() if label.kind == "label"}
+        assert (store.labels(policy), store.skips(policy)) == (standing, set(decided) - set(standing))
+        assert {json.loads(text): n for text, n in counts.classes.items()} == Counter(label.value for label in standing.values())
+        assert counts.deciders == Counter(label.annotator for label in standing.values())
+        assert counts.disagreements == sum(label.disagree for label in standing.values()) > 0
+        for role, part in counts.roles.items():
+            mine = [label.kind for row, label in decided.items() if roles[row] == role]
+            assert (part.labelled, part.skipped) == (mine.count("label"), mine.count("skip"))
+    end(store)
+
+
+def what_several_people_said_in_one_call(create: Create) -> None:
+    store = make(create, 4)
+    said = [
+        NewAnswer("s0", "cat", annotator="ann"),
+        NewAnswer("s1", "cat", annotator="bob", at=3.0),
+        NewAnswer("s1", "dog", annotator="ann", at=4.0),
+        NewAnswer("s2", "owl"),
+    ]
+    receipt = store.answer("import", 9.0, said)
+    assert receipt.numbers == (1, 2, 3, 4)
+    assert [(answer.annotator, answer.value, answer.at) for answer in store.answers()] == [
+        ("ann", "cat", 9.0),
+        ("bob", "cat", 3.0),
+        ("ann", "dog", 4.0),
+        ("import", "owl", 9.0),
+    ]
+    assert store.labels()[1].value == "dog", "the order of the call is not the order that counts"
+    again = store.answer("import", 10.0, said)
+    assert (again.numbers, again.repeated) == ((1, 2, 3, 4), True), "what was passed on before is on record again"
+    store.answer("bob", 10.0, [NewAnswer("s1", "cat")])
+    assert store.labels()[1].value == "cat"
+    refused(InputError, store.answer, "import", 11.0, [NewAnswer("s3", "cat"), NewAnswer("s0", "dog", annotator="x" * 201)])
+    refused(AnswerError, store.answer, "ann", 11.0, [NewAnswer("s3", "cat"), NewAnswer("s3", "dog", annotator="ann")])
+    assert 3 not in store.labels()
+    query = ask(store, "eve", 1, 12.0)
+    store.answer("import", 13.0, [NewAnswer(query.ids[0], "cat", annotator="eve")])
+    assert store.count(14.0).leased == 0
+    end(store)
+
+
+def the_labels_there_are(create: Create) -> None:
+    store = make(create, 6)
+    assert store.values() == ([], 0)
+    for at, value in enumerate(["dog", 1, "1", "dog", True], 1):
+        store.answer("ann", float(at), [NewAnswer(f"s{at}", value)])
+    store.answer("ann", 6.0, [NewAnswer("s0", kind="skip")])
+    found, last = store.values()
+    assert [(type(value), value) for value in found] == [(str, "dog"), (int, 1), (str, "1"), (bool, True)]
+    assert last == 6
+    assert store.values(2) == (["1", "dog", True], 6)
     end(store)
 
 
@@ -206,6 +293,9 @@ CHECKS: tuple[Check, ...] = (
     undo_takes_back_one_answer,
     skips_close_a_sample,
     labels_by_either_policy,
+    counts_by_either_policy,
+    what_several_people_said_in_one_call,
+    the_labels_there_are,
     an_answer_says_when_it_was_given,
     who_said_what,
 )

@@ -199,7 +199,11 @@ def several_opinions(create: Create) -> None:
     refused(PoolExhausted, store.ask, "ann", 1, 3.0, 9.0, opinions=2)
     second = ask(store, "bob", 9, 3.0, opinions=2, at_most=True)
     assert set(second.ids) == set(first.ids[:2])
-    store.answer("bob", 4.0, labels(second.ids, "dog"), second.number)
+    assert set(store.waiting(second.number, 2)) == set(second.ids), "what somebody else has answered is not waited for"
+    store.answer("bob", 4.0, labels(second.ids[:1], "dog"), second.number)
+    assert store.waiting(second.number, 2) == second.ids[1:]
+    store.answer("bob", 4.0, labels(second.ids[1:], "dog"), second.number)
+    assert store.waiting(second.number, 2) == store.waiting(first.number, 2) == []
     refused(PoolExhausted, store.ask, "eve", 1, 5.0, 9.0, opinions=2)
     assert len(ask(store, "eve", 2, 5.0, opinions=3).ids) == 2
     end(store)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ally.errors import AnswerError, IdError, InputError, PoolExhausted
-from ally.store import NewAnswer, NewSample, Ranked
+from ally.store import Added, NewAnswer, NewSample, Ranked
 from ally.testing.store.tools import Check, Create, ask, end, labels, make, refused
 
 
 def rows_follow_the_order_of_arrival(create: Create) -> None:
     store = make(create, 3)
-    assert store.add_samples([NewSample("s1"), NewSample("late", hash="abc"), NewSample("late")], 1.0) == 1
+    assert store.add_samples([NewSample("s1"), NewSample("late", hash="abc"), NewSample("late")], 1.0) == Added(1, 0)
     assert [(sample.row, sample.id) for sample in store.samples()] == [(0, "s0"), (1, "s1"), (2, "s2"), (3, "late")]
     assert [sample.hash for sample in store.samples(after_row=2)] == ["abc"]
     assert store.rows(["late", "s0"]) == [3, 0]
@@ -24,14 +25,14 @@ def rows_follow_the_order_of_arrival(create: Create) -> None:
 
 
 def ids_of_every_kind(create: Create) -> None:
-    odd = ["a b/ü.jpg", "'; DROP TABLE samples; --", "%s", "🐈", "..", "x" * 4096, "A", "a", "a ", "1", "01", "null"]
+    odd = ["a b/ü.jpg", "'; DROP TABLE samples; --", "%s", "🐈", "..", "x" * 1000, "猫" * 833, "A", "a", "a ", "1", "01", "null"]
     store = create({}, map(NewSample, odd), 0)
     assert store.ids(range(len(odd))) == odd
     assert store.rows(odd) == list(range(len(odd)))
     query = ask(store, "Zoë", len(odd), 1.0)
     store.answer("Zoë", 2.0, labels(query.ids), query.number)
     assert {answer.sample for answer in store.answers()} == set(odd)
-    bad: list[Any] = ["", "nul\x00", "broken\udcff", "x" * 4097, 7, None]
+    bad: list[Any] = ["", "nul\x00", "broken\udcff", "x" * 1001, "🐈" * 700, 7, None]
     for id in bad:
         refused(IdError, store.add_samples, [NewSample("fine"), NewSample(id)], 3.0)
     assert len(list(store.samples())) == len(odd)
@@ -48,10 +49,20 @@ def settings_come_back(create: Create) -> None:
     settings: dict[str, Any] = {"classes": ["cat", "dög"], "eps": 0.2, "nested": {"none": None, "n": [1, 2]}}
     store = create(settings, [], 0)
     assert store.settings == settings
-    store.change_settings({"classes": []})
-    assert store.settings == {"classes": []}
-    refused(InputError, store.change_settings, {"bad": math.nan})
-    assert store.settings == {"classes": []}
+    store.change_settings(lambda before: {"classes": before["classes"][:1]})
+    assert store.settings == {"classes": ["cat"]}
+    refused(InputError, store.change_settings, lambda before: {**before, "bad": math.nan})
+    refused(KeyError, store.change_settings, lambda before: {"eps": before["eps"]})
+    assert store.settings == {"classes": ["cat"]}
+    end(store)
+
+
+def nobody_elses_change_of_settings_is_lost(create: Create) -> None:
+    store = create({"total": 0}, [], 0)
+    with ThreadPoolExecutor(8) as threads:
+        for made in [threads.submit(store.change_settings, lambda before: {"total": before["total"] + 1}) for _ in range(40)]:
+            made.result()
+    assert store.settings == {"total": 40}
     end(store)
 
 
@@ -62,12 +73,18 @@ def labels_come_with_their_samples(create: Create) -> None:
     assert {(answer.annotator, answer.value, answer.at, answer.query) for answer in said} == {("folder", "cat", 0.0, None)}
     assert (store.count(1.0).labelled, store.count(1.0).free) == (2000, 4000)
     late = [NewSample("s1", label="dog"), NewSample("late", label=0), NewSample("later"), NewSample("last", label=False)]
-    assert store.add_samples(late, 2.0, "table") == 3
-    assert store.add_samples(late, 3.0, "table") == 0
-    assert [(answer.sample, answer.value, answer.annotator, answer.at) for answer in store.answers(since=2000)] == [
+    late.append(NewSample("s3", label="dog"))
+    store.answer("ann", 1.0, labels(["s2", "s4"], "owl"))
+    store.undo("ann", 1.5)
+    late += [NewSample("s2", label="dog"), NewSample("s4", label="dog")]
+    assert store.add_samples(late, 2.0, "table") == Added(3, 4)
+    assert store.add_samples(late, 3.0, "table") == Added(0, 0)
+    assert [(answer.sample, answer.value, answer.annotator, answer.at) for answer in store.answers(since=2003)] == [
+        ("s1", "dog", "table", 2.0),
         ("late", 0, "table", 2.0),
         ("last", False, "table", 2.0),
-    ]
+        ("s4", "dog", "table", 2.0),
+    ], "what somebody has answered is overruled, or what nobody has is not labelled"
     refused(AnswerError, store.add_samples, [NewSample("x"), NewSample("y", label=math.nan)], 4.0)
     refused(InputError, store.add_samples, [NewSample("x")], -1.0)
     refused(InputError, store.add_samples, [NewSample("x")], 4.0, "")
@@ -151,6 +168,7 @@ CHECKS: tuple[Check, ...] = (
     ids_of_every_kind,
     an_id_that_comes_twice_is_refused,
     settings_come_back,
+    nobody_elses_change_of_settings_is_lost,
     settings_known_after_the_samples,
     labels_come_with_their_samples,
     roles_are_reserved_among_all,

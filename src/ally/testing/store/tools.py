@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
-from ally.errors import AllyError
 from ally.store import NewAnswer, NewSample, Store, StoredQuery
 
 
@@ -33,7 +32,7 @@ def labels(ids: Iterable[str], value: Any = "cat") -> list[NewAnswer]:
     return [NewAnswer(id, value) for id in ids]
 
 
-def refused(error: type[AllyError], work: Callable[..., Any], *args: Any, **more: Any) -> str:
+def refused(error: type[Exception], work: Callable[..., Any], *args: Any, **more: Any) -> str:
     """What the error of a call says."""
     try:
         work(*args, **more)

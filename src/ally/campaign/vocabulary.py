@@ -1,0 +1,31 @@
+"""One class, one label: 3, 3.0 and "3" are the same class."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from ally.store import Store
+
+
+def reads(label: Any) -> str:
+    """How a label reads; whole numbers read alike, however a table keeps them."""
+    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label).strip()
+
+
+class Vocabulary:
+    """The different labels of a campaign by how they read, the first of those that read alike. Reads only what is new in the record."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._first: dict[str, Any] = {}
+        self._seen = 0
+        self._lock = threading.Lock()
+
+    def known(self) -> Mapping[str, Any]:
+        with self._lock:
+            values, self._seen = self._store.values(self._seen)
+            if values:
+                self._first = {**{reads(value): value for value in reversed(values)}, **self._first}
+            return self._first
