@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import resource
@@ -351,20 +352,25 @@ def test_a_store_is_not_shared_with_a_fork(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_backup_is_whole_while_others_write(tmp_path: Path) -> None:
-    store = make(tmp_path / "a.db", 20_000)
+def test_a_backup_ends_and_is_whole_while_others_write(tmp_path: Path) -> None:
+    ids = [f"s{row}{'x' * 900}" for row in range(20_000)]  # 50 MB
+    store = stores.create(tmp_path / "a.db", {}, map(NewSample, ids), now=0.0)
     writer = stores.open(tmp_path / "a.db")
     end = threading.Event()
 
     def work() -> None:
-        for row in range(2000):
+        for row in itertools.count():
             if end.is_set():
                 return
-            say(writer, f"s{row}")
+            say(writer, ids[row % len(ids)])
 
     thread = threading.Thread(target=work)
     thread.start()
+    impatience = threading.Timer(60, end.set)
+    impatience.start()
     copies = [store.backup() for _ in range(3)]
+    assert not end.is_set(), "the backups ended only when nobody wrote any more"
+    impatience.cancel()
     end.set()
     thread.join()
     assert [path.name for path in copies] == [f"a.db.backup-000{number}" for number in (1, 2, 3)]
