@@ -38,7 +38,8 @@ class PoolExhausted(InputError):
         self.available = available
         self.requested = requested
         remedy = f"answer or release some of the {pending} pending ones" if pending else "add samples to the pool"
-        super().__init__(f"{available} samples are free and {requested} were requested; ask for n <= {available} or {remedy}")
+        fewer = f"ask for n <= {available} or " if available else ""
+        super().__init__(f"{available} samples are free and {requested} were requested; {fewer}{remedy}")
 
     def __reduce__(self) -> tuple[type[PoolExhausted], tuple[int, int]]:
         return PoolExhausted, (self.available, self.requested)

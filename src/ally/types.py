@@ -35,3 +35,6 @@ SKIP = _Sentinel.SKIP
 
 NULL = _Sentinel.NULL
 """Default of ``missing_label``: None, NaN and pandas.NA mark unlabelled samples."""
+
+LONGEST_ID, MOST_BYTES = 1000, 2500
+"""Characters of an id, and its bytes in UTF-8: PostgreSQL's indexes hold no longer ones."""

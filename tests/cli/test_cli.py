@@ -137,7 +137,7 @@ def test_duplicates_and_outliers(tmp_path):
         (["query", "nowhere.npy", "--n", "2"], "error: nowhere.npy is not there; give the path of a .npy"),
         (["query", "{X.npy}", "--labels", "nowhere.csv", "--n", "2"], "error: nowhere.csv is not there"),
         (["query", "{X.npy}", "--labels", "{rows.csv}", "--n", "99"], "error: 48 samples are free and 99 were requested"),
-        (["query", "{X.npy}", "--labels", "{rows.csv}", "--n", "0"], "error: n=0 is not a positive whole number"),
+        (["query", "{X.npy}", "--labels", "{rows.csv}", "--n", "0"], "error: --n 0 is not a positive whole number"),
         (["query", "{X.npy}", "--labels", "{names.csv}", "--n", "2"], "error: id 's0' is not a row number of the pool"),
         (["query", "{X.csv}", "--labels", "{rows.csv}", "--n", "2"], "error: id 0 is not in the pool of 60 samples; ids look like 's0'"),
         (["query", "{X.npy}", "--labels", "{rows.csv}", "--n", "2", "--strategy", "bagde"], "did you mean 'badge'?"),

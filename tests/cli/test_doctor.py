@@ -99,3 +99,17 @@ def test_a_damaged_campaign(run, campaign, backup):
 def test_bad_calls(run):
     assert "there is no campaign pets.db; `ally new pets --from FOLDER` makes one" in run("pets", code=2)[1]
     assert "--backup copies a campaign; name it" in run("--backup", code=2)[1]
+
+
+def test_only_whole_backups_count(run, tmp_path):
+    (tmp_path / "notes.txt").write_text("one\ntwo\nthree\n")
+    place = tmp_path / "my [notes].db"
+    ally.Campaign.create(place, tmp_path / "notes.txt", automatic=False).close()
+    for _ in range(2):
+        run("my [notes]", "--backup")
+    (tmp_path / "my [notes].db.backup-0002").rename(tmp_path / "my [notes].db.backup-10000")
+    for odd in ("0001-turn", "10000.building-17", "10000-journal", "new"):
+        (tmp_path / f"my [notes].db.backup-{odd}").touch()
+    assert "2 files, the newest my [notes].db.backup-10000 of" in run("my [notes]")[0]
+    place.write_bytes(place.read_bytes()[:5000])
+    assert "cp 'my [notes].db.backup-10000' restored.db" in run("my [notes]", code=2)[0]

@@ -292,6 +292,10 @@ BAD_ANSWERS = {
     "NaN target": ("id,label\na,nan\n", {"task": "regression", "classes": None}, LabelError, "'nan'; regression needs a finite number"),
     "text for a number": ("id,label\na,high\n", {"task": "regression", "classes": None}, LabelError, "'high'; regression"),
     "overflow": ("id,label\na,1e999\n", {"task": "regression", "classes": None}, LabelError, "is inf; a target must be a finite number"),
+    "too large": ("id,label\na,-1e151\n", {"task": "regression", "classes": None}, LabelError, "'a' is beyond 1e.150, too large"),
+    "too large a whole number": (f"id,label\na,{9 * 10**308}\n", {"task": "regression", "classes": None}, LabelError, "'a' is beyond 1e"),
+    "too many digits": (f"id,label\na,{'9' * 5000}\n", {"classes": None}, LabelError, "'a' is inf; a target"),
+    "record": ("number,id,kind,label,undoes\n1,a,label,cat,\n2,a,undo,,1\n", {}, DataError, "is the record of a campaign"),
     "no id": ("id,label\n,cat\n", {}, IdError, "line 2 .* has no id"),
     "no label column": ("id,class\na,cat\n", {}, DataError, "no column 'label'"),
     "ragged": ("id,label\na,cat,x\n", {}, DataError, "line 2 .*3 fields.*nothing was read"),
@@ -318,6 +322,7 @@ def test_labels_that_cannot_be_written(tmp_path, photos):
         ({"5.jpg": math.nan}, "is nan; a target"),
         ({"5.jpg": ["cat"]}, "a text, a number"),
         ({"5.jpg": "\ud800"}, "Unicode"),
+        ({"5.jpg": 10**5000}, "'5.jpg' is a whole number of more than 309 digits"),
     ):
         with pytest.raises(LabelError, match=words):
             write_answers(path, labels)
@@ -339,8 +344,11 @@ def test_labels_that_cannot_be_written(tmp_path, photos):
         write_answers(tmp_path / "labels.parquet", {"5.jpg": "cat", "cat/1.jpg": 1})
     with pytest.raises(InputError, match=r"'\.xlsx'"):
         write_answers(tmp_path / "labels.xlsx", {})
-    with pytest.raises(LabelError, match="finite"):
-        check_answers([Answer("a", math.inf)])
+    for label, words in ((math.inf, "finite"), (-(10**5000), "more than 309 digits"), ("caf\udce9", "not valid Unicode")):
+        with pytest.raises(LabelError, match=words):
+            check_answers([Answer("a", label)])
+    with pytest.raises(IdError, match="not valid Unicode"):
+        check_answers([Answer("caf\udce9", "cat")])
 
 
 def test_every_error_is_one_of_ours():

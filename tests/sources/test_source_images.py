@@ -144,5 +144,5 @@ def test_settings_that_do_not_fit(photos):
     with pytest.raises(InputError, match="size=4"):
         open_source(photos, size=4)
     (photos / "empty").mkdir()
-    with pytest.raises(DataError, match="no image file was found"):
+    with pytest.raises(DataError, match="there are no images in the folder"):
         list(open_source(photos / "empty").scan())

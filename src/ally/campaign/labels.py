@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from ally.campaign.settings import Settings
-from ally.campaign.vocabulary import reads
 from ally.errors import AnswerError, IdError
 from ally.sources import Answer, Samples, check_answers, write_answers, write_image_folder
-from ally.sources.export.answers import as_answers, plain_label
+from ally.sources.export.answers import as_answers, reads
 from ally.store import NewAnswer, Store
 from ally.store.texts import LATEST
 from ally.types import SKIP
@@ -34,17 +33,15 @@ def new_answers(answers: Mapping[str, Any] | Sequence[Answer], settings: Setting
 
 def settled(answer: Answer, settings: Settings, first: dict[str, Any]) -> Answer:
     """The answer as this campaign has it: a possible label, and the one in `first` that reads like it, or it becomes the first."""
-    if answer.label is SKIP:
-        return answer
-    if settings.task == "regression":
-        return check_answers([answer], task=settings.task)[0]
-    label = plain_label(answer.label, answer.id)
-    if isinstance(label, str) and not label.strip():
+    if isinstance(answer.label, str) and not answer.label.strip():
         raise AnswerError(f"the label of {answer.id!r} is empty; give a class, or ally.SKIP to leave the sample out")
+    (answer,) = check_answers([answer], classes=settings.classes, task=settings.task)
+    label = answer.label
+    if label is SKIP or settings.task == "regression" or settings.classes is not None:
+        return answer
     # Spaces around a label are slips of the finger, and a table with gaps keeps 3 as 3.0: neither is a class of its own.
     label = label.strip() if isinstance(label, str) else int(label) if isinstance(label, float) and label.is_integer() else label
-    (answer,) = check_answers([answer._replace(label=label)], classes=settings.classes, task=settings.task)
-    return answer if settings.classes is not None else answer._replace(label=first.setdefault(reads(label), label))
+    return answer._replace(label=first.setdefault(reads(label), label))
 
 
 def _new(answer: Answer) -> NewAnswer:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ally.campaign.settings import Settings
-from ally.campaign.vocabulary import reads
 from ally.rng import streams
 from ally.sources import Samples
+from ally.sources.export.answers import reads
 from ally.store import Store
 from ally.store.values import Role
 

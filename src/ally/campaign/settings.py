@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from ally.campaign.vocabulary import reads
 from ally.checks import check_count, check_number
 from ally.errors import InputError, LabelError, StoreVersion
+from ally.sources.export.answers import reads
 from ally.store.values import Policy
 from ally.types import BOTH_TASKS, Task
 

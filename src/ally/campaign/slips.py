@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ally.campaign.settings import Settings
-from ally.campaign.vocabulary import reads
+from ally.sources.export.answers import reads
 from ally.types import SKIP
 
 ENOUGH = 20

@@ -10,7 +10,7 @@ from ally.campaign.advice import Advice, Evidence, Point, advise
 from ally.campaign.duty import last_training, waiting
 from ally.campaign.settings import Settings
 from ally.campaign.values import METRIC, Held, ModelLine, RandomComparison, Status
-from ally.campaign.vocabulary import reads
+from ally.sources.export.answers import reads
 from ally.store import Counts, Measure, Store, StoredModel
 
 GIVEN = "source"

@@ -6,12 +6,8 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
+from ally.sources.export.answers import reads
 from ally.store import Store
-
-
-def reads(label: Any) -> str:
-    """How a label reads; whole numbers read alike, however a table keeps them."""
-    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label).strip()
 
 
 class Vocabulary:

@@ -18,6 +18,7 @@ from ally.cli.paper import paper
 from ally.cli.query import query
 from ally.cli.report import report
 from ally.cli.strategies import strategies
+from ally.cli.wording import worded
 from ally.errors import AllyError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help="Which samples should be labelled next?")
@@ -47,7 +48,7 @@ def main() -> None:
     try:
         app()
     except AllyError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {worded(str(error))}", file=sys.stderr)
         sys.exit(2)
     except BrokenPipeError:
         sys.stderr.close()

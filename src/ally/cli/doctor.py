@@ -6,6 +6,8 @@ import importlib.util
 import itertools
 import os
 import platform
+import re
+import shlex
 import sqlite3
 import time
 from collections.abc import Callable
@@ -160,7 +162,7 @@ def _campaign(name: str, source: str | None, backup: bool) -> list[Finding]:
     except (StoreDamaged, StoreVersion) as error:
         found = [Finding("store", str(error), good=False), _backups(place)]
         if _kept(place):
-            found.append(Finding("remedy", f"work with a copy of a backup: cp {_kept(place)[-1]} restored.db"))
+            found.append(Finding("remedy", f"work with a copy of a backup: cp {shlex.quote(str(_kept(place)[-1]))} restored.db"))
         return found
 
 
@@ -187,7 +189,7 @@ def _backups(place: str) -> Finding:
     if not kept:
         return Finding(
             "backups",
-            f"none beside it; `ally doctor {place} --backup` makes one"
+            f"none beside it; `ally doctor {shlex.quote(place)} --backup` makes one"
             if "://" not in place
             else "use pg_dump, or --backup for a SQLite file",
         )
@@ -196,6 +198,10 @@ def _backups(place: str) -> Finding:
 
 
 def _kept(place: str) -> list[Path]:
-    """The backups beside a file, oldest first."""
+    """The backups beside a file, by their numbers; not the empty files that keep order among programs, nor half a copy."""
     path = Path(place)
-    return sorted(path.parent.glob(f"{path.name}.backup-*")) if "://" not in place and path.parent.is_dir() else []
+    if "://" in place or not path.parent.is_dir():
+        return []
+    name = re.compile(rf"{re.escape(path.name)}\.backup-(\d+)")
+    found = {int(match[1]): other for other in path.parent.iterdir() if (match := name.fullmatch(other.name))}
+    return [found[number] for number in sorted(found)]

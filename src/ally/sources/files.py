@@ -22,6 +22,13 @@ def read_pool(path: Path, id_column: str | None = None) -> tuple[Any, AnyArray |
     A table's ids are its column `id_column`, or ``id`` if there is one. An .npz file holds ``X`` and, optionally, ``ids``.
     """
     _ensure_file(path)
+    X, ids = _read_pool(path, id_column)
+    if X.shape[:1] == (0,):
+        raise InputError(f"{path} has no rows; give at least one sample")
+    return X, ids
+
+
+def _read_pool(path: Path, id_column: str | None) -> tuple[Any, AnyArray | None]:
     kind = path.suffix.lower()
     try:
         if kind == ".npy":

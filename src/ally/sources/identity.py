@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ally.types import AnyArray, BoolArray, IntArray
+from ally.types import LONGEST_ID, MOST_BYTES, AnyArray, BoolArray, IntArray
 
-LONGEST_ID = 1000
 _JSON = json.JSONEncoder(ensure_ascii=False, default=str)
 
 
@@ -48,10 +47,10 @@ def odd_id(id: str) -> str | None:
     if "\0" in id:
         return "the id holds a NUL character"
     try:
-        id.encode("utf-8")
+        size = len(id.encode("utf-8"))
     except UnicodeEncodeError:
         return "the id is not valid Unicode; rename it"
-    return None
+    return None if size <= MOST_BYTES else f"the id takes {size} bytes; at most {MOST_BYTES} are taken"
 
 
 def id_key(id: str) -> int:

@@ -69,8 +69,12 @@ class ImageFolder:
             top, slash, _ = id.partition("/")
             yield Sample(id, content, text_of(top) if self._label and slash else None)
         if not found:
-            why = f"{len(self.problems)} cannot be read: {self.problems.first}" if len(self.problems) else "no image file was found"
-            raise DataError(f"{self.folder} has no image that can be read ({why}); put images into it: {', '.join(MIME)}")
+            put = f"put images into it: {', '.join(MIME)}"
+            if not len(self.problems):
+                where = "" if self._recursive else " itself (subfolders are not looked at)"
+                raise DataError(f"there are no images in the folder {self.folder}{where}; {put}")
+            why = f"{len(self.problems)} cannot be read: {self.problems.first}"
+            raise DataError(f"{self.folder} has no image that can be read ({why}); {put}")
 
     def show(self, id: str) -> Shown:
         try:

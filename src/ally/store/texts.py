@@ -9,10 +9,10 @@ from typing import Any, cast
 
 from ally.errors import AnswerError, IdError, InputError
 from ally.store.values import Policy
+from ally.types import LONGEST_ID, MOST_BYTES
 
-# PostgreSQL's indexes hold 2700 bytes, for an annotator and a key together.
-LONGEST_ID, LONGEST_NAME, LONGEST_KEY = 1000, 200, 400
-MOST_BYTES = 2500
+# An annotator and a key are indexed together, and must not take more than MOST_BYTES.
+LONGEST_NAME, LONGEST_KEY = 200, 400
 LATEST = 253_370_764_800.0
 """The year 9999 begins: later times cannot be written in files."""
 

@@ -259,7 +259,7 @@ def test_a_sheet_that_is_filled_in_is_not_overwritten(ally, tmp_path):
     ally("ask", "texts", "--n", 2, "--out", "q.csv")  # nothing was filled in
     sheet = (tmp_path / "q.csv").read_text().replace(",,", ",good,", 1)
     (tmp_path / "q.csv").write_text(sheet)
-    assert "holds 1 label that the campaign does not have, such as 'good'" in ally("ask", "texts", "--out", "q.csv", code=2).err
+    assert "holds 1 answer that the campaign does not have, such as 'good'" in ally("ask", "texts", "--out", "q.csv", code=2).err
     assert (tmp_path / "q.csv").read_text() == sheet
     ally("tell", "texts", "q.csv")
     ally("ask", "texts", "--n", 2, "--out", "q.csv")
@@ -296,3 +296,56 @@ def test_what_looks_like_a_slip_is_taken_and_named(ally, table):
     done = ally("tell", "free", "r02=Low", "r03=high")
     assert done.out == "2 labels taken\n"
     assert done.err == "note: 'Low' (of 'r02') is a class of its own beside 'low'; if it is a slip, answer again\n"
+
+
+def test_a_skip_that_is_not_told_is_not_overwritten(ally, rows, tmp_path):
+    id = ally("ask", "rows", "--n", 1, "--annotator", "ann").rows[0]["id"]
+    sheet = f"id,label,skip\n{id},,yes\n"
+    (tmp_path / "q.csv").write_text(sheet)
+    done = ally("ask", "rows", "--n", 1, "--out", "q.csv", code=2)
+    assert f"holds 1 answer that the campaign does not have, such as the skip of '{id}'; tell the file first" in done.err
+    assert (tmp_path / "q.csv").read_text() == sheet
+    ally("tell", "rows", "q.csv")
+    ally("ask", "rows", "--n", 1, "--out", "q.csv")
+
+
+@pytest.mark.parametrize("label", ["low", "low "])
+def test_a_sheet_whose_labels_were_outvoted_is_told_all_the_same(ally, table, tmp_path, label):
+    ally("new", "rows", "--from", "table.csv", "--policy", "majority", "--opinions", 3, "--by-hand")
+    (tmp_path / "q.csv").write_text(f"id,label\nr00,{label}\n")
+    ally("tell", "rows", "q.csv", "--annotator", "ann")
+    for who in ("bob", "cat"):
+        ally("tell", "rows", "r00=high", "--annotator", who)
+    with library.Campaign.open("rows.db") as campaign:
+        assert campaign.labels() == {"r00": "high"}
+    ally("ask", "rows", "--n", 1, "--out", "q.csv", "--annotator", "ann")
+
+
+def test_when_all_is_labelled_the_next_step_is_named(ally, tmp_path):
+    (tmp_path / "few.txt").write_text("a\nb\n")
+    ally("new", "few", "--from", "few.txt", "--by-hand")
+    first, second = (row["id"] for row in ally("ask", "few", "--annotator", "ann").rows)
+    assert "0 samples are free, 2 are asked about now; answer them" in ally("ask", "few", "--annotator", "bob", code=2).err
+    ally("tell", "few", f"{first}=x", "--annotator", "ann")
+    ally("skip", "few", second, "--annotator", "ann")
+    done = ally("ask", "few", "--n", 1, code=2)
+    assert "nothing is left to ask about: every sample is labelled or set aside; `ally export few labels.csv`" in done.err
+    assert "`ally rescan few` looks for new samples" in done.err
+
+
+def test_ids_that_begin_with_a_dash(ally, tmp_path):
+    (tmp_path / "t.csv").write_text("id,text\n-1.png,x\n--n,y\nb,z\n")
+    ally("new", "t", "--from", "t.csv", "--by-hand")
+    ally("skip", "t", "--annotator", "ann", "--", "-1.png")
+    ally("tell", "t", "--annotator", "ann", "--", "--n=yes")
+    with library.Campaign.open("t.db") as campaign:
+        assert (campaign.labels(), campaign.status().skipped) == ({"--n": "yes"}, 1)
+    for command in ("skip", "tell"):
+        assert "after --" in " ".join(ally(command, "--help").out.split())
+
+
+def test_columns_of_the_source_do_not_make_a_sheet_a_record(ally, tmp_path):
+    (tmp_path / "t.csv").write_text("id,undoes,kind\na,1,x\nb,2,y\n")
+    ally("new", "t", "--from", "t.csv", "--column", "undoes=number", "--by-hand")
+    ally("ask", "t", "--n", 1, "--out", "q.csv")
+    ally("ask", "t", "--n", 1, "--out", "q.csv")

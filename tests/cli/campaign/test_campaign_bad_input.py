@@ -14,7 +14,7 @@ NEW = ["new", "c", "--by-hand", "--from"]
 
 SOURCES = {
     "missing": ([*NEW, "nowhere"], "nowhere is not there; give a folder of images"),
-    "empty folder": ([*NEW, "empty"], "empty has no image that can be read (no image file was found)"),
+    "empty folder": ([*NEW, "empty"], "there are no images in the folder empty; put images into it: .bmp"),
     "only corrupt images": ([*NEW, "corrupt"], "corrupt has no image that can be read (1 cannot be read"),
     "loop of links": ([*NEW, "loop"], "loop has no image that can be read"),
     "link out of the folder": ([*NEW, "outside"], "leads outside"),
@@ -22,21 +22,31 @@ SOURCES = {
     "empty table": ([*NEW, "empty.csv"], "empty.csv is empty; give a file with samples"),
     "header only": ([*NEW, "header.csv"], "it has a header only"),
     "not UTF-8": ([*NEW, "latin.csv"], "line 2 of latin.csv is not utf-8"),
+    "what encoding": ([*NEW, "latin.csv"], "such as --encoding "),
     "same column twice": ([*NEW, "twice.csv"], "has the column 'a' more than once"),
     "all rows too long": ([*NEW, "long.csv"], "the row has 3 fields and the header 2"),
     "no such column": ([*NEW, "table.csv", "--text", "words"], "has no column 'words' (text)"),
-    "no such kind of column": ([*NEW, "table.csv", "--column", "a=colour"], "columns['a']='colour' is not a kind of column"),
+    "no such kind of column": ([*NEW, "table.csv", "--column", "a=colour"], "--column a=colour is not a kind of column"),
     "path above the folder": ([*NEW, "paths.csv", "--image", "file"], "is not a path below"),
     "not an array": ([*NEW, "fake.npy"], "fake.npy is not a whole .npy file"),
     "too few ids": ([*NEW, "X.npy", "--ids", "ids.txt"], "has 4 rows and there are 2 ids"),
     "label of the source": ([*NEW, "table.csv", "--classes", "low,medium", "--label", "answer"], "is 'high', which is none of the classes"),
     "target that is NaN": ([*NEW, "nan.csv", "--regression", "--label", "price"], "the label of 'b' is 'NaN'"),
-    "one class": ([*NEW, "table.csv", "--classes", "cat"], "classes=['cat'] holds 1; a classifier needs at least two"),
+    "one class": ([*NEW, "table.csv", "--classes", "cat"], "--classes ['cat'] holds 1; a classifier needs at least two"),
     "class twice": ([*NEW, "table.csv", "--classes", "cat,cat"], "two that read alike"),
-    "classes and regression": ([*NEW, "table.csv", "--classes", "a,b", "--regression"], "classes are given and task='regression'"),
-    "share above one": ([*NEW, "table.csv", "--random-share", "1.5"], "random_share=1.5 is not a share"),
+    "classes and regression": ([*NEW, "table.csv", "--classes", "a,b", "--regression"], "--classes and --regression are both given"),
+    "share above one": ([*NEW, "table.csv", "--random-share", "1.5"], "--random-share 1.5 is not a share"),
+    "shares above one": (
+        [*NEW, "table.csv", "--random-share", "0.8"],
+        "the quarter of each query for held-out samples and --random-share add up to 1.05; leave something",
+    ),
+    "label of a folder": ([*NEW, "empty", "--label", "class"], "--label 'class' is not known for a folder of images; give --label folder"),
+    "no feature": ([*NEW, "words.csv"], "name one with --text, --image or --column"),
+    "flat folder without images": ([*NEW, "above", "--flat"], "no images in the folder above itself (subfolders are not looked at)"),
     "too many held out": ([*NEW, "table.csv", "--evaluate", "61"], "60 samples are free and 61 were requested"),
-    "no lease": ([*NEW, "table.csv", "--lease", "0"], "lease_seconds=0.0 must be a finite number > 0"),
+    "no lease": ([*NEW, "table.csv", "--lease", "0"], "--lease 0 is not a number of minutes above 0, and at most 527040"),
+    "endless lease": ([*NEW, "table.csv", "--lease", "1e15"], "--lease 1e+15 is not a number of minutes above 0, and at most 527040"),
+    "lease that is none": ([*NEW, "table.csv", "--lease", "nan"], "--lease nan is not a number of minutes"),
     "no strategy": ([*NEW, "table.csv", "--strategy", "bagde"], "did you mean 'badge'?"),
     "strategy of another task": (
         [*NEW, "table.csv", "--regression", "--strategy", "margin"],
@@ -58,6 +68,7 @@ def sources(tmp_path_factory, write_table):
     write_table(tmp_path)
     library.Campaign.create(tmp_path / "rows.db", tmp_path / "table.csv", automatic=False).close()
     (tmp_path / "empty").mkdir()
+    (tmp_path / "above" / "below").mkdir(parents=True)
     (tmp_path / "corrupt").mkdir()
     (tmp_path / "corrupt" / "a.jpg").write_bytes(b"\xff\xd8\xff\xe0 not a photo")
     (tmp_path / "loop").mkdir()
@@ -74,6 +85,7 @@ def sources(tmp_path_factory, write_table):
         "paths.csv": "id,file\n1,../corrupt/a.jpg\n2,/etc/a.png\n",
         "nan.csv": "name,rooms,price\na,2,100\nb,3,NaN\n",
         "fake.npy": "not an array",
+        "words.csv": "id,a\n" + "".join(f"{n},word {n}\n" for n in range(150)),
         "ids.txt": "a\nb\n",
     }
     for name, content in contents.items():
@@ -108,7 +120,7 @@ ANSWERS = {
     "not a database": (["status", "table.csv"], "table.csv is damaged or not a campaign"),
     "empty database": (["status", "blank.db"], "blank.db holds no campaign"),
     "a folder": (["status", "folder.db"], "there is no campaign at"),
-    "no samples": (["ask", "rows", "--n", "0"], "n=0 must be a whole number of at least 1"),
+    "no samples": (["ask", "rows", "--n", "0"], "--n 0 must be a whole number of at least 1"),
     "too many": (["ask", "rows", "--n", "61"], "57 samples are free and 61 were requested"),
     "ask to an odd file": (
         ["ask", "rows", "--out", "next.xlsx"],
@@ -137,8 +149,14 @@ ANSWERS = {
     "not of the query": (["tell", "rows", "r59=low", "--query", "1"], "1 of 1 answers are not for query 1, the first is for 'r59'"),
     "key with other answers": (
         ["tell", "rows", "r01=low", "--key", "k", "--annotator", "ann"],
-        "key='k' was used by 'ann' for other answers",
+        "--key 'k' was used by 'ann' for other answers",
     ),
+    "a label of another encoding": (["tell", "rows", "r00=caf\udce9"], "the label of 'r00' is 'caf\\udce9', which is not valid Unicode"),
+    "an id of another encoding": (["tell", "rows", "caf\udce9=low"], "the id 'caf\\udce9' is not valid Unicode"),
+    "too long for a file": (["tell", "rows", f"r00={'x' * 300}"], "which is none of the classes"),
+    "too long and no pair": (["tell", "rows", "x" * 300], "is neither a file that is there nor a pair"),
+    "a record": (["tell", "rows", "record.csv"], "record.csv is the record of a campaign"),
+    "import of a record": (["import", "rows", "record.csv"], "export the labels that count instead: ally export NAME labels.csv"),
     "unknown id to skip": (["skip", "rows", "r00", "r99"], "1 of 2 sample ids are unknown, the first is 'r99'"),
     "nothing to undo": (["undo", "rows", "--annotator", "nobody"], "there is no answer of 'nobody' to undo"),
     "answer of another": (["undo", "rows", "--annotator", "bob", "--number", "1"], "answer 1 is of 'ann', not of 'bob'"),
@@ -160,7 +178,7 @@ ANSWERS = {
     "model without data": (["predict", "m.safetensors"], "is a model without a campaign; name the data"),
     "no such model": (["predict", "m.safetensors", "table.csv"], "m.safetensors cannot be read"),
     "not a model": (["predict", "fake.safetensors", "table.csv"], "fake.safetensors is not a whole safetensors file"),
-    "review nothing": (["review", "rows", "--n", "0"], "n=0 must be a whole number of at least 1"),
+    "review nothing": (["review", "rows", "--n", "0"], "--n 0 must be a whole number of at least 1"),
 }
 
 
@@ -184,6 +202,7 @@ def answered(tmp_path_factory, write_table):
         "broken.jsonl": '{"id": "r00", "label": "low"}\n{"id": \n',
         "unknown.csv": "id,label\nr00,low\nr99,low\n",
         "time.csv": "id,label,at\nr00,low,yesterday\n",
+        "record.csv": "number,id,annotator,at,kind,label,query,undoes\n1,r00,ann,,label,low,,\n2,r00,ann,,undo,,,1\n",
         "fake.safetensors": "no weights",
         "full/file": "x",
     }
@@ -208,7 +227,7 @@ def test_answers_and_files(ally, answered, monkeypatch, case):
     assert tree(answered) == before
 
 
-@pytest.mark.parametrize("label", ["nan", "inf", "many", "true", "1e999"])
+@pytest.mark.parametrize("label", ["nan", "inf", "many", "true", "1e999", "1e151", "9" * 309, "9" * 5000])
 def test_targets_must_be_finite_numbers(ally, table, label):
     ally("new", "size", "--from", "table.csv", "--regression", "--by-hand")
     assert "the label of 'r00' is" in ally("tell", "size", f"r00={label}", code=2).err

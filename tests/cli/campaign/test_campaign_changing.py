@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+import ally as library
+
 
 @pytest.fixture
 def pets(ally, tmp_path):
@@ -14,6 +16,12 @@ def pets(ally, tmp_path):
 def test_settings_change_and_are_told(ally, pets):
     assert ally("change", "pets", "--classes", "a,b,c", "--batch", 7).out == "classes is a, b, c from now on\nbatch is 7 from now on\n"
     assert len(ally("ask", "pets").rows) == 7
+    done = ally("change", "pets", "--lease", 90, "--random-share", 0.5, "--by-hand")
+    assert done.out.splitlines() == [
+        "random share is 0.5 from now on",
+        "lease is 90 minutes from now on",
+        "training is by hand from now on",
+    ]
     found = json.loads(ally("change", "pets", "--budget", 50, "--lease", 5, "--automatic", "--json").out)
     assert (found["budget"], found["lease_seconds"], found["batch"], found["automatic"]) == (50, 300, 7, True)
 
@@ -30,10 +38,49 @@ def test_a_source_that_moved(ally, pets, tmp_path):
     [
         ([], "nothing is to be changed"),
         (["--classes", "a,c"], "class 'b' is missing"),
-        (["--batch", "0"], "batch=0"),
+        (["--batch", "0"], "--batch 0"),
         (["--strategy", "best"], "unknown strategy"),
         (["--from", "nowhere.txt"], "nowhere.txt is not there"),
+        (["--lease", "-1"], "--lease -1 is not a number of minutes"),
     ],
 )
 def test_what_cannot_be(ally, pets, words, message):
     assert message in ally("change", "pets", *words, code=2).err
+
+
+@pytest.mark.parametrize(
+    "words", [["--from", "u.txt", "--batch", 0], ["--from", "u.txt", "--classes", "a,c"], ["--from", "no.txt", "--batch", 3]]
+)
+def test_all_is_changed_or_nothing(ally, pets, tmp_path, words):
+    (tmp_path / "u.txt").write_text((tmp_path / "t.txt").read_text())
+    with library.Campaign.open("pets.db") as campaign:
+        before = campaign.settings
+    ally("change", "pets", *words, code=2)
+    with library.Campaign.open("pets.db") as campaign:
+        assert campaign.settings == before
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "classes"),
+    [
+        ("0,1,2", "0,1,2,none", [0, 1, 2, "none"]),
+        ("0,1", "2,1,0", [2, 1, 0]),
+        ("a,b", "a, b, 3", ["a", "b", "3"]),
+        ("1,b", "1,b,2", ["1", "b", "2"]),
+    ],
+)
+def test_classes_that_there_are_stay_what_they_are(ally, tmp_path, first, then, classes):
+    (tmp_path / "t.csv").write_text("id,text\n" + "".join(f"r{n},text {n}\n" for n in range(30)))
+    ally("new", "c", "--from", "t.csv", "--classes", first, "--by-hand")
+    ally("tell", "c", f"r1={first.split(',')[0]}", "--annotator", "ann")
+    assert json.loads(ally("change", "c", "--classes", then, "--json").out)["classes"] == classes
+    ally("tell", "c", f"r2={classes[-1]}", "--annotator", "ann")
+    with library.Campaign.open("c.db") as campaign:
+        assert set(campaign.labels().values()) <= set(classes)
+
+
+def test_labels_told_before_are_classes_as_they_are(ally, tmp_path):
+    (tmp_path / "t.csv").write_text("id,text\n" + "".join(f"r{n},text {n}\n" for n in range(30)))
+    ally("new", "c", "--from", "t.csv", "--by-hand")
+    ally("tell", "c", "r1=0", "r2=1")
+    assert json.loads(ally("change", "c", "--classes", "0,1,none", "--json").out)["classes"] == [0, 1, "none"]

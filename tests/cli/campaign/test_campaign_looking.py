@@ -3,9 +3,11 @@
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pandas as pd
 
@@ -209,7 +211,7 @@ def test_training_in_the_background_by_command(ally, rows):
     ally("tell", "rows", *(f"{id}={label}" for id, label in list(rows.items())[:10]))
     assert ally("retrain", "rows", "--background").out == "training in the background; `ally status rows` shows how it went\n"
     assert trained("rows.db", 10).waiting == 0
-    worker._children["rows.db"].wait(60)
+    worker._children[str(Path("rows.db").absolute())].wait(60)
 
 
 def test_a_campaign_on_a_server(ally, table, new_database):
@@ -231,8 +233,35 @@ def test_samples_that_annotators_differ_about(ally, tmp_path):
         ally("tell", "texts", f"{id}={label}", "--annotator", who)
     assert "they differ about 1 sample" in ally("status", "texts").out
     lines = ally("review", "texts", "--disagreements").out.splitlines()
-    assert lines[0].split() == ["id", "label", "ann", "bob"]
+    assert lines[0].split() == ["id", "label", "by", "ann", "by", "bob"]
     assert lines[1].split() == [id, "bad", "good", "bad"]
-    assert json.loads(ally("review", "texts", "--disagreements", "--json").out) == [{"id": id, "label": "bad", "ann": "good", "bob": "bad"}]
+    assert json.loads(ally("review", "texts", "--disagreements", "--json").out) == [
+        {"id": id, "label": "bad", "by ann": "good", "by bob": "bad"}
+    ]
     ally("tell", "texts", f"{id}=bad", "--annotator", "ann")
     assert "do not differ" in ally("review", "texts", "--disagreements").err
+
+
+def test_annotators_may_be_called_like_columns(ally, tmp_path):
+    (tmp_path / "t.txt").write_text("\n".join(f"text {n}" for n in range(12)))
+    ally("new", "texts", "--from", "t.txt", "--opinions", 3, "--by-hand")
+    id = ally("ask", "texts", "--n", 1, "--annotator", "id").rows[0]["id"]
+    for who, label in (("id", "good"), ("label", "bad"), ("skip", "odd")):
+        ally("tell", "texts", f"{id}={label}", "--annotator", who)
+    found = {"id": id, "label": "odd", "by id": "good", "by label": "bad", "by skip": "odd"}
+    assert json.loads(ally("review", "texts", "--disagreements", "--json").out) == [found]
+    assert ally("review", "texts", "--disagreements").out.splitlines()[1].split() == list(found.values())
+    ally("review", "texts", "--disagreements", "--out", "differ.csv")
+    with open("differ.csv", newline="") as file:
+        assert list(csv.reader(file)) == [list(found), list(found.values())]
+
+
+def test_few_numbers_have_no_interval_and_few_labels_no_prediction(ally, table):
+    ally("new", "size", "--from", "table.csv", "--regression", "--column", "a", "--evaluate", 3, "--batch", 8, "--by-hand")
+    asked = ally("ask", "size").rows
+    ally("tell", "size", *(f"{row['id']}={row['size']}" for row in asked))
+    line = ally("retrain", "size").out
+    assert re.search(r": r2 \S+ \(\d evaluation samples?\)\n", line), line
+    lines = ally("review", "size").out.splitlines()
+    assert lines[0].split()[-3:] == ["predicted", "probability", "dual"]
+    assert all(len(line.split()) == 4 for line in lines[1:])

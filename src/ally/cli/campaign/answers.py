@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -24,7 +25,7 @@ def read(words: Sequence[str], settings: Settings) -> Answers:
     """The answers of a file, of standard input (``-``) or of words like ``a.jpg=cat``; checked against the classes."""
     from ally.errors import InputError
 
-    files = [word for word in words if word == STANDARD_INPUT or "=" not in word or Path(word).is_file()]
+    files = [word for word in words if word == STANDARD_INPUT or "=" not in word or os.path.isfile(word)]
     if not words:
         raise InputError("nothing is told; give a file with the columns id and label, - for standard input, or ID=LABEL")
     if not files:
@@ -33,7 +34,7 @@ def read(words: Sequence[str], settings: Settings) -> Answers:
         raise InputError(f"{files[0]!r} is not a pair ID=LABEL; give it alone, as a file or - for standard input, or give pairs only")
     if files[0] == STANDARD_INPUT:
         return _standard_input(settings)
-    if not Path(files[0]).exists():
+    if not os.path.exists(files[0]):
         raise InputError(f"{files[0]!r} is neither a file that is there nor a pair like {files[0]}=LABEL; correct it")
     return _file(Path(files[0]), settings)
 
@@ -48,7 +49,7 @@ def _pairs(words: Sequence[str]) -> dict[str, Any]:
         id, _, label = word.rpartition("=")
         if not id or not label:
             raise AnswerError(f"{word!r} has no {'id' if not id else 'label'}; write ID=LABEL, such as a.jpg=cat")
-        _add(found, id, read_label(label))
+        add(found, id, read_label(label))
     return found
 
 
@@ -58,14 +59,14 @@ def _file(path: Path, settings: Settings) -> Answers:
 
     found: dict[str, Any] = {}
     for answer in read_answers(path, classes=settings.classes, task=settings.task):
-        _add(found, answer.id, answer.label)
+        add(found, answer.id, answer.label)
     if not found:
         raise AnswerError(f"{path} holds no answers; fill in its column label, or write yes into a column skip")
     queries = set() if path.is_dir() else _queries(path, found)
     return Answers(found, queries.pop() if len(queries) == 1 else None)
 
 
-def _add(found: dict[str, Any], id: str, label: Any) -> None:
+def add(found: dict[str, Any], id: str, label: Any) -> None:
     from ally.errors import AnswerError
 
     if id in found and (type(found[id]), found[id]) != (type(label), label):

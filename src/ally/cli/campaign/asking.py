@@ -35,7 +35,7 @@ def ask(
     check_out(out, (".csv", ".jsonl"))
     with opened(name, source) as campaign:
         _ensure_told(campaign, out)
-        query = campaign.ask(n, annotator=annotator, key=key, at_most=n is None)
+        query = _asked(campaign, n, annotator, key, typed(name, campaign))
         seen = shown(campaign, query.ids, show)
         if query.model is None and any(sample.kind == "active" for sample in query.samples):
             note("note: no model has ranked the samples yet, so these are random ones")
@@ -49,6 +49,24 @@ def ask(
             )
 
 
+def _asked(campaign: Campaign, n: int | None, annotator: str | None, key: str | None, name: str) -> CampaignQuery:
+    """A query; where nothing is left to ask about, what to do."""
+    from ally.errors import InputError, PoolExhausted
+
+    try:
+        return campaign.ask(n, annotator=annotator, key=key, at_most=n is None)
+    except PoolExhausted as error:
+        if error.available:
+            raise
+        held = campaign.status().leased
+    if held:
+        wait = f"answer them, wait until the time for them is over, or give a query back: ally release {name} QUERY"
+        raise InputError(f"0 samples are free, {held} are asked about now; {wait}")
+    done = "labelled or set aside" + (", or has your answer" if campaign.settings.opinions > 1 else "")
+    following = f"`ally export {name} labels.csv` writes the labels, `ally rescan {name}` looks for new samples"
+    raise InputError(f"nothing is left to ask about: every sample is {done}; {following}")
+
+
 def _ensure_told(campaign: Campaign, out: Path | None) -> None:
     """A sheet that is filled in and not told yet is not overwritten."""
     from ally.errors import AllyError, InputError
@@ -57,15 +75,17 @@ def _ensure_told(campaign: Campaign, out: Path | None) -> None:
 
     if out is None or not out.exists():
         return
+    given: dict[str, Any] = {}
     try:
-        answers = read_answers(out)
+        for answer in read_answers(out):
+            told_answers.add(given, answer.id, answer.label)
     except AllyError as error:
         raise InputError(f"{out} is there already and is not a sheet of questions ({error}); give another name to --out") from error
-    labels = campaign.labels() if answers else {}
-    lost = [answer for answer in answers if answer.label is not SKIP and str(labels.get(answer.id)) != str(answer.label)]
+    lost = campaign.untold(given)
     if lost:
+        such = f"the skip of {lost[0]!r}" if given[lost[0]] is SKIP else f"{given[lost[0]]!r} for {lost[0]!r}"
         raise InputError(
-            f"{out} holds {counted(len(lost), 'label')} that the campaign does not have, such as {lost[0].label!r} for {lost[0].id!r}; "
+            f"{out} holds {counted(len(lost), 'answer')} that the campaign does not have, such as {such}; "
             "tell the file first, or give another name to --out"
         )
 
@@ -74,7 +94,10 @@ def tell(
     name: Name,
     answers: Annotated[
         list[str] | None,
-        typer.Argument(help="A .csv, .jsonl or .parquet file with the columns id and label, - for standard input, or pairs ID=LABEL."),
+        typer.Argument(
+            help="A .csv, .jsonl or .parquet file with the columns id and label, - for standard input, or pairs ID=LABEL (after -- if "
+            "an id begins with a dash)."
+        ),
     ] = None,
     query: Annotated[int | None, typer.Option(help="The query that is answered (default: as the file says).")] = None,
     annotator: Annotator = None,
@@ -99,7 +122,7 @@ def tell(
 
 def skip(
     name: Name,
-    ids: Annotated[list[str], typer.Argument(help="Ids of the samples.", metavar="ID...")],
+    ids: Annotated[list[str], typer.Argument(help="Ids of the samples; after -- if one begins with a dash.", metavar="ID...")],
     annotator: Annotator = None,
     key: Key = None,
     as_json: AsJson = False,

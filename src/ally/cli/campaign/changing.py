@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ally.cli.campaign.names import AsJson, Name, opened
-from ally.cli.campaign.new import PolicyName, read_classes
+from ally.cli.campaign.new import PolicyName, in_seconds, read_classes
 from ally.cli.campaign.printing import dump, say
+
+if TYPE_CHECKING:
+    from ally.campaign import Campaign
 
 
 def change(
@@ -33,14 +36,14 @@ def change(
     from ally.errors import InputError
 
     options: dict[str, Any] = {
-        "classes": None if classes is None else tuple(read_classes(classes)),
+        "classes": classes,
         "strategy": strategy,
         "objective": objective,
         "model": model,
         "batch": batch,
         "random_share": random_share,
         "budget": budget,
-        "lease_seconds": None if lease is None else 60 * lease,
+        "lease_seconds": None if lease is None else in_seconds(lease),
         "policy": policy,
         "opinions": opinions,
         "automatic": automatic,
@@ -49,6 +52,9 @@ def change(
     if not given and source is None:
         raise InputError(f"nothing is to be changed; `ally change {name} --help` lists what can be")
     with opened(name) as campaign:
+        if classes is not None:
+            given["classes"] = _classes(campaign, classes)
+        _check(campaign, given)
         if source is not None:
             campaign.move(source)
         changed = campaign.change(**given) if given else campaign.settings
@@ -57,8 +63,29 @@ def change(
         return
     if source is not None:
         say(f"the source is {source} from now on")
-    say(*(f"{option} is {_words(getattr(changed, option))} from now on" for option in given))
+    say(*(f"{_words(option, getattr(changed, option))} from now on" for option in given))
 
 
-def _words(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+def _classes(campaign: Campaign, text: str) -> tuple[Any, ...]:
+    """Classes that there are stay as they are: 0 stays a number beside the new class none."""
+    declared = campaign.settings.classes
+    return tuple(read_classes(text, campaign.labels().values() if declared is None else declared))
+
+
+def _check(campaign: Campaign, given: dict[str, Any]) -> None:
+    """Raises if a setting cannot be, before the source is moved."""
+    from ally.campaign.creating import check_names
+    from ally.campaign.settings import changed_settings, check_declared
+
+    changed = changed_settings(campaign.settings, given)
+    check_names(changed)
+    if "classes" in given:
+        check_declared(changed, campaign.labels().values())
+
+
+def _words(option: str, value: Any) -> str:
+    if option == "lease_seconds":
+        return f"lease is {value / 60:g} minutes"
+    if option == "automatic":
+        return f"training is {'automatic' if value else 'by hand'}"
+    return f"{option.replace('_', ' ')} is {', '.join(map(str, value)) if isinstance(value, tuple) else value}"

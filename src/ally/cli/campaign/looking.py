@@ -81,19 +81,20 @@ def _disagreements(name: str, n: int, out: Path | None, as_json: bool) -> None:
         every, counts = campaign.disagreements(), campaign.labels()
     found = list(every.items())[:n]
     people = sorted({who for _, said in found for who in said})
+    columns = ["id", "label", *(f"by {who}" for who in people)]
     rows = [
-        {"id": id, "label": counts.get(id), **{who: None if said.get(who) is SKIP else said.get(who) for who in people}}
+        {"id": id, "label": counts.get(id), **{f"by {who}": None if said.get(who) is SKIP else said.get(who) for who in people}}
         for id, said in found
     ]
     if as_json:
         dump(rows)
     elif out is not None:
-        write_rows(out, ["id", "label", *people], rows)
+        write_rows(out, columns, rows)
         note(f"{counted(len(rows), 'sample')} written to {out}")
     elif not rows:
         note("annotators do not differ about any sample")
     else:
-        say(*table_lines(["id", "label", *people], [["" if value is None else str(value) for value in row.values()] for row in rows]))
+        say(*table_lines(columns, [["" if value is None else str(value) for value in row.values()] for row in rows]))
     if len(every) > len(found):
         note(f"{len(every) - len(found)} more; --n {len(every)} lists all")
 
@@ -102,8 +103,8 @@ def curve_line(line: ModelLine) -> str:
     """One model of the curve in words."""
     scored = "not evaluated, as no sample of the evaluation sample is labelled"
     if line.value is not None:
-        rests = f"95 % interval {_interval(line)}, {counted(line.evaluated_on, 'evaluation sample')}"
-        scored = f"{line.metric} {line.value:.3f} ({rests})"
+        interval = _interval(line) and f"95 % interval {_interval(line)}, "
+        scored = f"{line.metric} {line.value:.3f} ({interval}{counted(line.evaluated_on, 'evaluation sample')})"
     return f"model {line.number}, trained on {counted(line.labels, 'label')}: {scored}"
 
 
@@ -175,6 +176,8 @@ def _line(suspect: Suspect) -> dict[str, Any]:
 
 
 def _cells(suspect: Suspect) -> list[str]:
-    predicted = f"{suspect.predicted:.4g}" if isinstance(suspect.predicted, float) else str(suspect.predicted)
+    predicted = (
+        f"{suspect.predicted:.4g}" if isinstance(suspect.predicted, float) else "" if suspect.predicted is None else str(suspect.predicted)
+    )
     probability = "" if suspect.probability is None else f"{suspect.probability:.2f}"
     return [suspect.id, str(suspect.label), suspect.annotator, predicted, probability, f"{suspect.dual:.3f}"]

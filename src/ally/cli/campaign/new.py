@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -94,7 +95,7 @@ def new(
             validate=validate,
             random_share=random_share,
             budget=budget,
-            lease_seconds=60 * lease,
+            lease_seconds=in_seconds(lease),
             policy=policy,
             opinions=opinions,
             automatic=not by_hand,
@@ -110,12 +111,29 @@ def new(
             say(*_page(campaign, status, shown_place(name, campaign), source, following))
 
 
-def read_classes(text: str) -> list[Any]:
-    """Whole numbers if all of them are written as such, else texts."""
+def read_classes(text: str, known: Iterable[Any] = ()) -> list[Any]:
+    """Those `known` already by their names; the others are whole numbers if all of them are written as such, and texts otherwise, or if
+    the known ones are texts."""
     from ally.sources.export.cells import WRITTEN
 
     names = [name.strip() for name in text.split(",")]
-    return [int(name) for name in names] if all(WRITTEN[int].fullmatch(name) for name in names) else list(names)
+    same = {str(value): value for value in known}
+    others = [name for name in names if name not in same]
+    numbers = all(WRITTEN[int].fullmatch(name) for name in others) and not (same and all(isinstance(value, str) for value in same.values()))
+    return [same[name] if name in same else int(name) if numbers else name for name in names]
+
+
+def in_seconds(lease: float) -> float:
+    """Of a lease in minutes."""
+    from ally.campaign.settings import LONGEST_LEASE
+    from ally.errors import InputError
+
+    if not 0 < 60 * lease <= LONGEST_LEASE:
+        days = f"{LONGEST_LEASE / 86400:g} days"
+        raise InputError(
+            f"--lease {lease:g} is not a number of minutes above 0, and at most {LONGEST_LEASE / 60:.0f} ({days}); give another"
+        )
+    return 60 * lease
 
 
 def _columns(given: list[str] | None) -> Any:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 LONG = 100_000
 """Rows of a table above which nothing is shown unless asked for: to find a sample by its id the table is read once."""
 TAKEN = frozenset(
-    {"id", "label", "skip", "annotator", "at", "query", "kind", "predicted", "probability", "path", "text", "dual", "labelled_by"}
+    {"id", "label", "skip", "annotator", "at", "query", "kind", "undoes", "predicted", "probability", "path", "text", "dual", "labelled_by"}
 )
 """Names that mean something in the files that commands write and read."""
 
@@ -48,10 +48,9 @@ def columns_of(shown: dict[str, dict[str, Any]]) -> list[str]:
 def _long(campaign: Campaign) -> bool:
     if campaign.settings.fingerprint.get("from") != "rows":
         return False
-    samples = campaign.status().samples
-    if samples > LONG:
-        note(f"note: only ids are given, as finding rows in a table of {samples} takes a while; --show gives the rows too")
-    return samples > LONG
+    if campaign.size > LONG:
+        note(f"note: only ids are given, as finding rows in a table of {campaign.size} takes a while; --show gives the rows too")
+    return campaign.size > LONG
 
 
 def _columns(campaign: Campaign, id: str) -> dict[str, Any]:

@@ -6,10 +6,12 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ally.errors import LabelError
+from ally.errors import IdError, LabelError
+from ally.sources.export.cells import DIGITS
 from ally.types import SKIP
 
 FIELDS = ("id", "label", "skip", "annotator", "at")
+LARGEST_WHOLE = 10**DIGITS
 
 
 class Answer(NamedTuple):
@@ -23,16 +25,40 @@ class Answer(NamedTuple):
 
 def as_answers(answers: Iterable[Answer] | Mapping[str, Any]) -> list[Answer]:
     """Checked answers from answers, or from a mapping from ids to labels; numpy scalars become plain values."""
-    given = [Answer(id, label) for id, label in answers.items()] if isinstance(answers, Mapping) else list(answers)
-    return [answer._replace(label=plain_label(answer.label, answer.id)) for answer in given]
+    given = [Answer(id, label) for id, label in answers.items()] if isinstance(answers, Mapping) else answers
+    return [plain_answer(answer) for answer in given]
+
+
+def plain_answer(answer: Answer) -> Answer:
+    """The answer with a label that every file and store can hold; raises if there is none."""
+    if isinstance(answer.id, str) and not _is_unicode(answer.id):
+        raise IdError(f"the id {answer.id!r} is not valid Unicode (a text in another encoding?); correct it")
+    return answer._replace(label=plain_label(answer.label, answer.id))
 
 
 def plain_label(label: Any, id: str) -> Any:
     if label is SKIP:
         return label
     value = label.item() if hasattr(label, "item") and getattr(label, "ndim", None) == 0 else label
-    if isinstance(value, float) and not math.isfinite(value):
-        raise LabelError(f"the label of {id!r} is {value}; a target must be a finite number: leave the sample out, or skip it")
     if not isinstance(value, (str, bool, int, float)):
         raise LabelError(f"the label of {id!r} is {label!r} ({type(label).__name__}); a text, a number, a truth value or SKIP is needed")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise LabelError(f"the label of {id!r} is {value}; a target must be a finite number: leave it empty, or skip the sample")
+    if isinstance(value, int) and abs(value) >= LARGEST_WHOLE:
+        raise LabelError(f"the label of {id!r} is a whole number of more than {DIGITS} digits; correct it, or make it a text")
+    if isinstance(value, str) and not _is_unicode(value):
+        raise LabelError(f"the label of {id!r} is {value!r}, which is not valid Unicode (a text in another encoding?); correct it")
     return value
+
+
+def reads(label: Any) -> str:
+    """How a label reads: without spaces around it, and 3.0 as 3, which is how a table with gaps keeps it."""
+    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label).strip()
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

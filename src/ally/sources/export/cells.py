@@ -10,7 +10,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-WRITTEN = {int: re.compile(r"-?(0|[1-9]\d*)"), float: re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")}
+DIGITS = 309
+"""Of a whole number at most: a longer one is too large for a float, and so for any target."""
+WRITTEN = {int: re.compile(rf"-?(0|[1-9]\d{{0,{DIGITS - 1}}})"), float: re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")}
 """How a number is written: no leading zeros, no words."""
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 TRUTH = {"true": True, "false": False}

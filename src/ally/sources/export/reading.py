@@ -9,13 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from ally.errors import DataError, IdError, LabelError
-from ally.sources.export.answers import Answer
+from ally.sources.export.answers import Answer, plain_answer, reads
 from ally.sources.export.cells import read_label, read_text
 from ally.sources.export.names import text_of
 from ally.sources.identity import is_missing
 from ally.sources.paths import is_image
 from ally.sources.rows import BadRow, open_rows
 from ally.types import SKIP, Task
+
+LARGEST_TARGET = 1e150
+"""Squares of larger numbers do not fit a float."""
+RECORD = ("kind", "undoes")
+"""Columns of a whole record: of every answer ever given."""
 
 
 def read_answers(
@@ -24,7 +29,7 @@ def read_answers(
     """Answers of a .csv, .tsv, .jsonl or .parquet file with the columns ``id`` and ``label``, or of a folder of folders of images.
 
     A row with neither a label nor ``skip`` is not an answer yet and is left out. With `classes` a label must be one of them (and becomes
-    it: ``"3"`` becomes 3), with `task` ``"regression"`` a number, with `known` an id one of those.
+    it: ``"3 "`` becomes 3), with `task` ``"regression"`` a number, with `known` an id one of those.
     """
     path = Path(path)
     if not path.exists():
@@ -37,7 +42,7 @@ def check_answers(
 ) -> list[Answer]:
     """The answers, with labels as the campaign has them. Raises at the first that names an unknown id or no possible label."""
     found = []
-    for answer in answers:
+    for answer in map(plain_answer, answers):
         if known is not None and answer.id not in known:
             raise IdError(f"the id {answer.id!r} is not known; nothing was read: correct the id, or add the sample first")
         found.append(answer if answer.label is SKIP else answer._replace(label=_label(answer, classes, task)))
@@ -46,17 +51,17 @@ def check_answers(
 
 def _label(answer: Answer, classes: Sequence[Any] | None, task: Task | None) -> Any:
     label = answer.label
-    if isinstance(label, float) and not math.isfinite(label):
-        raise LabelError(f"the label of {answer.id!r} is {label}; a target must be a finite number: leave it empty, or skip the sample")
     if task == "regression":
         if isinstance(label, bool) or not isinstance(label, (int, float)):
             raise LabelError(f"the label of {answer.id!r} is {label!r}; regression needs a finite number")
-        return label
+        if abs(label) > LARGEST_TARGET:
+            raise LabelError(f"the label of {answer.id!r} is beyond {LARGEST_TARGET:g}, too large to learn from; correct it, or its unit")
+        return float(label)
     if classes is None:
         return label
     same = [known for known in classes if known == label and type(known) is type(label)]
     alike = [known for known in classes if str(known).lower() == str(label).lower()] if isinstance(label, bool) else []
-    alike = alike or [known for known in classes if str(known) == str(label)]
+    alike = alike or [known for known in classes if reads(known) == reads(label)]
     if not same and not alike:
         some = ", ".join(map(repr, classes[:20]))
         raise LabelError(f"the label of {answer.id!r} is {label!r}, which is none of the classes {some}; correct it, or add the class")
@@ -68,6 +73,11 @@ def _from_table(path: Path) -> Iterator[Answer]:
     lost = next((name for name in ("id", "label") if name not in rows.columns), None)
     if lost is not None and not (lost == "label" and "skip" in rows.columns):
         raise DataError(f"{path} has no column {lost!r}; it needs id and label, and has {', '.join(rows.columns[:20])}")
+    if all(name in rows.columns for name in RECORD):
+        raise DataError(
+            f"{path} is the record of a campaign, with answers that were taken back or replaced (it has the columns kind and undoes); "
+            "export the labels that count instead: ally export NAME labels.csv"
+        )
     cells = rows.written
     for row in rows.scan():
         if isinstance(row, BadRow):
