@@ -4,22 +4,24 @@
     python benchmarks/paper.py --page
 
 NAME is one of `ally paper list`. Finished campaigns go to results/paper/NAME-SCALE.csv and are not run again; unfinished ones stay in
-FOLDER. --seeds K runs the first K seeds only, --data some data sets only. --page writes the tables and figures of docs/reproduction.md
-from those files, and runs nothing.
+FOLDER. --seeds K runs the first K seeds only, --data some data sets only. What is to be known of the data and the scale goes to
+NAME-SCALE.json beside them. --page writes the tables and figures of docs/reproduction.md from those files, and runs nothing.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pandas as pd
 
 from ally.experiment import run_grid
-from ally.experiment.folder import trial
+from ally.experiment.estimate import in_words
+from ally.experiment.folder import Grid, data_notes, trial
 from ally.experiment.presets import PRESETS, Scale
 from ally.files import write_atomic
 from ally.report import summarise
@@ -52,9 +54,10 @@ def run(name: str, scale: Scale, data_dir: Path | None, workers: int, runs: Path
     out = RESULTS / f"{name}-{scale}.csv"
     before = read(out)
     last = done(before)
+    grid = preset.build(scale, data_dir)
     todo = [
         (dataset, cell)
-        for dataset, cell in preset.build(scale, data_dir).cells
+        for dataset, cell in grid.cells
         if last.get(cell.identity(dataset), -1) < cell.rounds and (seeds is None or cell.seed < seeds) and (data is None or dataset in data)
     ]
     print(f"{name} {scale}: {len(todo)} campaigns to run", flush=True)
@@ -70,6 +73,16 @@ def run(name: str, scale: Scale, data_dir: Path | None, workers: int, runs: Path
         before = fresh
         write_atomic(out, before.to_csv(index=False).encode())
         print(f"  {start + len(group)} of {len(todo)}", flush=True)
+    if before is not None:
+        write_atomic(out.with_suffix(".json"), json.dumps(about(grid, before, data_dir), indent=2, ensure_ascii=False).encode() + b"\n")
+
+
+def about(grid: Grid, results: pd.DataFrame, data_dir: Path | None) -> dict[str, Any]:
+    """What a reader of the results has to know, and what of the grid they do not hold."""
+    ran = list(dict.fromkeys(results["dataset"]))
+    notes = [*([grid.substitute] if grid.substitute else []), *grid.notes, *data_notes(partial(trial, data_dir, None, "auto"), ran)]
+    gone = [name for name in dict.fromkeys(name for name, _ in grid.cells) if name not in ran]
+    return {"notes": notes, "seeds": len({cell.seed for _, cell in grid.cells}), "not run": gone}
 
 
 def section(path: Path) -> str:
@@ -80,10 +93,11 @@ def section(path: Path) -> str:
     summary = summarise(results)
     FIGURES.mkdir(exist_ok=True)
     draw(summary).savefig(FIGURES / f"{path.stem}.png", dpi=90)
-    hours = (results["train_seconds"].sum() + results["query_seconds"].sum()) / 3600
+    known = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    taken = in_words(results["train_seconds"].sum() + results["query_seconds"].sum())
     seeds = results["seed"].nunique()
-    counted = f"{seeds} seed" if seeds == 1 else f"{seeds} seeds"
-    facts = f"Scale {scale}, {counted}, {hours:.1f} hours of one core in training and queries."
+    counted = f"{seeds} seed{'' if seeds == 1 else 's'}" + (f" of {known['seeds']}" if seeds < known["seeds"] else "")
+    facts = f"Scale {scale}, {counted}, {taken} of one core in training and queries."
     lines = [f"#### {name} ({scale})", "", f"{preset.title}; {preset.figure} of the paper. {facts}", ""]
     lines += [f"![learning curves of {name}](reproduction/{path.stem}.png)", ""]
     lines += [
@@ -103,6 +117,8 @@ def section(path: Path) -> str:
     targets = [f"{t.value:.4g} on {t.dataset} (set by {t.series})" for t in summary.targets.values()]
     lines += ["", f"Target: {'; '.join(targets)}."] if targets else []
     lines += ["", *summary.gaps] if summary.gaps else []
+    notes = known["notes"] + ([f"not run: {', '.join(known['not run'])}"] if known["not run"] else [])
+    lines += ["", "Notes:", "", *(f"- {note}" for note in notes)] if notes else []
     return "\n".join(lines)
 
 

@@ -24,6 +24,7 @@ def houses(tmp_path_factory):
     )
     table["price"] = 1000 * table["area"] + 20_000 * table["rooms"] + rng.normal(0, 5000, 200)
     table.loc[3, "area"] = np.nan
+    table["note [id]"] = [f"house {number}" for number in range(200)]
     table.to_csv(folder / "houses.csv", index=False)
     return folder
 
@@ -34,6 +35,13 @@ def test_bench_on_a_table_of_ones_own(houses):
     first = run(*call, folder=houses)
     assert first.returncode == 0, first.stderr
     assert "4 of 4 campaigns to run" in first.stderr
+    said = first.stderr.splitlines()
+    assert any(line.startswith("note: houses.csv: column 'note [id]' is left out: it has 160 different texts") for line in said)
+    assert "note: margin is not defined for regression, so not run on houses.csv" in said
+    assert "note: houses.csv: the target is a number with 200 different values: regression" in said
+    assert any(line.startswith("note: houses.csv: column 'area': 1 missing values become the pool's median") for line in said)
+    settings = json.loads((houses / "runs" / "settings.json").read_text())["settings"]
+    assert settings["hygiene"].startswith("Hygiene(duplicates='exact'")
     results = pd.read_csv(houses / "runs" / "results.csv", keep_default_na=False)
     assert list(results) == COLUMNS
     assert set(results["strategy"]) == {"coreset", "random"}
@@ -66,6 +74,33 @@ def test_wrong_calls_end_with_2_and_write_nothing(houses, arguments, told):
     assert told in result.stderr
     assert "Traceback" not in result.stderr
     assert not (houses / "x").exists()
+
+
+def test_the_settings_are_those_of_the_results(tmp_path):
+    call = ("bench", "--strategy", "random", "--strategy", "coreset", "--seeds", 1, "--workers", 1, "--out", "runs")
+    assert run(*call, "--dataset", "iris", "--rounds", 2, folder=tmp_path).returncode == 0
+    second = run(*call, "--dataset", "wine", "--rounds", 1, folder=tmp_path)
+    assert second.returncode == 0, second.stderr
+    assert "2 other campaigns in runs are no part of these results" in " ".join(second.stderr.split())
+    settings = json.loads((tmp_path / "runs" / "settings.json").read_text())["settings"]
+    results = pd.read_csv(tmp_path / "runs" / "results.csv", keep_default_na=False)
+    assert (settings["data"], settings["rounds"]) == ("wine", "1")
+    assert (set(results["dataset"]), results["round"].max()) == ({"wine"}, 1)
+
+
+def test_paper_show_tells_of_the_data(tmp_path):
+    (tmp_path / "mnist").mkdir()
+    absent = json.loads(run("paper", "show", "clusters", "--json", "--data-dir", tmp_path).stdout)
+    assert any("ally datasets fetch mnist" in value for value in absent.values())
+    assert absent["hygiene"] == "none"
+    smoke = json.loads(run("paper", "show", "ptd", "--scale", "smoke", "--json").stdout)
+    assert smoke["data"] == "diabetes"
+
+
+def test_one_training_is_one_process(tmp_path):
+    done = run("paper", "run", "generation", "--scale", "smoke", "--workers", 1, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert run("paper", "run", "generation", "--scale", "smoke", "--workers", 2, folder=tmp_path).returncode == 2
 
 
 def test_paper_lists_shows_and_runs(tmp_path):

@@ -12,8 +12,8 @@ import pytest
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 
 
-def run(*arguments, cwd=None):
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "100"}
+def run(*arguments, cwd=None, columns=100):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": str(columns)}
     command = [sys.executable, "-m", "ally", "report", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, check=False)
 
@@ -36,6 +36,20 @@ def test_answers_table_and_files(grid):
     assert "ally is not shown to differ from random on digits: " in text
     assert f"{grid / 'report.html'} (2." in text
     assert {file.name for file in grid.iterdir()} == {"results.csv", "report.html", "curves.png", "curves.svg", "curves.csv", "summary.csv"}
+
+
+def test_on_a_narrow_terminal_no_number_is_cut(tmp_path):
+    table = pd.read_csv(RESULTS / "paper" / "self-supervised-small.csv", keep_default_na=False)
+    table[table["dataset"] == "mnist"].to_csv(tmp_path / "results.csv", index=False)
+    done = run(tmp_path, columns=80)
+    assert done.returncode == 0, done.stderr
+    assert "…" not in done.stdout
+    assert "0.9770" in done.stdout
+    text = " ".join(done.stdout.split())
+    assert "against random · erm" not in text
+    assert "one seed: no interval" in text
+    wide = run(tmp_path, columns=160).stdout
+    assert "(random · pdcl-unlabelled)" in wide
 
 
 def test_json_holds_the_same(grid):

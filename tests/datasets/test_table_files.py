@@ -180,3 +180,56 @@ def test_arrays_that_cannot_be_used(tmp_path):
     np.savez(tmp_path / "c.npz", X=np.asarray([["a"], ["b"]]), y=np.zeros(2))
     with pytest.raises(DataError, match="numbers of shape"):
         load(str(tmp_path / "c.npz"))
+
+
+def test_a_few_odd_cells_do_not_cost_a_column_of_numbers(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"size": rng.normal(size=300), "y": rng.normal(size=300)})
+    clean = tmp_path / "clean.csv"
+    frame.assign(size=frame["size"].where(~frame.index.isin([4, 9]))).to_csv(clean, index=False)
+    odd = frame.astype({"size": str})
+    odd.loc[[4, 9], "size"] = ["?", "about 3"]
+    odd.to_csv(tmp_path / "odd.csv", index=False)
+    wanted, found = load(clean, target="y"), load(tmp_path / "odd.csv", target="y")
+    np.testing.assert_allclose(found.pool, wanted.pool)
+    np.testing.assert_allclose(found.test, wanted.test)
+    assert "column 'size' holds numbers and also '?': 2 such values count as missing" in found.notes
+
+
+def test_flags_with_gaps_and_texts_with_some_numbers_stay_categories(tmp_path):
+    frame = pd.DataFrame({"flag": [True, False, None, True] * 10, "floor": ["1", "2", "roof", "cellar"] * 10, "y": np.arange(40) / 3})
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    assert load(tmp_path / "a.csv", target="y").pool.shape[1] == 7
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz"])
+@pytest.mark.parametrize("decimal", [".", ","])
+def test_semicolons_between_columns(tmp_path, table, ending, decimal):
+    table.to_csv(tmp_path / f"a.{ending}", index=False, sep=";", decimal=decimal)
+    pool, test = by_hand(table)
+    data = load(tmp_path / f"a.{ending}", target="kind")
+    np.testing.assert_allclose(data.pool, pool)
+    np.testing.assert_allclose(data.test, test)
+
+
+@pytest.mark.parametrize(("text", "told"), [
+    ("a,a,y\n" + "1,2,x\n3,4,z\n" * 9, "has the column 'a' more than once"),
+    ("a;b;b\n" + "1;2;x\n3;4;z\n" * 9, "has the column 'b' more than once"),
+    ("x,y\n" + "1,3.5\n2,3.5\n" * 9, r"the target is 3\.5 in every row; at least two different values"),
+])  # fmt: skip
+def test_tables_that_say_too_little(tmp_path, text, told):
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(DataError, match=told):
+        load(tmp_path / "a.csv", target="y")
+
+
+def test_numbers_taken_as_classes_are_counted(tmp_path):
+    pd.DataFrame({"x": np.arange(40), "y": np.arange(40) / 7}).to_csv(tmp_path / "a.csv", index=False)
+    with pytest.raises(DataError, match=r"40 rows with a y in 40 classes, too few .*; add rows, or say that the task is regression"):
+        load(tmp_path / "a.csv", target="y", task="classification")
+
+
+def test_the_cell_that_is_no_number_is_named(tmp_path):
+    pd.DataFrame({"x": np.arange(40), "y": [*np.arange(39) / 7, "?"]}).to_csv(tmp_path / "a.csv", index=False)
+    with pytest.raises(DataError, match=r"the target holds '\?', which is no number"):
+        load(tmp_path / "a.csv", target="y", task="regression")

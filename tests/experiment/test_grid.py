@@ -17,6 +17,7 @@ from ally.errors import InputError, UnknownName
 from ally.experiment import Cell, CellsFailed, Copies, Trial, collect, run_grid
 from ally.experiment.journal import Journal
 from ally.experiment.simulate import campaign
+from ally.hygiene import Hygiene
 from ally.learning.training import Training
 from ally.rng import Streams
 from ally.testing.pools import blobs
@@ -151,10 +152,31 @@ def test_other_settings_are_other_cells(tmp_path):
         replace(cell(), objective="erm").key("a"),
         replace(cell(), copies=Copies(2)).key("a"),
         replace(cell(), validation=5).key("a"),
+        replace(cell(), hygiene=Hygiene()).key("a"),
+        replace(cell(), hygiene=Hygiene("near")).key("a"),
     }
-    assert len(keys) == 10
+    assert len(keys) == 12
     assert cell(rounds=1).key("a") == cell(rounds=9).key("a")
     assert "/" not in cell(setting="a/b ..").key("../x")
+
+
+def test_campaigns_without_hygiene_keep_the_name_they_had_before_there_was_any():
+    assert "hygiene" not in repr(cell())
+    assert cell().key("a") == cell(hygiene=None).key("a")
+
+
+def test_a_table_holds_what_was_asked_for(tmp_path):
+    run_grid(trial, [("blobs", cell("random", rounds=3)), ("blobs", cell("margin", rounds=3))], tmp_path, workers=1)
+    less = run_grid(trial, [("blobs", cell("random", rounds=1))], tmp_path, workers=1)
+    assert (set(less["strategy"]), less["round"].tolist()) == ({"random"}, [0, 1])
+    assert pd.read_csv(tmp_path / "results.csv", keep_default_na=False).equals(less)
+    assert len(collect(tmp_path)) == 8
+
+
+def test_campaigns_with_other_hygiene_are_refused(tmp_path):
+    run_grid(trial, [("blobs", cell("random"))], tmp_path, workers=1)
+    with pytest.raises(InputError, match=r"the same campaign with hygiene=None; choose another folder"):
+        run_grid(trial, [("blobs", cell("random", hygiene=Hygiene()))], tmp_path, workers=1)
 
 
 def test_one_failing_cell_leaves_the_others(tmp_path):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from ally.datasets import DATASETS
 from ally.errors import InputError
 from ally.experiment.estimate import estimate, in_words
 from ally.experiment.folder import trial
@@ -47,11 +48,54 @@ def grid_first(grid):
     return dataset, cell.model
 
 
-@pytest.mark.parametrize("name", ["epsilon-ablation", "redundancy"])
-def test_absent_data_are_replaced_and_it_is_said(name):
+def here(folder, *names):
+    """Files of these data sets, empty: enough to be there."""
+    for file in (file for name in names for file in DATASETS[name].files):
+        (folder / file.path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file.path).touch()
+    return folder
+
+
+def datasets(grid):
+    return list(dict.fromkeys(dataset for dataset, _ in grid.cells))
+
+
+def test_absent_data_are_replaced_and_it_is_said(tmp_path):
+    grid = PRESETS["redundancy"].build("full", here(tmp_path, "mnist"))
+    assert datasets(grid) == ["mnist"]
+    absent = "its files are not here (`ally datasets fetch stl10` for the paper's data)"
+    assert grid.substitute == f"mnist with mlp stands in for stl10: {absent}"
+    figure = PRESETS["epsilon-ablation"].build("full", tmp_path)
+    assert (datasets(figure), figure.substitute) == (["mnist"], None)
+    assert f"the figure's panel of stl10 is left out: {absent}" in figure.notes
+
+
+@pytest.mark.parametrize(("name", "wanted"), [("tiny-imagenet", "tiny-imagenet"), ("redundancy", "stl10")])
+def test_what_is_not_here_either_is_no_substitute(name, wanted):
     grid = PRESETS[name].build("full", NOWHERE)
-    assert {dataset for dataset, _ in grid.cells} == {"mnist"}
-    assert grid.substitute == "mnist with mlp stands in for stl10, whose files are not here"
+    assert (datasets(grid), grid.substitute) == ([wanted], None)
+
+
+def test_the_figure_of_two_data_sets_has_both(tmp_path):
+    folder = here(tmp_path, "mnist", "stl10")
+    assert datasets(PRESETS["epsilon-ablation"].build("full", folder)) == ["stl10", "mnist"]
+    small = PRESETS["epsilon-ablation"].build("small", folder)
+    assert datasets(small) == ["stl10"]
+    assert "data: stl10 instead of stl10, mnist" in small.notes
+
+
+def test_what_a_smaller_scale_leaves_out_is_named():
+    small = PRESETS["mnist-200"].build("small", NOWHERE)
+    assert "not run at this scale: accumulated-loss; entropy; bait (10000 candidates)" in small.notes
+    full = PRESETS["tiny-imagenet"].build("full", NOWHERE)
+    assert {"entropy", "accumulated-loss"} <= {cell.strategy for _, cell in full.cells}
+    assert any(note.startswith("bait is not run") for note in full.notes)
+
+
+def test_both_lines_of_ally_choose_among_the_same_candidates():
+    cells = [cell for _, cell in PRESETS["redundancy"].build("small", NOWHERE).cells if cell.strategy.startswith("ally")]
+    assert len({replace(cell.composition, select=replace(cell.composition.select, clusters=None)) for cell in cells}) == 1
+    assert {cell.composition.select.clusters for cell in cells} == {None, 20}
 
 
 @pytest.mark.parametrize("name", GRIDS)
@@ -92,3 +136,8 @@ def test_errors_are_the_librarys():
     assert issubclass(CellsFailed, Exception)
     with pytest.raises(InputError, match="unknown preset 'mnist'; did you mean"):
         PRESETS["mnist"]
+
+
+def test_settings_that_a_smaller_scale_leaves_out_are_named_once(tmp_path):
+    small = PRESETS["redundancy"].build("small", tmp_path)
+    assert "not run at this scale: 2 copies; 2 copies with noise; 10 copies; 10 copies with noise" in small.notes

@@ -1,9 +1,12 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import ally
 from ally.errors import InputError
 from ally.experiment import COLUMNS, Cell, Trial, run_cells, simulate
+from ally.experiment.simulate import campaign
 from ally.learning.training import Training
 from ally.testing.pools import blobs
 
@@ -66,8 +69,24 @@ def test_candidates_restrict_what_is_asked():
         list(simulate(trial(), cell(candidates=12)))
 
 
+def test_hygiene_is_that_of_a_query():
+    data = trial()
+    copied = replace(data, pool=np.repeat(data.pool[:40], 2, axis=0), pool_labels=np.repeat(data.pool_labels[:40], 2))
+    both = cell("entropy"), cell("entropy", hygiene=ally.Hygiene())
+    asked = [[row // 2 for done in campaign(copied, one) for row in done.asked] for one in both]
+    assert len(set(asked[0])) < 15
+    assert len(set(asked[1])) == 15
+
+
+def test_a_leading_campaign_takes_time():
+    records = list(simulate(trial(), cell("margin", asks_as="margin")))
+    assert all(record.query_seconds > 0 for record in records[:-1])
+    assert records[-1].query_seconds == 0
+
+
 def test_too_many_labels():
-    with pytest.raises(InputError, match="10 \\+ 9 x 20 labels are more than the pool of 80"):
+    told = "10 \\+ 9 x 20 labels are more than the pool of 80 .*; lower init, validation, rounds or batch"
+    with pytest.raises(InputError, match=told):
         next(simulate(trial(), Cell("random", 0, init=10, batch=20, rounds=9)))
 
 

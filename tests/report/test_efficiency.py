@@ -1,8 +1,9 @@
 import numpy as np
+import pandas as pd
 import pytest
 from report_grids import rows
 
-from ally.report import add_series
+from ally.report import add_series, summarise
 from ally.report.campaigns import Curve
 from ally.report.efficiency import Efficiency, Reached, efficiencies, find_target, labels_to_reach, mean_curve
 from ally.report.metrics import METRICS
@@ -101,3 +102,25 @@ def test_censored_counts_bound_the_ratio(series, reference, bound):
     ratio = label_ratio([(needs(100, 300, censored=series), needs(100, 300, censored=reference))])
     assert ratio.bound == bound
     assert str(ratio) == f"{bound} 1.00".strip()
+    assert (ratio.low is None) == (ratio.high is None) == (bound == "?")
+
+
+def test_where_nobody_gets_there_is_no_ratio():
+    nobody = needs(300, 300, censored=(0, 1)), needs(300, 300, censored=(0, 1))
+    assert label_ratio([nobody]) is None
+    both = label_ratio([nobody, (needs(100, 100), needs(200, 200))])
+    assert (both.value, both.sets, both.bound) == (pytest.approx(0.5), 1, "")
+
+
+def test_the_mean_over_data_sets_leaves_out_those_that_may_err_either_way():
+    quick, slow, missed = [0.5, 0.9, 0.9, 0.9], [0.5, 0.6, 0.9, 0.9], [0.5, 0.5, 0.5, 0.5]
+    clear = rows({("ally", 0): quick, ("random", 0): slow, ("ally", 1): quick, ("random", 1): slow}, dataset="clear")
+    # The target is what margin reaches; ally and random miss it on one seed each.
+    vague = rows(
+        {("ally", 0): quick, ("random", 0): missed, ("ally", 1): missed, ("random", 1): slow, ("margin", 0): quick, ("margin", 1): quick},
+        dataset="vague",
+    )
+    summary = summarise(pd.concat([clear, vague], ignore_index=True))
+    assert summary.ratios["vague", "ally"][0].bound == "?"
+    together = summary.ratios["", "ally"][0]
+    assert (together.sets, together.value) == (1, pytest.approx(summary.ratios["clear", "ally"][0].value))

@@ -12,6 +12,8 @@ from report_grids import drawn, rows
 from ally.errors import InputError
 from ally.report import answer, load, summarise, write_report
 from ally.report.answer import answer_parts
+from ally.report.page import page
+from ally.report.settings import Settings
 from ally.report.style import SHOWN, styles
 from ally.report.write import FILES, write_atomic
 
@@ -221,6 +223,33 @@ def test_many_series_stay_readable():
     assert look["ally"].strong
     shown = [(style.colour, style.marker) for style in look.values() if style.shown]
     assert len(set(shown)) == SHOWN
+
+
+def test_the_best_curves_are_drawn_whatever_their_baseline():
+    """Under the better training every strategy gains little on its own baseline, and still is best."""
+    names = ["random", *(f"s{number}" for number in range(8))]
+    plain = rows({(name, 0): [0.5, 0.6 + 0.02 * place, 0.6] for place, name in enumerate(names)}, labels=(10, 20, 30), setting="plain")
+    good = rows({(name, 0): [0.9, 0.95 + 0.001 * place, 0.95] for place, name in enumerate(names)}, labels=(10, 20, 30), setting="good")
+    summary = summarise(pd.concat([plain, good], ignore_index=True))
+    look = styles(summary)
+    assert all(style.shown for name, style in look.items() if name.endswith("good"))
+    assert sum(style.shown for style in look.values()) == SHOWN
+    text = page(summary, Settings(), b"")
+    assert f"{18 - SHOWN} of 18 series start hidden" in text
+    assert "start hidden" not in page(summarise(drawn()), Settings(), b"")
+
+
+def test_nothing_to_compare_is_not_unfinished():
+    start_only = rows({(name, seed): [0.5] for name in ("ally", "random") for seed in range(3)})
+    assert answer(summarise(start_only)) == "On toy: nothing to compare with random yet."
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_values_that_are_no_numbers_are_refused(value):
+    table = drawn()
+    table.loc[3, "value"] = value
+    with pytest.raises(InputError, match=rf"ally on toy, seed 0, round 3: value={value} is not a finite number"):
+        summarise(table)
 
 
 def contrast(first, second):

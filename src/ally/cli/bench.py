@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+from rich.text import Text
 
 from ally.cli.console import live_progress, stderr
 from ally.cli.report import BandChoice, report
@@ -55,6 +56,6 @@ def bench(
             data_dir=data_dir,
             workers=workers,
             progress=progress,
-            say=lambda words: stderr.print(words, highlight=False),
+            say=lambda words: stderr.print(Text(words), soft_wrap=True),
         )
     report(out, None, BandChoice.ci, as_json)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from ally.cli.console import live_progress, stderr, stdout
 from ally.cli.report import BandChoice, report
-from ally.errors import InputError
+from ally.errors import DataError, InputError
 
 Scale = Literal["smoke", "small", "full"]
 GENERATION: dict[str, dict[str, Any]] = {
@@ -59,15 +61,27 @@ def show(
     else:
         facts |= {"campaigns": str(len(grid.cells)), **grid.settings}
         facts |= {"substitute": grid.substitute} if grid.substitute else {}
-        facts |= {f"note {number}": note for number, note in enumerate(grid.notes, start=1)}
+        names = dict.fromkeys(name for name, _ in grid.cells)
+        notes = (*grid.notes, *(note for name in names for note in _data_notes(name, data_dir)))
+        facts |= {f"note {number}": note for number, note in enumerate(notes, start=1)}
     if as_json:
         print(json.dumps(facts, indent=2, ensure_ascii=False))
         return
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold", no_wrap=True)
     for fact, value in facts.items():
-        table.add_row(fact, value)
+        table.add_row(fact, Text(value))
     stdout.print(table, highlight=False)
+
+
+def _data_notes(name: str, data_dir: Path | None) -> list[str]:
+    """What is to be known of a data set, be it that it is not here."""
+    from ally.experiment.folder import data_notes, trial
+
+    try:
+        return data_notes(partial(trial, data_dir, None, "auto"), [name])
+    except DataError as error:
+        return [str(error)]
 
 
 @paper.command()
@@ -88,7 +102,7 @@ def run(
     if preset.make is None:
         from ally.cli.generate import generate
 
-        if workers is not None or as_json:
+        if workers not in (None, 1) or as_json:
             raise InputError(f"{name} is one training and prints no table; leave out --workers and --json")
         generate(**GENERATION[scale], out=folder, data_dir=data_dir)
         return
@@ -96,7 +110,7 @@ def run(
     stderr.print(f"{grid.title} ({scale})" + (f"; {grid.substitute}" if grid.substitute else ""), highlight=False)
 
     def say(words: str) -> None:
-        stderr.print(words, highlight=False)
+        stderr.print(Text(words), soft_wrap=True)
 
     with live_progress() as progress:
         run_grid(grid, folder, data_dir=data_dir, workers=workers, progress=progress, say=say)

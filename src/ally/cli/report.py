@@ -60,14 +60,18 @@ def tables(comparisons: Sequence[Comparison]) -> list[Table]:
         part = [c for c in comparisons if c.dataset == dataset]
         metric = metric_named(part[0].metric)
         digits = metric.digits(part[0].curve_mean)
-        against = next((c.strategy for c in part if c.is_baseline), "the baseline")
+        baselines = list(dict.fromkeys(c.baseline for c in part if c.baseline))
         title = Text(f"{dataset}: test {metric.name}")
         table = Table(title=title, box=None, header_style="bold", title_justify="left", pad_edge=False)
-        for name in ("strategy", "mean", "final", "gain", "95% interval", f"against {against}"):
-            table.add_column(Text(name), justify="left" if name.startswith(("strategy", "against")) else "right", no_wrap=True)
+        # Numbers are never cut: where there is little room, names and verdicts take several lines.
+        table.add_column("strategy", overflow="fold")
+        for name in ("mean", "final", "gain", "95% interval"):
+            table.add_column(name, justify="right", no_wrap=True)
+        table.add_column(Text(f"against {baselines[0]}" if len(baselines) == 1 else "verdict"))
         for c in part:
+            verdict = f"{c.verdict} ({c.baseline})" if len(baselines) > 1 and c.baseline else c.verdict
             gain = "" if c.gain is None else f"{c.gain:+.{digits}f}"
-            cells = (c.strategy, f"{c.curve_mean:.{digits}f}", f"{c.final:.{digits}f}", gain, interval(c, digits), c.verdict)
+            cells = (c.strategy, f"{c.curve_mean:.{digits}f}", f"{c.final:.{digits}f}", gain, interval(c, digits), verdict)
             table.add_row(*map(Text, cells), style="bold" if c.strategy == "ally" else "")
         found.append(table)
     return found

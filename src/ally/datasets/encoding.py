@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ally.errors import DataError
+from ally.sources.columns import MOSTLY, as_number
 from ally.types import AnyArray, IntArray
 
 if TYPE_CHECKING:
@@ -20,8 +22,9 @@ MOST_CATEGORIES = 100
 def encode(table: pd.DataFrame, pool: IntArray, path: Path) -> tuple[AnyArray, list[str]]:
     """Features (n, d) float64 and notes.
 
-    Numbers stay, and a missing one becomes the pool's median; a further column says where, if the pool has missing ones. Text becomes
-    one column of 0 and 1 per category of the pool, missing being a category; a category the pool does not have is all zeros.
+    Numbers stay, and a missing one becomes the pool's median; a further column says where, if the pool has missing ones. Text among
+    numbers counts as missing where it is rare. Other text becomes one column of 0 and 1 per category of the pool, missing being a
+    category; a category the pool does not have is all zeros.
     """
     features: list[AnyArray] = []
     notes: list[str] = []
@@ -32,11 +35,30 @@ def encode(table: pd.DataFrame, pool: IntArray, path: Path) -> tuple[AnyArray, l
             features += _number(column, pool, path, notes)
         elif kind in "mMc":
             notes.append(f"column {name!r} ({column.dtype}) is left out: turn it into numbers or categories to use it")
+        elif (numbers := _mostly_numbers(column, notes)) is not None:
+            features += _number(numbers, pool, path, notes)
         else:
             features += _categories(column, pool, notes)
     if not features:
         raise DataError(f"{path} has no column that can serve as a feature; {'; '.join(notes) or 'it has the target only'}")
     return np.column_stack(features), notes
+
+
+def _mostly_numbers(column: pd.Series[Any], notes: list[str]) -> pd.Series[float] | None:
+    """A column of text in which nearly all values are numbers, the others missing; None for any other column."""
+    import pandas as pd
+
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return None
+    values = [None if isinstance(value, bool) else as_number(value) for value in column]
+    found = sum(value is not None and not math.isnan(value) for value in values)
+    odd = [text for text, value in zip(column, values, strict=True) if value is None]
+    if not found or found < MOSTLY * (found + len(odd)):
+        return None
+    texts = [text for text, value in zip(column, values, strict=True) if isinstance(text, str) and (value is None or math.isnan(value))]
+    if texts:
+        notes.append(f"column {column.name!r} holds numbers and also {texts[0][:60]!r}: {len(texts)} such values count as missing")
+    return pd.Series([math.nan if value is None else value for value in values], index=column.index, name=column.name)
 
 
 def _number(column: pd.Series[Any], pool: IntArray, path: Path, notes: list[str]) -> list[AnyArray]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ally.datasets.dataset import Parts
 from ally.datasets.encoding import encode
@@ -38,7 +38,9 @@ def read_table_file(path: Path, target: str | None, wanted: Task | Literal["auto
     task, labels, note = decide(table[target], wanted)
     pool, test = holdout(len(table), labels if task == "classification" else None)
     if not len(test):
-        raise DataError(f"{path} has {len(table)} rows with a {target}, too few for a test set of one in five; add rows")
+        classes = f" in {len(set(labels.tolist()))} classes" if task == "classification" else ""
+        instead = ", or say that the task is regression" if task == "classification" and labels.dtype.kind in "fi" else ""
+        raise DataError(f"{path} has {len(table)} rows with a {target}{classes}, too few for a test set of one in five; add rows{instead}")
     numbers = [name for name in table.columns if NUMBERED.fullmatch(name) and name != target]
     notes += [f"the column {name} numbers the rows and is left out" for name in numbers]
     X, encoded = encode(table.drop(columns=[target, *numbers]), pool, path)
@@ -54,13 +56,34 @@ def _read(path: Path) -> pd.DataFrame:
 
     name = path.name.lower()
     try:
-        table = pd.read_parquet(path) if name.endswith(".parquet") else pd.read_csv(path, sep="\t" if ".tsv" in name else ",")
+        table = pd.read_parquet(path) if name.endswith(".parquet") else _read_text(path, "\t" if ".tsv" in name else ",")
     except ImportError as error:
         raise MissingPart("reading .parquet needs pyarrow: pip install 'ally-learn[parquet]'") from error
     except (ValueError, OSError, EOFError, zlib.error) as error:
         raise DataError(f"{path} cannot be read as a table ({error}); check the file") from error
     table.columns = table.columns.map(str)
-    repeated = table.columns[table.columns.duplicated()]
+    _ensure_distinct(path, table.columns)
+    return table
+
+
+def _read_text(path: Path, separator: str) -> pd.DataFrame:
+    """A semicolon separates if the header has no comma; spreadsheets then write numbers with a comma, unless more are read without."""
+    import pandas as pd
+
+    header = pd.read_csv(path, sep=separator, header=None, nrows=1, dtype=str)
+    if separator == "," and header.shape[1] == 1 and ";" in str(header.iloc[0, 0]):
+        separator = ";"
+        header = pd.read_csv(path, sep=separator, header=None, nrows=1, dtype=str)
+    # The table itself would come with repeated names already changed.
+    _ensure_distinct(path, pd.Index(header.iloc[0].dropna()))
+    if separator != ";":
+        return pd.read_csv(path, sep=separator)
+    return max(
+        (pd.read_csv(path, sep=separator, decimal=point) for point in ".,"), key=lambda table: table.select_dtypes("number").shape[1]
+    )
+
+
+def _ensure_distinct(path: Path, names: pd.Index[Any]) -> None:
+    repeated = names[names.duplicated()]
     if len(repeated):
         raise DataError(f"{path} has the column {repeated[0]!r} more than once; give every column its own name")
-    return table

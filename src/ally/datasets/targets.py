@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ally.errors import DataError
+from ally.sources.columns import as_number
 from ally.types import AnyArray, Task
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ def decide(labels: pd.Series[Any], wanted: Task | Literal["auto"] = "auto") -> t
     """
     kind = getattr(labels.dtype, "kind", "O")
     distinct = labels.nunique()
+    if distinct < 2:
+        raise DataError(f"the target is {labels.tolist()[0]!r} in every row; at least two different values are needed")
     if kind in "fiu":
         values = labels.to_numpy(dtype=np.float64)
         if not np.isfinite(values).all():
@@ -33,9 +36,13 @@ def decide(labels: pd.Series[Any], wanted: Task | Literal["auto"] = "auto") -> t
             return "regression", values, f"the target is a number with {distinct} different values: regression"
         classes: AnyArray = values.astype(np.int64) if whole else values
     elif wanted == "regression":
-        raise DataError(f"the target holds {labels.iloc[0]!r}, which is no number; for regression give numbers")
+        odd = next((value for value in labels if isinstance(value, bool) or not _is_number(value)), labels.iloc[0])
+        raise DataError(f"the target holds {odd!r}, which is no number; for regression give numbers")
     else:
         classes = labels.to_numpy(dtype=bool) if kind == "b" else np.asarray([str(value) for value in labels])
-    if distinct < 2:
-        raise DataError(f"the target is {classes.tolist()[0]!r} in every row; at least two classes are needed")
     return "classification", classes, f"the target has {distinct} different values: classification"
+
+
+def _is_number(value: Any) -> bool:
+    number = as_number(value)
+    return number is not None and not np.isnan(number)

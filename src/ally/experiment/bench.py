@@ -13,6 +13,7 @@ from ally.checks import check_count
 from ally.errors import InputError
 from ally.experiment.cell import Cell
 from ally.experiment.folder import Grid, run, told, trial
+from ally.hygiene import Hygiene
 from ally.learning.objectives import Objective, resolve_objective
 from ally.learning.training import Training
 from ally.models import MODELS
@@ -35,6 +36,7 @@ def bench(
     objectives: str | Objective | Sequence[str | Objective | None] | None = None,
     validation: int = 0,
     candidates: int | None = None,
+    hygiene: Hygiene | None = Hygiene(),
     training: Training = Training(),
     target: str | None = None,
     task: Task | Literal["auto"] = "auto",
@@ -56,6 +58,7 @@ def bench(
         objectives: how the networks are trained; None as each strategy says.
         validation: labels bought at the start for early stopping; they are counted.
         candidates: ask only about so many samples of the pool, drawn at random.
+        hygiene: which candidates every query sets aside, by default as in `ally.query`; None for none.
         target: the column of a table that holds the labels.
         task: what the target of a table is; by default up to 100 different whole numbers are classes.
 
@@ -85,7 +88,8 @@ def bench(
                 MODELS[model]
             if objective is not None:
                 resolve_objective(objective)
-            cells.append((name, Cell(strategy, seed, start, size, rounds, model, training, objective, "", None, candidates, validation)))
+            cell = Cell(strategy, seed, start, size, rounds, model, training, objective, "", None, candidates, validation, hygiene=hygiene)
+            cells.append((name, cell))
     settings = {**told(tuple(cells)), **({} if target is None else {"target": target}), "task": task}
     title, question = f"Active learning on {', '.join(names)}", "Does it pay to choose which samples are labelled?"
     grid = Grid(title, question, tuple(cells), settings, tuple(notes))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from ally.checks import check_count
 from ally.errors import InputError
 from ally.experiment.trial import Copies, Metric, Trial
+from ally.hygiene import Hygiene
 from ally.learning.objectives import Objective
 from ally.learning.training import Training
 from ally.strategies import CATALOGUE, Strategy
@@ -39,6 +40,8 @@ class Cell:
     metric: Metric | None = None
     asks_as: str | None = None
     """Instead of asking, take the batches that this strategy of the catalogue asks for with its own training."""
+    hygiene: Hygiene | None = field(default=None, repr=False)
+    """What a query sets aside; None: every free sample is a candidate."""
 
     def __post_init__(self) -> None:
         for name, least in (("seed", 0), ("init", 1), ("batch", 1), ("rounds", 0), ("validation", 0)):
@@ -72,7 +75,7 @@ class Cell:
             validation = f" + {self.validation} for validation" if self.validation else ""
             raise InputError(
                 f"{self.init}{validation} + {self.rounds} x {self.batch} labels are more than the pool of {size} ({trial.name}); "
-                "lower rounds or batch"
+                "lower init, validation, rounds or batch"
             )
         if self.candidates is not None and self.batch * self.rounds > self.candidates:
             raise InputError(
@@ -86,7 +89,9 @@ class Cell:
 
     def key(self, dataset: str) -> str:
         """A name for its file: readable, and different for different settings. The number of rounds is none: it may be raised later."""
-        plain = (replace(self, rounds=0, custom=None), self.composition, model_name(self.model))
+        plain: tuple[Any, ...] = (replace(self, rounds=0, custom=None), self.composition, model_name(self.model))
+        # Apart from the repr, so that what was run before there was hygiene keeps its name.
+        plain += () if self.hygiene is None else (self.hygiene,)
         settings = re.sub(r" at 0x[0-9a-f]+", "", repr((dataset, *plain)))
         parts = (dataset, self.strategy, self.setting, f"b{self.batch}", f"s{self.seed}")
         readable = "-".join(re.sub(r"[^A-Za-z0-9.]+", "-", part).strip("-") for part in parts if part)

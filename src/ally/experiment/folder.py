@@ -17,7 +17,7 @@ from ally.datasets import load
 from ally.experiment.cell import Cell, model_name, objective_name
 from ally.experiment.estimate import estimate, in_words
 from ally.experiment.journal import Journal
-from ally.experiment.run import Load, cells_folder, locked, missing, run_in
+from ally.experiment.run import Load, cells_folder, journal, locked, missing, run_in
 from ally.experiment.trial import Trial
 from ally.files import write_atomic
 from ally.learning.objectives import resolve_objective
@@ -51,20 +51,36 @@ def run(
     progress: Progress | None = None,
     say: Callable[[str], None] | None = None,
 ) -> pd.DataFrame:
-    """Runs what is missing of a grid in the folder `out`. `say` hears how long it may take."""
+    """Runs what is missing of a grid in the folder `out`. `say` hears what a reader has to know, and how long it may take."""
     load_trial: Load = partial(trial, data_dir, target, task)
     for name, cell in grid.cells:
         cell.ensure_fits(load_trial(name))
     with locked(out):
         todo = missing(out, load_trial, grid.cells)
+        notes = [*grid.notes, *data_notes(load_trial, (name for name, _ in grid.cells)), *_others(out, grid), *_versions(out)]
+        if say is not None:
+            for note in notes:
+                say(f"note: {note}")
         number = max(1, min(workers or available_cores(), len(todo)))
         if say is not None and todo:
             seconds = estimate(load_trial, [grid.cells[place] for place in todo]) / number
             say(f"{len(todo)} of {len(grid.cells)} campaigns to run with {number} processes: about {in_words(seconds)}")
-        names = dict.fromkeys(name for name, _ in grid.cells)
-        notes = [*grid.notes, *(f"{name}: {note}" for name in names for note in load_trial(name).notes)]
-        write_settings(out, grid, [*notes, *_versions(out)])
+        write_settings(out, grid, notes)
         return run_in(out, load_trial, grid.cells, number, progress)
+
+
+def data_notes(load_trial: Load, names: Iterable[str]) -> list[str]:
+    """What is to be known of each data set, in sentences."""
+    return [f"{name}: {note}" for name in dict.fromkeys(names) for note in load_trial(name).notes]
+
+
+def _others(out: Path, grid: Grid) -> list[str]:
+    """A sentence if the folder holds campaigns that are none of the grid's."""
+    own = {journal(out, name, cell).path for name, cell in grid.cells}
+    others = len(set(cells_folder(out).glob("*.jsonl")) - own)
+    return (
+        [f"{others} other campaigns in {out} are no part of these results: ask for all together to see them side by side"] if others else []
+    )
 
 
 def _versions(out: Path) -> list[str]:
@@ -130,6 +146,7 @@ def told(listed: tuple[tuple[str, Cell], ...]) -> dict[str, str]:
         "rounds": _each(str(cell.rounds) for cell in every),
         "final labels": _each(str(cell.labels) for cell in every),
         "candidates": _each("all" if cell.candidates is None else f"{cell.candidates} drawn at random" for cell in every),
+        "hygiene": _each("none" if cell.hygiene is None else repr(cell.hygiene) for cell in every),
         "seeds": str(len({cell.seed for cell in every})),
         "strategies": _each(f"{cell.strategy}{f' ({cell.setting})' if cell.setting else ''}" for cell in every),
     }

@@ -47,7 +47,7 @@ def run_cells(load: Load, cells: Cells, workers: int, progress: Progress | None 
 def run_grid(load: Load, cells: Cells, out: Path, workers: int, progress: Progress | None = None) -> pd.DataFrame:
     """The same in a folder: every round is on disk when it ends, and rounds that are there are not run again.
 
-    An error of one cell does not end the others. The table, also as ``results.csv``, holds all that the folder has.
+    An error of one cell does not end the others. The table, also as ``results.csv``, holds the rounds of these cells.
     """
     with locked(out):
         return run_in(out, load, cells, workers, progress)
@@ -108,11 +108,13 @@ def journal(out: Path, name: str, cell: Cell) -> Journal:
     return Journal(out / "cells" / f"{cell.key(name)}.jsonl")
 
 
-def collect(out: Path, cells: Cells = ()) -> pd.DataFrame:
-    """Writes ``results.csv`` from all that the folder holds: `cells` first and in their order, then others by name."""
-    order = {journal(out, name, cell).path.name: place for place, (name, cell) in enumerate(cells)}
-    files = sorted(cells_folder(out).glob("*.jsonl"), key=lambda path: (order.get(path.name, len(order)), path.name))
-    results = table(done.record for path in files for done in Journal(path).rounds())
+def collect(out: Path, cells: Cells | None = None) -> pd.DataFrame:
+    """Writes ``results.csv``: the rounds of `cells` in their order, or all that the folder holds."""
+    if cells is None:
+        rounds = [Journal(path).rounds() for path in sorted(cells_folder(out).glob("*.jsonl"))]
+    else:
+        rounds = [journal(out, name, cell).rounds()[: cell.rounds + 1] for name, cell in cells]
+    results = table(done.record for several in rounds for done in several)
     write_atomic(out / "results.csv", results.to_csv(index=False).encode())
     return results
 

@@ -39,7 +39,9 @@ def campaign(trial: Trial, cell: Cell, past: Sequence[Round] = ()) -> Iterator[R
         bought, seconds = oracle.bought, 0.0
         asked: tuple[int, ...] = ()
         if number < cell.rounds and leading is not None:
+            began = time.perf_counter()
             asked = next(leading).asked
+            seconds = time.perf_counter() - began
             loop.tell(loop.reopen(asked), oracle.answer(asked))
         elif number < cell.rounds:
             began = time.perf_counter()
@@ -86,6 +88,7 @@ def begin(trial: Trial, cell: Cell, oracle: Oracle, streams: Streams) -> Loop:
         task=trial.task,
         classes=trial.classes,
         candidates=rest[: cell.candidates] if cell.candidates is not None or cell.validation else None,
+        hygiene=cell.hygiene,
         random_state=streams,
         training=cell.training,
         validation=validation,

@@ -13,6 +13,7 @@ from ally.report.figure import Band
 from ally.report.html import bullets, embedded_json, facts, paragraph
 from ally.report.reading import READING
 from ally.report.settings import Settings
+from ally.report.style import styles
 from ally.report.summary import Summary
 
 # The browser itself refuses whatever is not inside the file.
@@ -85,6 +86,8 @@ def _curves(summary: Summary, picture: bytes, band: Band) -> str:
         f"Means over seeds{smoothed}. Bands are drawn for ALLY and the baseline, and for all where four or fewer are shown. "
         "A click on a name in the legend hides or shows it, a double click leaves it alone."
     )
+    hidden = sum(not style.shown for style in styles(summary).values())
+    hint += f" {hidden} of {len(summary.series)} series start hidden; their names in the legend are grey." if hidden else ""
     image = base64.b64encode(picture).decode()
     alt = f"Learning curves on {', '.join(summary.datasets)}: test metric against labels bought, a line per series"
     return (

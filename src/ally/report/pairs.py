@@ -44,7 +44,7 @@ def pair(first: dict[int, Curve], second: dict[int, Curve]) -> Pairs:
     grid = grid[(grid > start if same_start else grid >= start) & (grid <= end)]
     shared = sorted(first.keys() & second.keys())
     if not len(grid):
-        return Pairs((), np.empty(0), np.empty(0), len(shared), int(end))
+        return Pairs((), np.empty(0), np.empty(0), 0, int(end))
     used = [seed for seed in shared if all(s[seed].labels[0] <= grid[0] and s[seed].labels[-1] >= end for s in (first, second))]
     # An exact sum: equal curves have equal means, in whatever order their rows come.
     scores = np.array([[math.fsum(side[seed].at(grid)) / len(grid) for seed in used] for side in (first, second)])

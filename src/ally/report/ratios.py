@@ -22,7 +22,7 @@ class Ratio:
     high: float | None
     bound: str
     """``"<"``: the reference never got there on some seeds, so that the ratio is at most this; ``">"``: the series did not, at
-    least this; ``"?"``: both happened, or neither got there; empty: exact."""
+    least this; ``"?"``: both happened; empty: exact."""
     seeds: int
     sets: int
 
@@ -38,24 +38,25 @@ def label_ratio(pairs: Sequence[tuple[Efficiency, Efficiency]], confidence: floa
     """The geometric mean over data sets of geometric means over paired seeds; each pair is (series, reference) on one data set.
 
     The interval resamples data sets where there are several, and seeds within each; it is absent for one seed on one set.
-    Censored counts enter as the last label count and are told by `bound`. None without a paired seed.
+    Censored counts enter as the last label count and are told by `bound`; where both sides have some, the ratio may err either way and
+    has no interval. None without a paired seed, and where nobody got there.
     """
     logs, series_censored, reference_censored = [], False, False
     for series, reference in pairs:
         shared = sorted(series.by_seed.keys() & reference.by_seed.keys())
-        if shared:
-            ours, theirs = [series.by_seed[seed] for seed in shared], [reference.by_seed[seed] for seed in shared]
+        ours, theirs = [series.by_seed[seed] for seed in shared], [reference.by_seed[seed] for seed in shared]
+        if not all(one.censored for one in (*ours, *theirs)):
             logs.append(np.log([a.labels / b.labels for a, b in zip(ours, theirs, strict=True)]))
             series_censored |= any(one.censored for one in ours)
             reference_censored |= any(one.censored for one in theirs)
     if not logs:
         return None
     value = float(np.exp(np.mean([log.mean() for log in logs])))
+    bound = {(True, False): ">", (False, True): "<", (True, True): "?"}.get((series_censored, reference_censored), "")
     low = high = None
-    if max(len(log) for log in logs) > 1 or len(logs) > 1:
+    if bound != "?" and (max(len(log) for log in logs) > 1 or len(logs) > 1):
         draws = np.exp(_resampled(logs, repeats))
         low, high = (float(q) for q in np.quantile(draws, [(1 - confidence) / 2, (1 + confidence) / 2]))
-    bound = {(True, False): ">", (False, True): "<", (True, True): "?"}.get((series_censored, reference_censored), "")
     return Ratio(value, low, high, bound, sum(len(log) for log in logs), len(logs))
 
 

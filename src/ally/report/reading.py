@@ -14,7 +14,8 @@ READING = {
     "curves, straight lines between rounds, the first crossing that also holds at the next round. “> 1600” means that this did not happen "
     "within 1600 labels; such campaigns are counted with 1600 labels.",
     "Ratio": "Labels needed over labels the other needs, per seed; geometric mean. Below 1 saves labels. “<” says that the other never "
-    "got there on some seeds (the ratio is at most this), “>” that the series did not (at least this), “?” that both happened. The "
+    "got there on some seeds (the ratio is at most this), “>” that the series did not (at least this), “?” that both happened: it may "
+    "err either way. It is empty where nobody got there. Neither of the last two is part of the mean over data sets. The "
     "interval is a paired bootstrap over seeds (and data sets), with the target held fixed; with few seeds it is too "
     "narrow, and fewer than five are not coloured.",
     "Tests": "Two-sided, on the paired means. Holm's correction covers one table. With n seeds Wilcoxon's test cannot go below 2/2ⁿ: "

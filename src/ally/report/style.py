@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ally.report.metrics import metric_named
 from ally.report.summary import Summary
 
 SHOWN = 12
@@ -77,12 +78,12 @@ def _prominent(summary: Summary, baselines: set[str]) -> set[str]:
     """All series if they are few; else the baselines, ALLY, and those that did best."""
     if len(summary.series) <= SHOWN:
         return set(summary.series)
-    gains: dict[str, list[float]] = {name: [] for name in summary.series}
+    ranks: dict[str, list[float]] = {name: [] for name in summary.series}
     for dataset in summary.datasets:
-        ranked = sorted((c for c in summary.comparisons if c.dataset == dataset), key=lambda c: c.gain or 0.0)
+        ranked = sorted((c for c in summary.comparisons if c.dataset == dataset), key=lambda c: metric_named(c.metric).sign * c.curve_mean)
         for rank, c in enumerate(ranked):
-            gains[c.strategy].append(rank / len(ranked))
-    best = sorted(summary.series, key=lambda name: -sum(gains[name]) / max(len(gains[name]), 1))
+            ranks[c.strategy].append(rank / len(ranked))
+    best = sorted(summary.series, key=lambda name: -sum(ranks[name]) / max(len(ranks[name]), 1))
     first = [name for name in summary.series if name in baselines or summary.strategies[name] == "ally"]
     allies = [name for name in best if summary.strategies[name].startswith("ally")][: SHOWN // 3]
     return set(list(dict.fromkeys([*first, *allies, *best]))[:SHOWN])

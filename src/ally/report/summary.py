@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import numpy as np
 import pandas as pd
 
 from ally.errors import InputError
@@ -32,7 +33,8 @@ class Summary:
     targets: dict[str, Target] = field(repr=False)
     efficiencies: tuple[Efficiency, ...] = field(repr=False)
     ratios: dict[tuple[str, str], tuple[Ratio | None, Ratio | None]] = field(repr=False)
-    """By data set and series: against the paired baseline, against the best baseline. The data set "" stands for all together."""
+    """By data set and series: against the paired baseline, against the best baseline. The data set "" stands for all together, but
+    for those where the ratio may err either way."""
     tests: tuple[PairedTest, ...] = field(repr=False)
     """Against the baseline."""
     pairs: tuple[PairedTest, ...] = field(repr=False)
@@ -57,6 +59,11 @@ def summarise(
 
     `is_baseline` tells which strategies may set the target of label efficiency: by default all that are not ALLY.
     """
+    bad = ~np.isfinite(results["value"].to_numpy(dtype=float))
+    if bad.any():
+        row = results.iloc[int(np.flatnonzero(bad)[0])]
+        place = f"{row['strategy']} on {row['dataset']}, seed {row['seed']}, round {row['round']}"
+        raise InputError(f"{place}: value={row['value']} is not a finite number; remove or rerun that campaign")
     named = add_series(results)
     chosen = _baseline(named, baseline, is_baseline)
     targets, efficient = efficiencies(named, chosen, is_baseline)
@@ -96,5 +103,12 @@ def _ratios(efficient: list[Efficiency], names: list[str]) -> dict[tuple[str, st
     for dataset, series in [*by_key, *(("", name) for name in names)]:
         keys = [key for key in by_key if key[1] == series and dataset in ("", key[0])]
         sides = [[(by_key[key], other) for key in keys if (other := paired[key][side]) not in (None, by_key[key])] for side in (0, 1)]
+        if not dataset:
+            sides = [[pair for pair in side if _bounded(pair)] for side in sides]
         found[dataset, series] = label_ratio(sides[0]), label_ratio(sides[1])
     return found
+
+
+def _bounded(pair: tuple[Efficiency, Efficiency]) -> bool:
+    ratio = label_ratio([pair], repeats=1)
+    return ratio is not None and ratio.bound != "?"

@@ -92,13 +92,17 @@ class Preset:
         if scale != "small":
             return grid
         whole = self.make("full", data_dir)
-        lines, all_lines = ({(dataset, cell.strategy, cell.setting) for dataset, cell in one.cells} for one in (grid, whole))
         less = [
             f"{what}: {value} instead of {whole.settings[what]}"
             for what, value in grid.settings.items()
             if what not in ("scale", "strategies", "objectives", "candidates") and value != whole.settings[what]
         ]
-        less += [f"{len(lines)} lines instead of {len(all_lines)}"] if len(lines) < len(all_lines) else []
+        kept = {(cell.strategy, cell.setting) for _, cell in grid.cells}
+        gone = [(cell.strategy, cell.setting) for _, cell in whole.cells if (cell.strategy, cell.setting) not in kept]
+        new = {strategy for strategy, _ in gone} - {strategy for strategy, _ in kept}
+        # Of strategies that are run the settings left out are enough.
+        named = [setting if strategy not in new else f"{strategy} ({setting})" if setting else strategy for strategy, setting in gone]
+        less += [f"not run at this scale: {'; '.join(dict.fromkeys(named))}"] if named else []
         return replace(grid, notes=(*less, *grid.notes))
 
 
@@ -130,8 +134,15 @@ def grid(
 
 def bed_or(bed: Bed, other: Bed, data_dir: Path | None) -> tuple[Bed, str | None]:
     """The bed, or another where its data are not here, with the words that say so."""
-    if bed == other:
+    # Where neither is here the error is to name the paper's data.
+    if bed == other or is_here(bed, data_dir) or not is_here(other, data_dir):
         return bed, None
-    if state(DATASETS[bed.dataset], data_dir or default_data_dir()) != "absent":
-        return bed, None
-    return other, f"{other.dataset} with {other.model} stands in for {bed.dataset}, whose files are not here"
+    return other, f"{other.dataset} with {other.model} stands in for {bed.dataset}: {absent(bed)}"
+
+
+def absent(bed: Bed) -> str:
+    return f"its files are not here (`ally datasets fetch {bed.dataset}` for the paper's data)"
+
+
+def is_here(bed: Bed, data_dir: Path | None) -> bool:
+    return state(DATASETS[bed.dataset], data_dir or default_data_dir()) != "absent"

@@ -53,7 +53,10 @@ def bias(scale: Scale, data_dir: Path | None) -> Grid:
         for objective in ("erm", "pdcl", "feasibility")
     ]
     question = "Does training for feasibility suffer less from an actively chosen training set than empirical risk minimisation?"
-    notes = ["a strategy chooses with its own training; the three objectives are then trained on the same labels"]
+    notes = [
+        "a strategy chooses with its own training, whose time is part of the query's; "
+        "the three objectives are then trained on the same labels"
+    ]
     return grid("Bias of active sampling", question, scale, cells(bed, rounds_for(scale), lines), notes=notes, substitute=substitute)
 
 
