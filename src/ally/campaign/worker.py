@@ -6,6 +6,7 @@ record in the store, and is tried again, at once or with the next answers.
 
 from __future__ import annotations
 
+import atexit
 import os
 import subprocess
 import sys
@@ -21,6 +22,14 @@ WAIT = 5.0
 
 _children: dict[str, subprocess.Popen[bytes]] = {}
 """By place; kept so that none becomes a zombie, and none is started beside another."""
+
+
+@atexit.register
+def _let_go() -> None:
+    """They outlive this process on purpose; Python would warn of each."""
+    for process in _children.values():
+        if process.poll() is None:
+            process.returncode = 0
 
 
 def start(place: str, *, now: bool = False) -> bool:
