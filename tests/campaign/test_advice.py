@@ -66,3 +66,10 @@ def test_few_points_say_nothing(points):
 
 def test_models_trained_on_as_many_labels_count_once():
     assert expected_gain((Point(50, 0.6, 0.01),) * 5, 50) is None
+
+
+def test_without_an_evaluation_sample_only_the_model_itself_can_tell():
+    unsettled, settled = (advise(Evidence((), 50, kappas=kappas, measured=False)) for kappas in ((), (0.995, 0.999)))
+    assert not unsettled.stop
+    assert settled.stop
+    assert all("no samples are held out" in advice.sentence for advice in (unsettled, settled))

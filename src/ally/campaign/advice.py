@@ -57,6 +57,8 @@ class Evidence:
     """Labels bought so far."""
     metric: str = "accuracy"
     """What `Point.value` is: ``"accuracy"`` or ``"r2"``."""
+    measured: bool = True
+    """Whether samples are held out that the curve is measured on."""
 
 
 @dataclass(frozen=True)
@@ -100,11 +102,16 @@ def advise(evidence: Evidence, worth: float = WORTH) -> Advice:
     reasons = list(_reasons(evidence, gain))
     if evidence.budget is not None and evidence.labels >= evidence.budget:
         return Advice(True, f"Stop: the budget of {evidence.budget} labels is spent.", tuple(reasons), gain)
+    settled = len(evidence.kappas) >= 2 and min(evidence.kappas[-2:]) >= SETTLED
+    if not evidence.measured:
+        blind = "no samples are held out to measure how good it is"
+        if settled:
+            return Advice(True, f"You may stop: the model hardly changes from one training to the next ({blind}).", tuple(reasons), gain)
+        return Advice(False, f"Go on until the model hardly changes from one training to the next ({blind}).", tuple(reasons), gain)
     if gain is None:
         need = 3 - len({point.labels for point in evidence.curve})
         models = "model" if need == 1 else "models"
         return Advice(False, f"Go on: the curve needs {need} more evaluated {models} before anything can be said.", tuple(reasons), gain)
-    settled = len(evidence.kappas) >= 2 and min(evidence.kappas[-2:]) >= SETTLED
     if gain.high < worth:
         return Advice(True, f"You may stop: the next {evidence.batch} labels are not expected to help.", tuple(reasons), gain)
     if settled and gain.expected < worth:
