@@ -162,6 +162,11 @@ class Campaign:
         return changed
 
     @property
+    def kept_in(self) -> Path | None:
+        """The folder for what can be made anew, such as where each row of a long table is; None for a campaign that is no file."""
+        return cache(self._place)
+
+    @property
     def size(self) -> int:
         """How many samples there are, vanished ones too."""
         return self._store.size()

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ally.campaign import Campaign
 
 LONG = 100_000
-"""Rows of a table above which nothing is shown unless asked for: to find a sample by its id the table is read once."""
+"""Rows of a table above which nothing is shown unless asked for, where the whole table would have to be read to find a sample."""
 TAKEN = frozenset(
     {"id", "label", "skip", "annotator", "at", "query", "kind", "undoes", "predicted", "probability", "path", "text", "dual", "labelled_by"}
 )
@@ -46,7 +46,7 @@ def columns_of(shown: dict[str, dict[str, Any]]) -> list[str]:
 
 
 def _long(campaign: Campaign) -> bool:
-    if campaign.settings.fingerprint.get("from") != "rows":
+    if campaign.kept_in is not None or campaign.settings.fingerprint.get("from") != "rows":
         return False
     if campaign.size > LONG:
         note(f"note: only ids are given, as finding rows in a table of {campaign.size} takes a while; --show gives the rows too")
