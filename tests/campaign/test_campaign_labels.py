@@ -104,6 +104,25 @@ def test_skips_come_back_with_who_and_when(make, tmp_path, ending):
     assert theirs == mine
 
 
+def test_an_export_that_comes_back_overrules_nobody(make, tmp_path):
+    campaign = make()
+    query = campaign.ask(4, annotator="ann")
+    campaign.tell(query, {**dict.fromkeys(query.ids[:3], "cat"), query.ids[3]: SKIP})
+    campaign.export(tmp_path / "out.csv")
+    campaign.relabel({query.ids[0]: "dog"}, annotator="bob")
+    assert campaign.import_labels(tmp_path / "out.csv").known == 4
+    assert (campaign.labels()[query.ids[0]], len(list(campaign.record()))) == ("dog", 5)
+
+
+def test_two_who_tell_one_class_at_the_same_moment_train_one_class(make, monkeypatch):
+    campaign = make()
+    monkeypatch.setattr(campaign._vocabulary, "known", dict)
+    campaign.relabel({"r0": 1, "r1": 2})
+    campaign.relabel({"r2": "1", "r3": "2"})
+    campaign.retrain()
+    assert len(campaign.model().fit.classes) == 2
+
+
 @pytest.mark.parametrize("at", ["9999-12-31T23:59:59-14:00", "1969-01-01T00:00:00+00:00"])
 def test_times_that_no_file_can_hold(make, tmp_path, at):
     (tmp_path / "in.csv").write_text(f"id,label,at\nr0,cat,{at}\n")
@@ -164,6 +183,14 @@ def test_what_is_waited_for_with_several_opinions(make):
     second = campaign.ask(3, annotator="bob")
     told = campaign.tell(second, {second.ids[0]: "dog"})
     assert list(told.waiting) == second.ids[1:]
+    assert list(campaign.tell(second, {second.ids[1]: "dog"}, annotator="eve").waiting) == second.ids[2:], "eve's was the second opinion"
+
+
+def test_an_answer_of_somebody_else_does_not_end_the_waiting_for_ones_own(make):
+    campaign = make(opinions=2)
+    query = campaign.ask(2, annotator="ann")
+    told = campaign.tell(query, {query.ids[0]: "dog"}, annotator="bob")
+    assert list(told.waiting) == query.ids
 
 
 def test_classes_declared_later_must_hold_what_was_said(make):
@@ -172,9 +199,10 @@ def test_classes_declared_later_must_hold_what_was_said(make):
     with pytest.raises(LabelError, match="labelled 'bird', which is not among the classes"):
         campaign.change(classes=["cat", 1])
     campaign.relabel({"r2": "cat"})
-    campaign.change(classes=["cat", 1])
-    campaign.retrain()
-    assert set(campaign.predict()["label"]) <= {"cat", 1}
+    assert campaign.classes() == ["cat", "1"]
+    assert campaign.change(classes=["cat", 1, 2]).classes == ("cat", "1", 2), "a class is another than the labels that read like it"
+    campaign.relabel({"r1": 1}, annotator="bob")
+    assert (campaign.labels()["r1"], campaign.status().disagreements, campaign.classes()) == ("1", 0, ["cat", "1", 2])
 
 
 def test_no_change_of_settings_is_lost(make, tmp_path):
@@ -218,7 +246,11 @@ def test_a_training_does_not_import_from_the_current_folder(table, tmp_path, mon
 
 def test_the_name_of_the_source_is_nobodys(make):
     campaign = make()
-    for refuses in (lambda: campaign.ask(1, annotator="source"), lambda: campaign.relabel({"r0": "cat"}, annotator="source")):
+    for refuses in (
+        lambda: campaign.ask(1, annotator="source"),
+        lambda: campaign.relabel({"r0": "cat"}, annotator="source"),
+        lambda: campaign.import_labels("labels.csv", annotator="source"),
+    ):
         with pytest.raises(InputError, match="take another name"):
             refuses()
 
@@ -230,7 +262,7 @@ def test_what_a_file_would_lose(make):
     campaign.relabel({"r2": SKIP})
     assert campaign.untold({"r0": "dog ", "r1": "3", "r2": SKIP}) == []
     assert campaign.untold({"r0": "owl", "r1": SKIP, "r2": "cat", "r3": SKIP}) == ["r0", "r1", "r2", "r3"]
-    assert campaign.untold({"r0": "cat", "nobody": "cat"}) == ["r0", "nobody"]
+    assert campaign.untold({"r0": "cat", "nobody": "cat", "r1": 3, "no one": SKIP}) == ["nobody", "no one"]
 
 
 def test_targets_beyond_reason(make):

@@ -18,6 +18,9 @@ from ally.errors import InputError
         ("the label of 'n=0' is 'batch=2'; declare it", "the label of 'n=0' is 'batch=2'; declare it"),
         ("1 of 1 sample ids are unknown, the first is 'classes=a'", "1 of 1 sample ids are unknown, the first is 'classes=a'"),
         ("n= is not known", "n= is not known"),
+        ("label=x.csv is empty; give a file", "label=x.csv is empty; give a file"),
+        ("n=5.csvx is not there; give another", "n=5.csvx is not there; give another"),
+        ("key='a b' was used by 'ann' for other answers", "--key 'a b' was used by 'ann' for other answers"),
     ],
 )
 def test_words(message, words):

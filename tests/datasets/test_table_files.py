@@ -212,6 +212,16 @@ def test_semicolons_between_columns(tmp_path, table, ending, decimal):
     np.testing.assert_allclose(data.test, test)
 
 
+def test_decimal_commas_beside_a_cell_that_is_no_number(tmp_path):
+    numbers = [f"{row},{row % 7}5" for row in range(60)]
+    rows = [f"{'?' if row == 5 else numbers[row]};{row % 3},5;{row},25" for row in range(60)]
+    (tmp_path / "a.csv").write_text("\n".join(["a;b;y", *rows]) + "\n")
+    data = load(tmp_path / "a.csv", target="y", task="regression")
+    assert "column 'a' holds numbers and also '?': 1 such values count as missing" in data.notes
+    assert data.pool.shape[1] in (2, 3)
+    assert {round(value % 1, 2) for value in data.pool[:, 0].tolist()} <= {0.05, 0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.5, 0.4, 0.6, 0.1, 0.2, 0.3}
+
+
 @pytest.mark.parametrize(("text", "told"), [
     ("a,a,y\n" + "1,2,x\n3,4,z\n" * 9, "has the column 'a' more than once"),
     ("a;b;b\n" + "1;2;x\n3;4;z\n" * 9, "has the column 'b' more than once"),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ally.sources import open_source
@@ -79,11 +81,20 @@ def test_ids_of_another_column_are_not_taken_from_it(scanned: Path) -> None:
     assert samples.missing(["5", "row 5"]) == ["row 5"]
 
 
-@pytest.mark.parametrize("damage", ["cut", "empty", "other"])
+@pytest.mark.parametrize("damage", ["cut", "empty", "other", "huge", "archive"])
 def test_a_damaged_file_is_passed_over(scanned: Path, damage: str) -> None:
     (file,) = kept(scanned.parent)
     whole = file.read_bytes()
-    file.write_bytes({"cut": whole[: len(whole) // 2], "empty": b"", "other": whole.replace(b"<u8", b"<f8", 1)}[damage])
+    archive = io.BytesIO()
+    np.savez(archive, a=1)
+    damaged = {
+        "cut": whole[: len(whole) // 2],
+        "empty": b"",
+        "other": whole.replace(b"<u8", b"<f8", 1),
+        "huge": whole.replace(b"(2, 500)", b"(2, 5000000000000)", 1),
+        "archive": archive.getvalue(),
+    }
+    file.write_bytes(damaged[damage])
     assert shown(opened(scanned)) == [str(row) for row in PLACES]
     assert file.read_bytes() == whole
 

@@ -21,7 +21,7 @@ from ally.campaign.composing import composition
 from ally.campaign.creating import check_names, create
 from ally.campaign.duty import LOCK, due, running
 from ally.campaign.opening import SourceOptions, absolute, beside, cache, check_options, found_source, kept_place, moved_settings, on_disk
-from ally.campaign.settings import Settings, changed_settings, check_classes, check_declared
+from ally.campaign.settings import Settings, changed_settings, check_classes, declared
 from ally.campaign.slips import slips
 from ally.campaign.status import GIVEN, status_of
 from ally.campaign.values import AskedSample, CampaignQuery, Scanned, Status, Suspect, Told, Undone
@@ -29,6 +29,7 @@ from ally.campaign.vocabulary import Vocabulary
 from ally.checks import check_count
 from ally.errors import AnswerError, InputError, PoolExhausted, StoreBusy, StoreError
 from ally.sources import Samples, Shown, read_answers
+from ally.sources.export.answers import reads
 from ally.store import Measure, NewAnswer, Store, StoredAnswer
 from ally.store import open as open_store
 from ally.store.values import Policy
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 PATIENCE = 24 * 3600.0
 """Seconds that an explicit training waits for one that is under way."""
 IMPORTED = "import"
+RECENT = 5000
+"""Answers that a number told now is compared with."""
 
 
 class Campaign:
@@ -153,12 +156,18 @@ class Campaign:
     def change(self, **chosen: Any) -> Settings:
         """Changes settings, by the names of `ally.campaign.Settings`. Classes may be added, none taken away; what fixes the samples and
         their roles (the source, the task, the held-out samples, the seed) stays as it is."""
+        changed = self.changed(**chosen)
+        final = {name: getattr(changed, name) for name in chosen}
+        self._store.change_settings(lambda kept: changed_settings(Settings.from_json(kept), final).to_json())
+        self._store.log(self._clock(), "settings", final)
+        return changed
+
+    def changed(self, **chosen: Any) -> Settings:
+        """What `change` would make of the settings; raises if they cannot be."""
         changed = changed_settings(self.settings, chosen)
         check_names(changed)
-        if "classes" in chosen:
-            check_declared(changed, self.labels().values())
-        self._store.change_settings(lambda kept: changed_settings(Settings.from_json(kept), chosen).to_json())
-        self._store.log(self._clock(), "settings", {name: getattr(changed, name) for name in chosen})
+        if changed.classes is not None and "classes" in chosen:
+            changed = replace(changed, classes=declared(changed.classes, self._store.values(standing=True)[0]))
         return changed
 
     @property
@@ -209,19 +218,26 @@ class Campaign:
         number = query.id if isinstance(query, CampaignQuery) else query
         who = person(annotator or self._store.query(number).annotator)
         settings = self.settings
-        new = labels.new_answers(answers, settings, self._vocabulary.known())
-        waiting = tuple(id for id in self._store.waiting(number, settings.opinions) if id not in answers)
-        return replace(self._answer(who, new, number, key), waiting=waiting)
+        new = labels.new_answers(answers, settings, self._known(settings))
+        waiting = [id for id in self._store.waiting(number, settings.opinions) if id not in answers]
+        told = self._answer(who, new, number, key)
+        with suppress(StoreError):  # the answers are on record, and that is to be said
+            waiting = self._store.waiting(number, settings.opinions)
+        return replace(told, waiting=tuple(waiting))
 
     def relabel(self, answers: Mapping[str, Any], *, annotator: str | None = None, key: str | None = None) -> Told:
         """Labels samples of one's own choice, asked about or not, labelled already or not. Earlier answers stay on record."""
-        new = labels.new_answers(answers, self.settings, self._vocabulary.known())
-        return self._answer(person(annotator), new, None, key)
+        settings = self.settings
+        return self._answer(person(annotator), labels.new_answers(answers, settings, self._known(settings)), None, key)
 
     def slips(self, answers: Mapping[str, Any]) -> list[str]:
-        """What looks like a slip among answers about to be told: a class that differs from another by its letter case only, a number far
-        from all others. In sentences; nothing is refused."""
-        return slips(self.settings, self._vocabulary.known(), answers)
+        """What looks like a slip among answers about to be told: a new class that differs from another only by how it is written, a number
+        far from all others. In sentences; nothing is refused."""
+        settings = self.settings
+        if settings.task == "classification":
+            return slips(settings, self._known(settings), answers)
+        recent, _ = self._store.values(max(0, self._store.last_answer() - RECENT))
+        return slips(settings, {reads(value): value for value in recent}, answers)
 
     def untold(self, answers: Mapping[str, Any]) -> list[str]:
         """Ids of answers that are not on record as what somebody says now, and would be lost with the file that holds them."""
@@ -249,6 +265,10 @@ class Campaign:
         skipped = sum(answer.kind == "skip" for answer in answers)
         return Told(receipt.numbers, len(answers) - skipped, skipped, known=sum(number <= before for number in receipt.numbers))
 
+    def _known(self, settings: Settings) -> Mapping[str, Any]:
+        """Labels by how they read, where any label is a class."""
+        return self._vocabulary.known() if settings.task == "classification" and settings.classes is None else {}
+
     def _offer_training(self) -> None:
         """After something is on record: whatever keeps a training from starting must not look as if that had failed."""
         with suppress(OSError, StoreError):
@@ -259,12 +279,12 @@ class Campaign:
     def import_labels(self, path: str | Path, *, annotator: str | None = None) -> Told:
         """Takes the labels of a .csv, .tsv, .jsonl or .parquet file with the columns id and label, or of a folder per class of images: all
         of them or none, in the order of the file. Annotators and times are those of the file, where it has them."""
-        settings, importer = self.settings, annotator or IMPORTED
+        settings, importer = self.settings, person(annotator or IMPORTED)
         found = read_answers(path)
         if not found:
             raise AnswerError(f"{path} holds no answers; fill in its column label, or write yes into a column skip")
         passed_on = [answer._replace(annotator=answer.annotator or importer) for answer in found]
-        return self._answer(importer, labels.new_answers(passed_on, settings, self._vocabulary.known()), None, None)
+        return self._answer(importer, labels.new_answers(passed_on, settings, self._known(settings)), None, None)
 
     def export(self, path: str | Path, *, skips: bool = True, link: bool = False) -> int:
         """Writes the labels that count to a .csv, .jsonl or .parquet file, which `import_labels` reads back; without an ending, the
@@ -275,6 +295,11 @@ class Campaign:
     def labels(self) -> dict[str, Any]:
         """The label that counts of each labelled sample."""
         return {answer.id: answer.label for answer in labels.current(self._store, self.settings, skips=False)}
+
+    def classes(self) -> list[Any]:
+        """Those that were declared; otherwise those that annotators say now, in the order in which they came."""
+        settings = self.settings
+        return list(self._store.values(standing=True)[0] if settings.classes is None else settings.classes)
 
     def record(self) -> Iterator[StoredAnswer]:
         """Every answer ever given, in order: who, when, what, and for which query; undone ones and undos too."""
@@ -395,7 +420,8 @@ class Campaign:
 
     def rescan(self, progress: Progress | None = None) -> Scanned:
         """Looks at the source again: new samples join the pool, vanished ones are set aside, and those that came back return."""
-        return scanning.rescan(self._store, self.samples, self.settings, self._vocabulary.known(), self._clock(), progress)
+        settings = self.settings
+        return scanning.rescan(self._store, self.samples, settings, self._known(settings), self._clock(), progress)
 
     def problems(self) -> tuple[str, ...]:
         """What was wrong with single samples when the source was last read, in sentences; at most twenty."""

@@ -53,12 +53,19 @@ def _new(answer: Answer) -> NewAnswer:
 
 def untold(store: Store, answers: Mapping[str, Any]) -> list[str]:
     """Ids of answers that are nobody's standing one."""
-    try:
-        opinions = store.opinions(store.rows(list(answers)))
-    except IdError:
-        return list(answers)
+    opinions = store.opinions(store.rows(_known(store, list(answers))))
     said = {people[0].sample: {SKIP if answer.kind == "skip" else reads(answer.value) for answer in people} for people in opinions.values()}
     return [id for id, label in answers.items() if (label if label is SKIP else reads(label)) not in said.get(id, ())]
+
+
+def _known(store: Store, ids: list[str]) -> list[str]:
+    """Those of the ids that the store knows."""
+    try:
+        store.rows(ids)
+    except IdError:
+        half = len(ids) // 2
+        return [*_known(store, ids[:half]), *_known(store, ids[half:])] if half else []
+    return ids
 
 
 def export(store: Store, settings: Settings, samples: Samples | None, path: str | Path, *, skips: bool = True, link: bool = False) -> int:

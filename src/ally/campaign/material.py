@@ -58,10 +58,10 @@ def gather(store: Store, samples: Samples, settings: Settings, turn: int) -> Mat
     seen = store.last_answer()
     decided = store.decided(settings.policy)
     labels = {row: label.value for row, label in decided.items() if label.kind == "label"}
-    if settings.classes is not None:
-        # They may have been declared after labels were given.
-        declared = {reads(label): label for label in settings.classes}
-        labels = {row: declared.get(reads(label), label) for row, label in labels.items()}
+    if settings.task == "classification":
+        # Classes may have been declared after labels were given, and two people may have told 1 and "1" at the same moment.
+        first = {reads(label): label for label in settings.classes or ()}
+        labels = {row: first.setdefault(reads(label), label) for row, label in labels.items()}
     labelled: dict[Role, list[tuple[int, str]]] = {"pool": [], "evaluate": [], "validate": []}
     rows: list[int] = []
     ids: list[str] = []

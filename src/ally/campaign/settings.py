@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -119,13 +119,14 @@ def changed_settings(settings: Settings, chosen: Mapping[str, Any]) -> Settings:
     return changed
 
 
-def check_declared(settings: Settings, labels: Iterable[Any]) -> None:
-    """Every label given so far is one of the classes."""
-    if settings.classes is not None:
-        declared = {reads(label) for label in settings.classes}
-        lost = next((label for label in labels if reads(label) not in declared), None)
-        if lost is not None:
-            raise LabelError(f"samples are labelled {lost!r}, which is not among the classes; list it too")
+def declared(classes: Iterable[Any], labels: Sequence[Any]) -> tuple[Any, ...]:
+    """The classes, each as the label on record that reads like it. Raises if a label is none of them."""
+    known = {reads(label): label for label in reversed(labels)}
+    found = {reads(label): known.get(reads(label), label) for label in classes}
+    lost = next((label for text, label in known.items() if text not in found), None)
+    if lost is not None:
+        raise LabelError(f"samples are labelled {lost!r}, which is not among the classes; list it too")
+    return tuple(found.values())
 
 
 def check_classes(classes: Any, task: Task) -> tuple[Any, ...]:

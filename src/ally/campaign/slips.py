@@ -19,7 +19,7 @@ FAR = 5.0
 
 
 def slips(settings: Settings, known: Mapping[str, Any], answers: Mapping[str, Any]) -> list[str]:
-    """One sentence each; `known` are the labels so far by how they read, and `answers`, by id, are not on record yet."""
+    """One sentence each; `known` are labels on record by how they read, and `answers`, by id, are not on record yet."""
     told = {id: label for id, label in answers.items() if label is not SKIP}
     if settings.task == "regression":
         return _far_off(known, told)
@@ -34,7 +34,7 @@ def _alike(known: Mapping[str, Any], told: Mapping[str, Any]) -> list[str]:
     odd: dict[str, str] = {}
     for id, label in told.items():
         other = first[_plain(reads(label))]
-        if other != reads(label):
+        if other != reads(label) and reads(label) not in known:
             odd.setdefault(other, f"{label!r} (of {id!r}) is a class of its own beside {other!r}; if it is a slip, answer again")
     return list(odd.values())
 
@@ -55,7 +55,8 @@ def _far_off(known: Mapping[str, Any], told: Mapping[str, Any]) -> list[str]:
     low, high = np.quantile([float(value) for value in known.values()], [0.25, 0.75])
     reach = FAR * (high - low)
     return [
-        f"{value:g} (of {id!r}) is far from what was told before (half of it between {low:g} and {high:g}); if it is a slip, answer again"
+        f"{value:g} (of {id!r}) is far from the numbers told before (half of the different ones lie between {low:g} and {high:g}); "
+        "if it is a slip, answer again"
         for id, value in given.items()
         if reach and not low - reach <= value <= high + reach
     ]

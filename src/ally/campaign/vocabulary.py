@@ -23,5 +23,8 @@ class Vocabulary:
         with self._lock:
             values, self._seen = self._store.values(self._seen)
             if values:
-                self._first = {**{reads(value): value for value in reversed(values)}, **self._first}
+                first = dict(self._first)
+                for value in values:
+                    first.setdefault(reads(value), value)
+                self._first = first
             return self._first

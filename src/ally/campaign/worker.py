@@ -1,4 +1,4 @@
-"""Training in a process of its own: ``python -m ally.campaign.worker``, with the place of the campaign on standard input.
+"""Training in a process of its own, which reads the place of the campaign from standard input.
 
 Asking and answering never wait for it. One worker at a time trains a campaign; the lock ends with its process. What it could not do is on
 record in the store, and is tried again, at once or with the next answers.
@@ -16,7 +16,8 @@ from ally.campaign.duty import LOCK, due
 from ally.errors import StoreError
 from ally.store import Store
 
-MODULE = "ally.campaign.worker"
+# Not by -m: that puts the current folder first, and a file queue.py there would be taken for Python's own.
+PROGRAM = "import sys; sys.path[:] = filter(None, sys.path); from ally.campaign.worker import main; main()"
 WAIT = 5.0
 """Seconds to wait for the lock: somebody may hold it for a moment, only to see whether a training is under way."""
 
@@ -43,13 +44,12 @@ def start(place: str, *, now: bool = False) -> bool:
     threads = os.environ.get("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) - 1)))
     # The place goes to standard input: a URL may hold a password, and others can read the arguments of a process.
     process = subprocess.Popen(
-        [sys.executable, "-m", MODULE, *(["--now"] if now else [])],
+        [sys.executable, "-c", PROGRAM, *(["--now"] if now else [])],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
-        # Without the current folder: a file queue.py there would be taken for Python's own.
-        env={**os.environ, "OMP_NUM_THREADS": threads, "PYTHONSAFEPATH": "1"},
+        env={**os.environ, "OMP_NUM_THREADS": threads},
     )
     assert process.stdin is not None
     process.stdin.write(place.encode())
@@ -85,7 +85,3 @@ def main() -> None:
 
     with Campaign.open(sys.stdin.read()) as campaign:
         campaign.train_while_due(now="--now" in sys.argv)
-
-
-if __name__ == "__main__":
-    main()

@@ -50,15 +50,20 @@ def _mostly_numbers(column: pd.Series[Any], notes: list[str]) -> pd.Series[float
 
     if isinstance(column.dtype, pd.CategoricalDtype):
         return None
-    values = [None if isinstance(value, bool) else as_number(value) for value in column]
-    found = sum(value is not None and not math.isnan(value) for value in values)
-    odd = [text for text, value in zip(column, values, strict=True) if value is None]
-    if not found or found < MOSTLY * (found + len(odd)):
+    try:
+        kinds = column.value_counts(dropna=True, sort=False)
+    except TypeError:  # lists, which cannot be counted
         return None
-    texts = [text for text, value in zip(column, values, strict=True) if isinstance(text, str) and (value is None or math.isnan(value))]
+    read = {value: None if isinstance(value, bool) else as_number(value) for value in kinds.index}
+    found = sum(n for n, value in zip(kinds, read.values(), strict=True) if value is not None and not math.isnan(value))
+    odd = sum(n for n, value in zip(kinds, read.values(), strict=True) if value is None)
+    if not found or found < MOSTLY * (found + odd):
+        return None
+    texts = {text: n for (text, value), n in zip(read.items(), kinds, strict=True) if value is None or math.isnan(value)}
     if texts:
-        notes.append(f"column {column.name!r} holds numbers and also {texts[0][:60]!r}: {len(texts)} such values count as missing")
-    return pd.Series([math.nan if value is None else value for value in values], index=column.index, name=column.name)
+        shown, total = str(next(iter(texts)))[:60], sum(texts.values())
+        notes.append(f"column {column.name!r} holds numbers and also {shown!r}: {total} such values count as missing")
+    return column.map({value: math.nan if number is None else number for value, number in read.items()}).astype(np.float64)
 
 
 def _number(column: pd.Series[Any], pool: IntArray, path: Path, notes: list[str]) -> list[AnyArray]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 NUMBERED = re.compile(r"Unnamed: \d+(_level_\d+)?")
 """Columns without a name, as tables saved with their index have."""
+WITH_COMMA, WITH_POINT = r"\s*-?\d+,\d+\s*", r"\s*-?\d*\.\d+\s*"
 TABLES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 
 
@@ -67,7 +68,7 @@ def _read(path: Path) -> pd.DataFrame:
 
 
 def _read_text(path: Path, separator: str) -> pd.DataFrame:
-    """A semicolon separates if the header has no comma; spreadsheets then write numbers with a comma, unless more are read without."""
+    """A semicolon separates if the header has no comma; spreadsheets then write numbers with a comma, unless more have a point."""
     import pandas as pd
 
     header = pd.read_csv(path, sep=separator, header=None, nrows=1, dtype=str)
@@ -78,9 +79,15 @@ def _read_text(path: Path, separator: str) -> pd.DataFrame:
     _ensure_distinct(path, pd.Index(header.iloc[0].dropna()))
     if separator != ";":
         return pd.read_csv(path, sep=separator)
-    return max(
-        (pd.read_csv(path, sep=separator, decimal=point) for point in ".,"), key=lambda table: table.select_dtypes("number").shape[1]
-    )
+    cells = pd.read_csv(path, sep=separator, dtype=str).stack()
+    if cells.str.fullmatch(WITH_COMMA).sum() <= cells.str.fullmatch(WITH_POINT).sum():
+        return pd.read_csv(path, sep=separator)
+    table = pd.read_csv(path, sep=separator, decimal=",")
+    # Columns that hold something else too stay text; their numbers should read as such all the same.
+    for name in table.columns[~table.dtypes.map(pd.api.types.is_numeric_dtype)]:
+        numbers = table[name].str.fullmatch(WITH_COMMA).fillna(False).astype(bool)
+        table.loc[numbers, name] = table.loc[numbers, name].str.replace(",", ".")
+    return table
 
 
 def _ensure_distinct(path: Path, names: pd.Index[Any]) -> None:

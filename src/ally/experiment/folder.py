@@ -78,9 +78,10 @@ def _others(out: Path, grid: Grid) -> list[str]:
     """A sentence if the folder holds campaigns that are none of the grid's."""
     own = {journal(out, name, cell).path for name, cell in grid.cells}
     others = len(set(cells_folder(out).glob("*.jsonl")) - own)
-    return (
-        [f"{others} other campaigns in {out} are no part of these results: ask for all together to see them side by side"] if others else []
-    )
+    if not others:
+        return []
+    campaigns = "1 other campaign in {} is" if others == 1 else f"{others} other campaigns in {{}} are"
+    return [f"{campaigns.format(out)} no part of these results: ask for all together to see them side by side"]
 
 
 def _versions(out: Path) -> list[str]:

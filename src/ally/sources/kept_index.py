@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,20 +30,21 @@ class KeptIndex:
     def read(self, stamp: tuple[int, ...]) -> Index | None:
         try:
             return Index.of(np.load(self._path(stamp), allow_pickle=False))
-        except (OSError, ValueError, EOFError):
+        except (OSError, ValueError, EOFError, AttributeError, MemoryError):
             return None
 
     def write(self, stamp: tuple[int, ...], index: Index) -> None:
         if len(index) < WORTH:
             return
         path = self._path(stamp)
-        partial = path.with_name(f"{path.name}.{os.getpid()}.part")
+        partial = path.with_name(f"{path.name}.{os.getpid()}-{secrets.token_hex(3)}.part")
         with suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True)
             with partial.open("wb") as out:
                 np.save(out, index.arrays)
-            for earlier in self.folder.glob(f"{self._name}-*.npy"):
-                earlier.unlink(missing_ok=True)
+            for earlier in self.folder.glob(f"{self._name}-*"):
+                if earlier != partial:
+                    earlier.unlink(missing_ok=True)
             partial.replace(path)
         with suppress(OSError):
             partial.unlink(missing_ok=True)

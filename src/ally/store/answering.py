@@ -34,11 +34,13 @@ def answer(
     fresh: list[dict[str, Any]] = []
     number = last_number(connection, answers.c.number)
     for row, new, value in zip(rows, given, values, strict=True):
-        said = {"sample": row, "annotator": new.annotator or annotator, "kind": new.kind, "value": value, "query": query}
+        who = new.annotator or annotator
+        said = {"sample": row, "annotator": who, "kind": new.kind, "value": value, "query": query}
         people = before.get(row, {})
-        # Who repeats an answer after somebody else's insists on it; what is passed on was said before.
-        standing = people.get(new.annotator) if new.annotator is not None else next(reversed(people.values()), None)
-        if standing is not None and said.items() <= standing.items():
+        # Who repeats an answer after somebody else's insists on it. What is passed on was said before, in whichever query.
+        passed_on = new.annotator is not None
+        standing = people.get(who) if passed_on else next(reversed(people.values()), None)
+        if standing is not None and (said | ({"query": standing["query"]} if passed_on else {})).items() <= standing.items():
             numbers.append(standing["number"])
             continue
         number += 1

@@ -183,8 +183,9 @@ class Store(Protocol):
     def skips(self, policy: Policy = "last") -> set[int]:
         """Rows of those of `decided` that are skips."""
 
-    def values(self, since: int = 0) -> tuple[list[Any], int]:
-        """The different labels in the record above a number, undone ones too, in the order in which they came; and the last number."""
+    def values(self, since: int = 0, *, standing: bool = False) -> tuple[list[Any], int]:
+        """The different labels in the record above a number, in the order in which they came, undone and replaced ones too unless only
+        those that are `standing` are wanted; and the last number."""
 
     # Models
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from typing import Any, cast
 
 from sqlalchemy import ColumnElement, Connection, Subquery, case, func, select
@@ -34,11 +33,10 @@ def decided(connection: Connection, policy: Policy) -> dict[int, Label]:
     numbers, shared = _deciding(policy), _shared(connection)
     lines = select(answers.c.sample, answers.c.value, answers.c.annotator, answers.c.at, answers.c.kind)
     joined = numbers.join(answers, answers.c.number == numbers.c.number)
-    read = lru_cache(maxsize=1000)(read_json)
     found: dict[int, Label] = {}
     for row, value, annotator, at, kind in connection.execute(lines.select_from(joined).order_by(answers.c.sample)):
         voters, differ = shared.get(row, (int(kind == "label"), False))
-        found[row] = Label(read(value), annotator, at, voters, differ, kind)
+        found[row] = Label(read_json(value), annotator, at, voters, differ, kind)
     return found
 
 
@@ -119,8 +117,9 @@ def _disagreements(connection: Connection, policy: Policy) -> int:
     return len(differ) - skipped
 
 
-def values(connection: Connection, since: int) -> tuple[list[Any], int]:
+def values(connection: Connection, since: int, standing: bool) -> tuple[list[Any], int]:
     """Different values of labels above the number `since`, as they came first, and the number of the last answer."""
-    first = func.min(answers.c.number)
-    said = select(answers.c.value).where(answers.c.kind == "label", answers.c.number > since).group_by(answers.c.value).order_by(first)
-    return [read_json(text) for text in connection.execute(said).scalars()], last_number(connection, answers.c.number)
+    table = _opinions() if standing else answers
+    said = select(table.c.value).where(table.c.kind == "label", table.c.number > since).group_by(table.c.value)
+    found = connection.execute(said.order_by(func.min(table.c.number))).scalars()
+    return [read_json(text) for text in found], last_number(connection, answers.c.number)

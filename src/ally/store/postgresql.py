@@ -44,7 +44,7 @@ class PostgreSQL(Database):
         try:
             place = make_url(url).set(drivername="postgresql+psycopg")
         except (ArgumentError, ValueError) as error:
-            shown = re.sub(r"(//[^:@/]*):[^@]*@", r"\1:***@", url)
+            shown = re.sub(r"(//[^:@/]*):.*@", r"\1:***@", url)
             raise InputError(f"{shown!r} is not a database URL; write postgresql://user:password@host:5432/database") from error
         self._wait = min(5.0, patience)
         engine = create_engine(place, pool_size=5, max_overflow=20, pool_pre_ping=True, connect_args={"connect_timeout": 10})

@@ -160,8 +160,8 @@ class SQLStore(Store):
     def skips(self, policy: Policy = "last") -> set[int]:
         return {row for row, label in self.decided(policy).items() if label.kind == "skip"}
 
-    def values(self, since: int = 0) -> tuple[list[Any], int]:
-        return self._database.read(deriving.values, since)
+    def values(self, since: int = 0, *, standing: bool = False) -> tuple[list[Any], int]:
+        return self._database.read(deriving.values, since, standing)
 
     def _record_up_to(self, last: int) -> Iterator[StoredAnswer]:
         since = 0

@@ -54,8 +54,8 @@ def change(
     with opened(name) as campaign:
         if classes is not None:
             given["classes"] = _classes(campaign, classes)
-        _check(campaign, given)
         if source is not None:
+            campaign.changed(**given)  # a setting that cannot be is refused before the source is moved
             campaign.move(source)
         changed = campaign.change(**given) if given else campaign.settings
     if as_json:
@@ -68,19 +68,7 @@ def change(
 
 def _classes(campaign: Campaign, text: str) -> tuple[Any, ...]:
     """Classes that there are stay as they are: 0 stays a number beside the new class none."""
-    declared = campaign.settings.classes
-    return tuple(read_classes(text, campaign.labels().values() if declared is None else declared))
-
-
-def _check(campaign: Campaign, given: dict[str, Any]) -> None:
-    """Raises if a setting cannot be, before the source is moved."""
-    from ally.campaign.creating import check_names
-    from ally.campaign.settings import changed_settings, check_declared
-
-    changed = changed_settings(campaign.settings, given)
-    check_names(changed)
-    if "classes" in given:
-        check_declared(changed, campaign.labels().values())
+    return tuple(read_classes(text, campaign.classes()))
 
 
 def _words(option: str, value: Any) -> str:

@@ -36,7 +36,8 @@ def import_labels(
     if as_json:
         dump({"labelled": told.labelled, "skipped": told.skipped, "numbers": list(told.numbers)})
     else:
-        say(f"{counted(told.labelled, 'label')} and {counted(told.skipped, 'skip')} taken from {path}")
+        before = f" ({told.known} on record before)" if told.known else ""
+        say(f"{counted(told.labelled, 'label')} and {counted(told.skipped, 'skip')} taken from {path}{before}")
 
 
 def export(

@@ -226,6 +226,18 @@ def what_several_people_said_in_one_call(create: Create) -> None:
     end(store)
 
 
+def what_is_passed_on_overrules_nobody_who_answered_since(create: Create) -> None:
+    store = make(create, 3)
+    query = ask(store, "ann", 3, 1.0)
+    store.answer("ann", 2.0, [*labels(query.ids[:2]), NewAnswer(query.ids[2], kind="skip")], query.number)
+    store.answer("bob", 3.0, labels(query.ids[:1], "dog"))
+    said = [*labels(query.ids[:2]), NewAnswer(query.ids[2], kind="skip")]
+    receipt = store.answer("import", 4.0, [replace(new, annotator="ann", at=2.0) for new in said])
+    assert (receipt.numbers, receipt.repeated) == ((1, 2, 3), True), "what was told in a query is on record again when it is passed on"
+    assert {label.value for label in store.labels().values()} == {"dog", "cat"}
+    end(store)
+
+
 def the_labels_there_are(create: Create) -> None:
     store = make(create, 6)
     assert store.values() == ([], 0)
@@ -236,6 +248,9 @@ def the_labels_there_are(create: Create) -> None:
     assert [(type(value), value) for value in found] == [(str, "dog"), (int, 1), (str, "1"), (bool, True)]
     assert last == 6
     assert store.values(2) == (["1", "dog", True], 6)
+    store.undo("ann", 7.0, 5)
+    store.answer("ann", 8.0, [NewAnswer("s2", "owl")])
+    assert store.values(standing=True) == (["dog", "1", "owl"], 8)
     end(store)
 
 
@@ -295,6 +310,7 @@ CHECKS: tuple[Check, ...] = (
     labels_by_either_policy,
     counts_by_either_policy,
     what_several_people_said_in_one_call,
+    what_is_passed_on_overrules_nobody_who_answered_since,
     the_labels_there_are,
     an_answer_says_when_it_was_given,
     who_said_what,
