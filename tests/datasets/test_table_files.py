@@ -218,8 +218,9 @@ def test_decimal_commas_beside_a_cell_that_is_no_number(tmp_path):
     (tmp_path / "a.csv").write_text("\n".join(["a;b;y", *rows]) + "\n")
     data = load(tmp_path / "a.csv", target="y", task="regression")
     assert "column 'a' holds numbers and also '?': 1 such values count as missing" in data.notes
-    assert data.pool.shape[1] in (2, 3)
-    assert {round(value % 1, 2) for value in data.pool[:, 0].tolist()} <= {0.05, 0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.5, 0.4, 0.6, 0.1, 0.2, 0.3}
+    found = [*data.pool[:, 0].tolist(), *data.test[:, 0].tolist()]
+    missing = {float(text.replace(",", ".")) for text in numbers} - set(found)
+    assert missing <= {5.55}, "numbers with a comma were not read"
 
 
 @pytest.mark.parametrize(("text", "told"), [
