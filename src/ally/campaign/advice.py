@@ -104,10 +104,10 @@ def advise(evidence: Evidence, worth: float = WORTH) -> Advice:
         return Advice(True, f"Stop: the budget of {evidence.budget} labels is spent.", tuple(reasons), gain)
     settled = len(evidence.kappas) >= 2 and min(evidence.kappas[-2:]) >= SETTLED
     if not evidence.measured:
-        blind = "no samples are held out to measure how good it is"
+        blind = "no samples are held out to measure how good the model is"
         if settled:
-            return Advice(True, f"You may stop: the model hardly changes from one training to the next ({blind}).", tuple(reasons), gain)
-        return Advice(False, f"Go on until the model hardly changes from one training to the next ({blind}).", tuple(reasons), gain)
+            return Advice(True, f"You may stop: the model hardly changes from one training to the next; {blind}.", tuple(reasons), gain)
+        return Advice(False, f"Go on: {blind}; stop when it hardly changes from one training to the next.", tuple(reasons), gain)
     if gain is None:
         need = 3 - len({point.labels for point in evidence.curve})
         models = "model" if need == 1 else "models"
