@@ -339,3 +339,14 @@ def test_compositions_keep_their_shares(n):
     assert total["evaluate"] == pytest.approx(600 * n * 0.15, abs=1)
     assert total["validate"] == pytest.approx(600 * n * 0.05, abs=1)
     assert total["random"] == pytest.approx(600 * n * 0.1, abs=1)
+
+
+def test_a_pool_that_is_labelled_whole_with_one_class_is_no_failure(tmp_path):
+    frame = pd.DataFrame({"id": ["a", "b", "c"], "x": [1.0, 2.0, 3.0]})
+    with Campaign.create(tmp_path / "c.db", frame, evaluate=0, automatic=False) as campaign:
+        campaign.relabel(dict.fromkeys("abc", "cat"))
+        campaign.retrain()
+        assert (campaign.trained, campaign.status().training_state) == (False, "done")
+        campaign.relabel({"a": "dog"})
+        campaign.retrain()
+        assert (campaign.trained, campaign.status().training_state) == (True, "done")

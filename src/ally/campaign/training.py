@@ -86,7 +86,8 @@ class _Round:
 
     def run(self) -> tuple[bytes | None, dict[str, Any], list[Ranked], list[Measure]]:
         if not self._trainable():
-            return None, self.report, self._ranking(self._loop(Part())), []
+            ranking = self._ranking(self._loop(Part())) if len(self.material.candidates) else []
+            return None, self.report, ranking, []
         loop = self._loop(self.material.training)
         ranking = self._ranking(loop)
         trained = loop.trained().with_about({"fingerprint": dict(self.settings.fingerprint)})

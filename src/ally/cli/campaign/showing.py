@@ -32,12 +32,7 @@ def shown(campaign: Campaign, ids: Sequence[str], wanted: bool | None) -> dict[s
     except AllyError as error:
         note(f"note: only ids are given, as the source cannot be opened: {error}")
         return found
-    for id in ids:
-        try:
-            found[id] = _columns(campaign, id)
-        except AllyError as error:  # noqa: PERF203
-            note(f"note: {id} cannot be shown: {error}")
-    return found
+    return {id: _columns(campaign, id) for id in ids}
 
 
 def columns_of(shown: dict[str, dict[str, Any]]) -> list[str]:
@@ -54,7 +49,13 @@ def _long(campaign: Campaign) -> bool:
 
 
 def _columns(campaign: Campaign, id: str) -> dict[str, Any]:
-    seen = campaign.show(id)
+    from ally.errors import AllyError
+
+    try:
+        seen = campaign.show(id)
+    except AllyError as error:
+        note(f"note: {id} cannot be shown: {error}")
+        return {}
     columns: dict[str, Any] = {}
     if seen.path is not None:
         columns["path"] = str(seen.path)
