@@ -101,7 +101,7 @@ def _disagreements(name: str, n: int, out: Path | None, as_json: bool) -> None:
 
 def curve_line(line: ModelLine) -> str:
     """One model of the curve in words."""
-    scored = "not evaluated, as no sample of the evaluation sample is labelled"
+    scored = "not evaluated, as no labelled sample is held out for that"
     if line.value is not None:
         interval = _interval(line) and f"95 % interval {_interval(line)}, "
         scored = f"{line.metric} {line.value:.3f} ({interval}{counted(line.evaluated_on, 'evaluation sample')})"
