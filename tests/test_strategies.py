@@ -18,7 +18,10 @@ def parts(name):
 def test_the_catalogue_is_what_it_says():
     erm = resolve_objective("erm")
     assert parts("ally") == (PredictedDual(RidgeHead()), ClusterTop(shortlist=20), PDCL(eps=0.01))
-    assert parts("ally-paper") == (PredictedDual(PaperHead()), ClusterTop(), PDCL())
+    assert parts("ally-paper") == (PredictedDual(PaperHead()), ClusterTop(clusters=None), PDCL(slacks="all"))
+    assert ally.CATALOGUE["ally-paper"].patience == 2
+    algorithm = resolve_objective(ally.CATALOGUE["ally-paper"].objective)
+    assert (algorithm.eps, algorithm.dual_init, algorithm.dual_lr, algorithm.primal_steps) == (None, 0.0, 0.05, 1)
     assert parts("random") == (Random(), Top(), erm)
     assert parts("entropy") == (Entropy(), Top(), erm)
     assert parts("margin") == (Margin(), Top(), erm)
@@ -40,6 +43,29 @@ def test_an_objective_is_a_free_choice():
     constrained = ally.query(scene.X, scene.y, n=5, strategy="margin", objective="pdcl", random_state=0)
     assert plain.report["fit"].positive_duals is None
     assert constrained.report["fit"].positive_duals is not None
+
+
+def test_the_papers_ally_says_what_it_means_to_train_without_validation():
+    scene = blobs("classification")
+    alone = ally.query(scene.X, scene.y, n=3, strategy="ally-paper", random_state=0)
+    assert any("stops training early by validation samples, and there are none: all 40 epochs are run" in note for note in alone.notes)
+    assert alone.report["fit"].epochs == 40
+    held_out = blobs("classification", labelled=60, seed=1)
+    loop = ally.Loop(scene.X, scene.y, strategy="ally-paper", validation=(held_out.X, held_out.y), random_state=0)
+    stopped = loop.ask(3)
+    fit = stopped.report["fit"]
+    assert not any("validation" in note for note in stopped.notes)
+    assert fit.epochs == min(40, fit.kept_epoch + 2)
+    plain = ally.query(scene.X, scene.y, n=3, strategy="ally", random_state=0)
+    assert not any("validation" in note for note in plain.notes)
+
+
+def test_settings_of_the_trainer_come_before_the_methods_patience():
+    scene, held_out = blobs("classification"), blobs("classification", labelled=60, seed=1)
+    validation = held_out.X, held_out.y
+    own = Training(epochs=30, patience=5)
+    fit = ally.Loop(scene.X, scene.y, strategy="ally-paper", validation=validation, training=own, random_state=0).fit().report
+    assert fit.epochs == min(30, fit.kept_epoch + 5)
 
 
 def test_rounds_draw_anew():

@@ -126,7 +126,7 @@ class Loop:
             rows=np.sort(np.concatenate([self._pool.rows(state) for state in (State.FREE, State.LABELLED)])),
             build=model_builder(network, source.shape),
             objective=resolve_objective(self._strategy.objective if objective is None else objective),
-            training=training or own_training or Training(device=device),
+            training=training or own_training or _training(self._strategy, device),
             streams=self._streams.child("training"),
             standardized=model is None or isinstance(model, str) or own_training is not None,
             validation=validation,
@@ -140,6 +140,8 @@ class Loop:
         self._open: dict[str, IntArray] = {}
         self._fits: list[Fit] = []
         self._notes = [f"{unused} of the model are not used; pass them as objective=PDCL(...)"] if unused else []
+        if self._strategy.patience is not None and validation is None:
+            self._notes.append(_without_validation(self._learner.training.epochs))
 
     @property
     def labelled(self) -> AnyArray:
@@ -331,6 +333,19 @@ class Loop:
             self._strategy.ensure_task(parsed.code.task)
             return parsed.code, parsed.notes
         return (self._code if self._code.classes is None else self._code.extended(labels)), self._task_notes
+
+
+def _training(strategy: Strategy, device: str) -> Training:
+    """Default settings of the trainer, with what the strategy's method says about early stopping."""
+    default = Training(device=device)
+    return default if strategy.patience is None else replace(default, patience=strategy.patience)
+
+
+def _without_validation(epochs: int) -> str:
+    return (
+        f"the method stops training early by validation samples, and there are none: all {epochs} epochs are run, and the duals of "
+        "samples that are fitted by then have fallen back to zero; pass validation=(X, y)"
+    )
 
 
 def _resolve_hygiene(hygiene: Any) -> Hygiene:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ally.checks import check_count
 from ally.errors import InputError, UnsupportedTask
 from ally.features import Embedding, Gradient
 from ally.learning.dual_head import PaperHead
@@ -52,12 +53,17 @@ class Strategy:
     select: Select = Top()
     objective: str | Objective = "erm"
     about: str = ""
+    patience: int | None = None
+    """Epochs without a better validation loss after which the method stops training, where it says so. Settings of the trainer
+    that the caller gives come first."""
 
     def __post_init__(self) -> None:
         for part, wanted in ((self.score, Score), (self.select, Select)):
             if isinstance(part, (type, str)) or not isinstance(part, wanted):
                 kind = wanted.__name__.lower()
                 raise InputError(f"{kind}={part!r} is not a {kind}; pass an instance such as {'Margin()' if wanted is Score else 'Top()'}")
+        if self.patience is not None:
+            check_count("patience", self.patience)
 
     @property
     def tasks(self) -> frozenset[Task]:
@@ -104,13 +110,15 @@ class Strategy:
 
 
 DUALS = PDCL(eps=0.01)
+ALGORITHM_1 = PDCL(slacks="all")
+PAPER_DUAL = PredictedDual(PaperHead())
 CLUSTERS = ClusterTop(shortlist=20)
 
 CATALOGUE: Registry[Strategy] = Registry(
     "strategy",
     {
         "ally": Strategy(PredictedDual(), CLUSTERS, DUALS, "informative and diverse by predicted duals"),
-        "ally-paper": Strategy(PredictedDual(PaperHead()), ClusterTop(), PDCL(), "ALLY with the paper's head and constraint level"),
+        "ally-paper": Strategy(PAPER_DUAL, ClusterTop(), ALGORITHM_1, "ALLY as the paper describes it", patience=2),
         "random": Strategy(Random(), Top(), "erm", "a uniform sample: the baseline to beat"),
         "entropy": Strategy(Entropy(), Top(), "erm", "most uncertain class distribution"),
         "margin": Strategy(Margin(), Top(), "erm", "closest call between the two likeliest classes"),

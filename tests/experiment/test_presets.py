@@ -12,6 +12,8 @@ from ally.experiment.folder import trial
 from ally.experiment.presets import PRESETS, SCALES
 from ally.experiment.run import CellsFailed
 from ally.experiment.simulate import campaign
+from ally.learning.dual_head import PaperHead
+from ally.scoring import PredictedDual
 
 GRIDS = [name for name, preset in PRESETS.items() if preset.make is not None]
 NAMES = (
@@ -92,10 +94,37 @@ def test_what_a_smaller_scale_leaves_out_is_named():
     assert any(note.startswith("bait is not run") for note in full.notes)
 
 
-def test_both_lines_of_ally_choose_among_the_same_candidates():
-    cells = [cell for _, cell in PRESETS["redundancy"].build("small", NOWHERE).cells if cell.strategy.startswith("ally")]
+@pytest.mark.parametrize("name", ["ally-paper", "ally"])
+def test_both_lines_of_ally_choose_among_the_same_candidates(name):
+    cells = [cell for _, cell in PRESETS["redundancy"].build("small", NOWHERE).cells if cell.strategy in (name, f"{name}, low diversity")]
     assert len({replace(cell.composition, select=replace(cell.composition.select, clusters=None)) for cell in cells}) == 1
     assert {cell.composition.select.clusters for cell in cells} == {None, 20}
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_every_strategy_of_an_experiment_is_trained_by_the_papers_protocol(name):
+    grid = PRESETS[name].build("small", NOWHERE)
+    own = "fixed" if name == "self-supervised" else "paper"
+    assert {cell.protocol for _, cell in grid.cells} == {own}
+    assert grid.settings["protocol"] == own
+    if own == "paper":
+        assert {cell.validation for _, cell in grid.cells} == {100 if name == "ptd" else 200}
+        assert {cell.training.patience for _, cell in grid.cells} == {2}
+    fixed = PRESETS[name].build("small", NOWHERE, "fixed")
+    assert {(cell.protocol, cell.validation) for _, cell in fixed.cells} == {("fixed", 0)}
+
+
+@pytest.mark.parametrize("name", ["epsilon-ablation", "redundancy", "clusters", "capacity", "bias"])
+def test_ablations_examine_the_papers_method_and_ours_beside_it(name):
+    cells = [cell for _, cell in PRESETS[name].build("full", NOWHERE).cells]
+    paper = [cell for cell in cells if cell.strategy.startswith("ally-paper")]
+    own = [cell for cell in cells if cell.strategy.startswith("ally") and cell not in paper]
+    assert len(paper) == len(own) > 0
+    for cell in paper:
+        asking = cell.leader.composition if cell.leader else cell.composition
+        assert asking.score == PredictedDual(PaperHead())
+        assert asking.objective.slacks == "all"
+        assert asking.objective.eps is None or name == "epsilon-ablation"
 
 
 @pytest.mark.parametrize("name", GRIDS)

@@ -6,6 +6,7 @@ import pytest
 import ally
 from ally.errors import InputError
 from ally.experiment import COLUMNS, Cell, Trial, run_cells, simulate
+from ally.experiment.protocol import PROTOCOLS, protocol_of, under
 from ally.experiment.simulate import campaign
 from ally.learning.training import Training
 from ally.testing.pools import blobs
@@ -82,6 +83,37 @@ def test_a_leading_campaign_takes_time():
     records = list(simulate(trial(), cell("margin", asks_as="margin")))
     assert all(record.query_seconds > 0 for record in records[:-1])
     assert records[-1].query_seconds == 0
+
+
+def test_a_part_of_the_test_set_is_the_same_for_all():
+    parts = [trial().measured_on(12).test for _ in range(2)]
+    assert parts[0].shape == (12, 4)
+    np.testing.assert_array_equal(*parts)
+    whole, part = (next(iter(simulate(trial(), cell(test=count)))).value for count in (None, 12))
+    assert part * 12 == round(part * 12)
+    assert whole * 40 == round(whole * 40)
+
+
+def test_protocol_and_duals_are_recorded():
+    early = Training(epochs=30, batch_size=16, patience=2)
+    last = list(simulate(trial(), replace(cell("ally"), training=early, validation=20)))
+    assert {r.protocol for r in last} == {"paper"}
+    assert all(0 <= r.positive_duals <= 1 for r in last)
+    assert last[-1].rank_quality is None
+    assert [r.labels for r in last] == [30, 35, 40, 45]
+    enough = list(simulate(trial(), replace(cell("ally"), init=30)))
+    assert {r.protocol for r in enough} == {"fixed"}
+    assert all(-1 <= r.rank_quality <= 1 for r in enough[:-1])
+    plain = list(simulate(trial(), cell("margin")))
+    assert {(r.positive_duals, r.rank_quality) for r in plain} == {(None, None)}
+
+
+def test_protocols_are_told_by_what_they_do():
+    fixed = Training(epochs=7)
+    assert {name: protocol_of(*under(name, fixed, 50)) for name in PROTOCOLS} == {name: name for name in PROTOCOLS}
+    assert under("fixed", fixed, 50) == (fixed, 0)
+    assert under("early-duals", fixed, 50)[0].epochs == 7
+    assert protocol_of(Training(), 50) == "patience 10"
 
 
 def test_too_many_labels():

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -72,10 +74,39 @@ def test_rank_quality_is_out_of_sample(make_snapshot):
 
 
 def test_paper_head_has_the_papers_layers():
-    net = PaperHead()._solve(torch.randn(40, 7).double(), torch.randn(40).double(), Streams(0)).net
+    net = PaperHead()._solve(torch.randn(40, 7).double(), torch.rand(40).double(), Streams(0)).net
     assert [layer.out_features for layer in net if isinstance(layer, nn.Linear)] == [128, 64, 64, 32, 16, 1]
     assert [layer.p for layer in net if isinstance(layer, nn.Dropout)] == [0.3, 0.25]
     assert sum(isinstance(layer, nn.BatchNorm1d) for layer in net) == 5
+
+
+def test_paper_head_fits_the_dual_itself_and_stays_above_zero(make_snapshot):
+    snapshot, labelled = hard_labelled(make_snapshot, "regression", m=400)
+    fitted = PaperHead().fit(labelled, Streams(0))
+    for view in (snapshot.candidates, replace(snapshot.candidates, embeddings=-20 * snapshot.candidates.embeddings)):
+        assert (fitted(view) > 0).all()
+    # Squared error to λ, not to its logarithm: the mean is met, and the long tail of e^(2 x) pulls hard enough to be met as well.
+    predicted = fitted.duals(snapshot.labelled)
+    assert float(predicted.mean()) == pytest.approx(float(labelled.duals.mean()), rel=0.15)
+    logs = torch.log1p(labelled.duals)
+    assert (predicted - labelled.duals).square().mean() < 0.5 * (torch.expm1(logs.mean()) - labelled.duals).square().mean()
+
+
+def test_paper_head_knows_no_unit_of_the_dual(make_snapshot):
+    snapshot, labelled = hard_labelled(make_snapshot)
+    small, large = (
+        PaperHead(epochs=5).fit(replace(labelled, duals=scale * labelled.duals), Streams(0)).duals(snapshot.candidates)
+        for scale in (1.0, 1024.0)
+    )
+    np.testing.assert_allclose(large, 1024 * small, rtol=1e-6)
+
+
+def test_paper_head_takes_the_embedding_as_it_is():
+    """A sample of size 1 among ones of size 100 moves the output by its own share, which standardised inputs would not know."""
+    x = torch.randn(60, 3, dtype=torch.float64)
+    net = PaperHead(epochs=1)._solve(x, torch.rand(60).double(), Streams(0))
+    first = net.net[0]
+    torch.testing.assert_close(net.net[:1](x.float()), x.float() @ first.weight.T + first.bias)
 
 
 def test_neighbour_features_equal_their_definition(make_snapshot):
@@ -96,12 +127,11 @@ def test_neighbour_features_equal_their_definition(make_snapshot):
 def test_ridge_equals_scikit_learn(make_snapshot):
     _, labelled = hard_labelled(make_snapshot)
     x = DoubtFeatures().of_labelled(labelled)
-    target = torch.randn(len(x), dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    target -= target.mean()
+    duals = torch.rand(len(x), dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     standard = (x - x.mean(0)) / x.std(0, correction=0)
     for strength in (0.1, 10.0):
-        ours = RidgeHead(strengths=(strength,))._solve(x, target, Streams(0))(x)
-        theirs = Ridge(strength, fit_intercept=False).fit(standard, target).predict(standard)
+        ours = RidgeHead(strengths=(strength,))._solve(x, duals, Streams(0))(x)
+        theirs = Ridge(strength).fit(standard, torch.log1p(duals)).predict(standard)
         np.testing.assert_allclose(ours, theirs, atol=1e-10)
 
 
@@ -121,7 +151,8 @@ def test_the_strength_is_chosen_by_leave_one_out(make_snapshot):
             residuals.append(fit.predict(standard[row : row + 1])[0] - float(target[row]))
         errors.append(np.mean(np.square(residuals)))
     best = head.strengths[int(np.argmin(errors))]
-    np.testing.assert_allclose(head._solve(x, target, Streams(0))(x), RidgeHead(strengths=(best,))._solve(x, target, Streams(0))(x))
+    chosen, expected = (one._solve(x, labelled.duals, Streams(0))(x) for one in (head, RidgeHead(strengths=(best,))))
+    np.testing.assert_allclose(chosen, expected)
 
 
 def test_a_labelled_sample_is_not_its_own_neighbour(make_snapshot):

@@ -108,6 +108,24 @@ def test_kept_parameters_and_duals_are_of_the_best_epoch(build, objective):
     assert not torch.equal(fit.model.head.weight, last.model.head.weight)
 
 
+def test_early_duals_beside_the_last_network():
+    data, held_out, objective = examples(), examples(40, seed=1), PDCL(eps=0.1, dual_lr=0.5, slacks="all")
+    stopped = learner(lr=0.02, epochs=40, patience=2).fit(data, objective, streams(0), validation=held_out)
+    both = learner(lr=0.02, epochs=40, patience=2, keep="last").fit(data, objective, streams(0), validation=held_out)
+    last = learner(lr=0.02, epochs=40).fit(data, objective, streams(0))
+    assert torch.equal(both.duals["labelled"], stopped.duals["labelled"])
+    assert torch.equal(both.model.head.weight, last.model.head.weight)
+    assert not torch.equal(stopped.duals["labelled"], last.duals["labelled"])
+    report = both.report
+    assert (report.epochs, report.kept_epoch, report.dual_epoch) == (40, 40, stopped.report.kept_epoch)
+    assert stopped.report.dual_epoch == stopped.report.kept_epoch
+
+
+def test_keep_is_one_of_two():
+    with pytest.raises(InputError, match="keep='first'; pass 'best' or 'last'"):
+        Training(keep="first")
+
+
 def test_the_kept_epoch_has_the_lowest_validation_loss():
     data, held_out = examples(), examples(40, seed=1)
     settings = {"lr": 0.05, "patience": 5}

@@ -13,7 +13,7 @@ def rows(curves, labels=(10, 20, 30, 40), **same):
         for number, value in enumerate(values):
             row = {"dataset": "toy", "model": "mlp", "objective": "erm", "setting": "", "strategy": strategy, "seed": seed, "batch": 10,
                    "round": number, "labels": labels[number], "validation_labels": 0, "metric": "accuracy", "value": value,
-                   "train_seconds": 1.0, "query_seconds": 0.5 if number + 1 < len(values) else 0.0}  # fmt: skip
+                   "train_seconds": 1.0, "query_seconds": 0.5 if number + 1 < len(values) else 0.0, "protocol": "fixed"}  # fmt: skip
             found.append({**row, **same, **(own[0] if own else {})})
     return pd.DataFrame(found, columns=list(COLUMNS))
 

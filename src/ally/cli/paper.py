@@ -16,6 +16,7 @@ from ally.cli.report import BandChoice, report
 from ally.errors import DataError, InputError
 
 Scale = Literal["smoke", "small", "full"]
+ProtocolChoice = Literal["paper", "fixed", "early-duals"]
 GENERATION: dict[str, dict[str, Any]] = {
     "smoke": {"dataset": "digits", "share": 0.1, "samples": 4, "steps": 40, "head": "paper"},
     "small": {"dataset": "mnist", "share": 0.02, "samples": 8, "steps": 200, "head": "paper"},
@@ -47,6 +48,10 @@ def listing(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")]
 def show(
     name: Annotated[str, typer.Argument(help="A name that `ally paper list` prints.")],
     scale: Annotated[Scale, typer.Option(help="smoke: seconds; small: minutes to an hour; full: the paper's size.")] = "small",
+    protocol: Annotated[
+        ProtocolChoice | None,
+        typer.Option(help="How long networks are trained: early stopping as in the paper, or a fixed number of epochs."),
+    ] = None,
     data_dir: Annotated[Path | None, typer.Option(help="Where data sets are (default: ALLY_DATA, else a cache folder).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -54,7 +59,7 @@ def show(
     from ally.experiment.presets import PRESETS
 
     preset = PRESETS[name]
-    grid = None if preset.make is None else preset.build(scale, data_dir)
+    grid = None if preset.make is None else preset.build(scale, data_dir, protocol)
     facts = {"experiment": preset.title, "in the paper": preset.figure, "claim": preset.claim}
     if grid is None:
         facts |= {f"--{option}": str(value) for option, value in GENERATION[scale].items()}
@@ -88,6 +93,10 @@ def _data_notes(name: str, data_dir: Path | None) -> list[str]:
 def run(
     name: Annotated[str, typer.Argument(help="A name that `ally paper list` prints.")],
     scale: Annotated[Scale, typer.Option(help="smoke: seconds; small: minutes to an hour; full: the paper's size.")] = "small",
+    protocol: Annotated[
+        ProtocolChoice | None,
+        typer.Option(help="How long networks are trained: early stopping as in the paper, or a fixed number of epochs."),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for results (default: paper-runs/NAME-SCALE).")] = None,
     data_dir: Annotated[Path | None, typer.Option(help="Where data sets are (default: ALLY_DATA, else a cache folder).")] = None,
     workers: Annotated[int | None, typer.Option(help="Processes (default: one per core).", min=1)] = None,
@@ -98,7 +107,7 @@ def run(
     from ally.experiment.presets import PRESETS
 
     preset = PRESETS[name]
-    folder = out or Path("paper-runs") / f"{name}-{scale}"
+    folder = out or Path("paper-runs") / "-".join(filter(None, (name, scale, protocol)))
     if preset.make is None:
         from ally.cli.generate import generate
 
@@ -106,7 +115,7 @@ def run(
             raise InputError(f"{name} is one training and prints no table; leave out --workers and --json")
         generate(**GENERATION[scale], out=folder, data_dir=data_dir)
         return
-    grid = preset.build(scale, data_dir)
+    grid = preset.build(scale, data_dir, protocol)
     stderr.print(f"{grid.title} ({scale})" + (f"; {grid.substitute}" if grid.substitute else ""), highlight=False)
 
     def say(words: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from ally.checks import check_count
 from ally.errors import InputError
+from ally.experiment.protocol import protocol_of
 from ally.experiment.trial import Copies, Metric, Trial
 from ally.hygiene import Hygiene
 from ally.learning.objectives import Objective
@@ -36,6 +37,8 @@ class Cell:
     """Ask only about this many samples of the pool, drawn at random; None for all."""
     validation: int = 0
     """So many labels are bought at the start for early stopping; they are counted."""
+    test: int | None = None
+    """Measure on this many samples of the test set, the same for all; None for all of them."""
     copies: Copies | None = None
     metric: Metric | None = None
     asks_as: str | None = None
@@ -54,6 +57,11 @@ class Cell:
     @property
     def trained_by(self) -> str | Objective:
         return self.composition.objective if self.objective is None else self.objective
+
+    @property
+    def protocol(self) -> str:
+        """How long networks are trained, by name (see `ally.experiment.protocol`)."""
+        return protocol_of(self.training, self.validation)
 
     @property
     def leader(self) -> Cell | None:
@@ -85,7 +93,7 @@ class Cell:
     def identity(self, dataset: str) -> tuple[Any, ...]:
         """What tells its records from others in ``results.csv``."""
         names = model_name(self.model), objective_name(self.trained_by)
-        return (dataset, *names, self.setting, self.strategy, self.seed, self.batch)
+        return (dataset, *names, self.setting, self.strategy, self.seed, self.batch, self.protocol)
 
     def key(self, dataset: str) -> str:
         """A name for its file: readable, and different for different settings. The number of rounds is none: it may be raised later."""
@@ -116,6 +124,11 @@ class Record:
     value: float
     train_seconds: float
     query_seconds: float
+    protocol: str = ""
+    positive_duals: float | None = None
+    """Share of the labelled samples with λ > 0; None without duals."""
+    rank_quality: float | None = None
+    """Rank correlation of predicted and true λ on held-out labelled samples; None where nothing was predicted."""
 
 
 COLUMNS = [item.name for item in fields(Record)]

@@ -42,12 +42,15 @@ def estimate(load: Load, cells: Cells) -> float:
 def _cost(trial: Trial, cell: Cell) -> Callable[[int, int], float]:
     """Seconds of a round as a function of the labels so far and the number of candidates."""
     objective = resolve_objective(cell.trained_by)
-    epochs = max(1, cell.training.epochs // PARTS)
+    # A training that stops early is tried whole: nobody knows when it will.
+    early = cell.validation > 0 and cell.training.keep == "best"
+    epochs = cell.training.epochs if early else max(1, cell.training.epochs // PARTS)
     parts = cell.training.epochs / epochs
     if isinstance(objective, PDCLUnlabelled):
         steps = max(1, objective.steps // PARTS)
         objective, parts = replace(objective, steps=steps), objective.steps / steps
-    tried = replace(cell, training=replace(cell.training, epochs=epochs), objective=objective, copies=None, validation=0)
+    tried = replace(cell, training=replace(cell.training, epochs=epochs), objective=objective, copies=None,
+                    validation=cell.validation if early else 0)  # fmt: skip
     # What is compiled or loaded at its first use is not part of the cost: the first try does not count.
     _try(trial, replace(tried, candidates=CANDIDATES[0]))
     trainings, queries = zip(*(_try(trial, replace(tried, candidates=size)) for size in CANDIDATES), strict=True)

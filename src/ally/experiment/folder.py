@@ -147,6 +147,7 @@ def told(listed: tuple[tuple[str, Cell], ...]) -> dict[str, str]:
         "rounds": _each(str(cell.rounds) for cell in every),
         "final labels": _each(str(cell.labels) for cell in every),
         "candidates": _each("all" if cell.candidates is None else f"{cell.candidates} drawn at random" for cell in every),
+        "test samples": _each("all" if cell.test is None else f"{cell.test} drawn at random" for cell in every),
         "hygiene": _each("none" if cell.hygiene is None else repr(cell.hygiene) for cell in every),
         "seeds": str(len({cell.seed for cell in every})),
         "strategies": _each(f"{cell.strategy}{f' ({cell.setting})' if cell.setting else ''}" for cell in every),

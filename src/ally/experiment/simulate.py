@@ -25,6 +25,8 @@ def campaign(trial: Trial, cell: Cell, past: Sequence[Round] = ()) -> Iterator[R
     streams = Streams(cell.seed)
     if cell.copies is not None:
         trial = cell.copies(trial, streams)
+    if cell.test is not None:
+        trial = trial.measured_on(cell.test)
     oracle = Oracle(trial.pool_labels)
     loop = begin(trial, cell, oracle, streams)
     past = [done for done in past if done.asked][: cell.rounds]
@@ -33,11 +35,12 @@ def campaign(trial: Trial, cell: Cell, past: Sequence[Round] = ()) -> Iterator[R
         loop.tell(loop.reopen(done.asked), oracle.answer(done.asked))
     for number in range(len(past), cell.rounds + 1):
         began = time.perf_counter()
-        loop.fit()
+        fitted = loop.fit().report
         trained = time.perf_counter() - began
         value = trial.measure(loop.predict(trial.test), cell.metric)
         bought, seconds = oracle.bought, 0.0
         asked: tuple[int, ...] = ()
+        quality: float | None = None
         if number < cell.rounds and leading is not None:
             began = time.perf_counter()
             asked = next(leading).asked
@@ -48,6 +51,7 @@ def campaign(trial: Trial, cell: Cell, past: Sequence[Round] = ()) -> Iterator[R
             query = loop.ask(cell.batch)
             seconds = time.perf_counter() - began
             asked = tuple(query.ids.tolist())
+            quality = query.report.get("rank_quality")
             loop.tell(query.id, oracle.answer(asked))
         record = Record(
             dataset=trial.name,
@@ -64,6 +68,9 @@ def campaign(trial: Trial, cell: Cell, past: Sequence[Round] = ()) -> Iterator[R
             value=value,
             train_seconds=trained,
             query_seconds=seconds,
+            protocol=cell.protocol,
+            positive_duals=fitted.positive_duals,
+            rank_quality=quality,
         )
         yield Round(record, asked)
 

@@ -61,6 +61,11 @@ class Trial:
         """What is measured unless a cell says otherwise."""
         return "accuracy" if self.task == "classification" else "rmse"
 
+    def measured_on(self, count: int) -> Trial:
+        """The same with `count` samples of the test set, drawn at random but always the same ones."""
+        rows = np.sort(np.random.default_rng(0).permutation(int(self.test.shape[0]))[:count])
+        return replace(self, test=self.test[rows], test_labels=self.test_labels[rows])
+
     def measure(self, predicted: AnyArray, metric: Metric | None = None) -> float:
         """`metric` of the predictions for `test`. The mean squared error is that of targets divided by their deviation in the pool."""
         metric = metric or self.metric

@@ -1,6 +1,6 @@
 r"""Predicting λ for samples without a label: f_ω on top of the frozen network (paper, section 4.2).
 
-`RidgeHead` is the default, `PaperHead` the paper's. Both rank by an unclamped output; `FittedHead.duals` clamps at 0 for reporting.
+`PaperHead` is the paper's; `RidgeHead` is the default. `FittedHead` ranks by log(1 + λ), `FittedHead.duals` gives λ.
 The rank quality of a head is the Spearman correlation of λ with predictions for held-out folds of the labelled set.
 """
 
@@ -23,7 +23,9 @@ from ally.rng import Streams, seeded_torch
 from ally.sources import blocks
 
 Predict = Callable[[torch.Tensor], torch.Tensor]
-"""(n, F) float64 features → (n,) standardised log1p duals."""
+"""(n, F) float64 features → (n,) float64 log(1 + λ)."""
+Solve = Callable[[torch.Tensor, torch.Tensor, Streams], Predict]
+"""(n, F) float64 features and their λ (n,), not all equal → what predicts it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,16 +34,14 @@ class FittedHead:
 
     features: HeadFeatures
     predict: Predict
-    mean: float
-    std: float
     rank_quality: float | None
     """Cross-validated Spearman correlation with λ; None when it is not defined (few labels, or equal λ)."""
 
     def __call__(self, view: View) -> torch.Tensor:
-        """Predicted log(1 + λ) of every sample, unclamped: the ranking, (n,) float64."""
+        """Predicted log(1 + λ) of every sample, below 0 where a head goes there: the ranking, (n,) float64."""
         values = torch.empty(len(view), dtype=torch.float64)
         for block in blocks(len(view)):
-            values[block] = self.predict(self.features(view, block)) * self.std + self.mean
+            values[block] = self.predict(self.features(view, block))
         return values
 
     def duals(self, view: View) -> torch.Tensor:
@@ -75,7 +75,10 @@ class RidgeHead:
         features = NeighbourFeatures(labelled) if labelled.view.probabilities is None else DoubtFeatures()
         return _fit(labelled, streams, self.folds, features, self._solve)
 
-    def _solve(self, x: torch.Tensor, target: torch.Tensor, streams: Streams) -> Predict:
+    def _solve(self, x: torch.Tensor, duals: torch.Tensor, streams: Streams) -> Predict:
+        raw = torch.log1p(duals)
+        centre, spread = float(raw.mean()), float(raw.std(correction=0))
+        target = (raw - centre) / spread
         mean, std = x.mean(0), _safe_std(x)
         u, s, vt = torch.linalg.svd((x - mean) / std, full_matrices=False)
         projected = u.T @ target
@@ -88,14 +91,15 @@ class RidgeHead:
             if best is None or error < best[0]:
                 best = error, vt.T @ (s / (s.square() + strength) * projected)
         assert best is not None
-        return _Linear(mean, std, best[1])
+        return _Linear(mean, std, best[1] * spread, centre)
 
 
 @dataclass(frozen=True)
 class PaperHead:
-    """d–128–64–64–32–16–1 with ReLU, batch norm and dropout .3/.25 on the embedding, trained by squared error.
+    """f_ω: ℝᵈ → ℝ₊ of the paper: d–128–64–64–32–16–1 on the embedding as it is, trained by squared error to λ as it is.
 
-    Unlike the authors' code it shuffles, drops no batch, standardises inputs and log1p targets, and ranks unclamped.
+    ReLU, batch norm, dropout .3 and .25; a softplus keeps the output above 0. λ is measured in units of its mean, which changes no
+    minimum and makes the steps fit. Unlike the authors' code it shuffles, and drops no sample in training or in scoring.
     """
 
     folds: int = 2
@@ -105,9 +109,9 @@ class PaperHead:
     def fit(self, labelled: Labelled, streams: Streams) -> FittedHead:
         return _fit(labelled, streams, self.folds, EmbeddingFeatures(), self._solve)
 
-    def _solve(self, x: torch.Tensor, target: torch.Tensor, streams: Streams) -> Predict:
-        mean, std = x.mean(0), _safe_std(x)
-        inputs, targets = ((x - mean) / std).float(), target.float()
+    def _solve(self, x: torch.Tensor, duals: torch.Tensor, streams: Streams) -> Predict:
+        unit = float(duals.mean())
+        inputs, targets = x.float(), (duals / unit).float()
         shuffle = streams.torch("head shuffle")
         with seeded_torch(streams.seed("head weights")):
             net = _paper_net(x.shape[1])
@@ -121,7 +125,7 @@ class PaperHead:
                     torch.autograd.backward((net(inputs[index]).squeeze(1) - targets[index]).square().mean())
                     optimizer.step()
                 schedule.step()
-        return _Network(mean, std, net)
+        return _Network(net, unit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,64 +133,55 @@ class _Linear:
     mean: torch.Tensor
     std: torch.Tensor
     weights: torch.Tensor
+    offset: float
 
     def __call__(self, features: torch.Tensor) -> torch.Tensor:
-        return ((features - self.mean) / self.std) @ self.weights
+        return ((features - self.mean) / self.std) @ self.weights + self.offset
 
 
 class _Network(nn.Module):
     """Its parameters are frozen, so that nothing is recorded for them; a gradient still reaches features that want one."""
 
-    mean: torch.Tensor
-    std: torch.Tensor
-
-    def __init__(self, mean: torch.Tensor, std: torch.Tensor, net: nn.Sequential) -> None:
+    def __init__(self, net: nn.Sequential, unit: float) -> None:
         super().__init__()
-        self.register_buffer("mean", mean)
-        self.register_buffer("std", std)
         self.net = net
+        self.unit = unit
         self.eval().requires_grad_(False)
 
     def forward(self, features: torch.Tensor) -> torch.Tensor:
-        output: torch.Tensor = self.net(((features - self.mean) / self.std).to(input_dtype(self.net)))
-        return output.squeeze(1).double()
+        output: torch.Tensor = self.net(features.to(input_dtype(self.net)))
+        return torch.log1p(self.unit * output.squeeze(1).double())
 
 
-def _fit(
-    labelled: Labelled,
-    streams: Streams,
-    folds: int,
-    features: HeadFeatures,
-    solve: Callable[[torch.Tensor, torch.Tensor, Streams], Predict],
-) -> FittedHead:
-    x = features.of_labelled(labelled)
-    raw = torch.log1p(labelled.duals.double().cpu())
-    mean, std = float(raw.mean()), float(raw.std(correction=0))
-    if std <= 1e-12:
+def _fit(labelled: Labelled, streams: Streams, folds: int, features: HeadFeatures, solve: Solve) -> FittedHead:
+    x, duals = features.of_labelled(labelled), labelled.duals.double().cpu()
+    quality = None if _all_equal(duals) else _rank_quality(x, duals, streams, folds, solve)
+    return FittedHead(features, _solved(x, duals, streams, solve), quality)
+
+
+def _solved(x: torch.Tensor, duals: torch.Tensor, streams: Streams, solve: Solve) -> Predict:
+    """What predicts λ; where all are equal there is nothing to learn but their value."""
+    if _all_equal(duals):
         nothing = torch.zeros(x.shape[1], dtype=torch.float64)
-        return FittedHead(features, _Linear(nothing, torch.ones_like(nothing), nothing), mean, 0.0, None)
-    target = (raw - mean) / std
-    quality = _rank_quality(x, target, streams, folds, solve)
-    return FittedHead(features, solve(x, target, streams), mean, std, quality)
+        return _Linear(nothing, torch.ones_like(nothing), nothing, float(torch.log1p(duals).mean()))
+    return solve(x, duals, streams)
 
 
-def _rank_quality(
-    x: torch.Tensor,
-    target: torch.Tensor,
-    streams: Streams,
-    folds: int,
-    solve: Callable[[torch.Tensor, torch.Tensor, Streams], Predict],
-) -> float | None:
+def _all_equal(duals: torch.Tensor) -> bool:
+    return float(torch.log1p(duals).std(correction=0)) <= 1e-12
+
+
+def _rank_quality(x: torch.Tensor, duals: torch.Tensor, streams: Streams, folds: int, solve: Solve) -> float | None:
     n = len(x)
     if n < 4 * folds:
         return None
     fold = torch.from_numpy(streams.numpy("head folds").permutation(n) % folds)
     held_out = torch.empty(n, dtype=torch.float64)
     for k in range(folds):
-        held_out[fold == k] = solve(x[fold != k], target[fold != k], streams)(x[fold == k])
+        held_out[fold == k] = _solved(x[fold != k], duals[fold != k], streams, solve)(x[fold == k])
     if float(held_out.std()) == 0.0:
         return None
-    return float(spearmanr(held_out.numpy(), target.numpy()).statistic)
+    return float(spearmanr(held_out.numpy(), duals.numpy()).statistic)
 
 
 def _safe_std(x: torch.Tensor) -> torch.Tensor:
@@ -201,4 +196,4 @@ def _paper_net(inputs: int) -> nn.Sequential:
         if number in (2, 4):
             layers.append(nn.Dropout(0.3 if number == 2 else 0.25))
         inputs = width
-    return nn.Sequential(*layers, nn.Linear(inputs, 1))
+    return nn.Sequential(*layers, nn.Linear(inputs, 1), nn.Softplus())

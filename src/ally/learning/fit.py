@@ -40,12 +40,15 @@ class FitReport:
     samples: int
     epochs: int
     kept_epoch: int
+    """The epoch of the network."""
     train_loss: float
     validation_loss: float | None
     positive_duals: float | None
     """Share of labelled samples with λ > 0."""
     slacks: Slacks | None
     seconds: float = 0.0
+    dual_epoch: int = 0
+    """The epoch of the duals: that of the network, unless `Training.keep` says otherwise."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""One trainer for every objective: Adam, diminishing steps, early stopping, θ and λ of the same epoch kept."""
+"""One trainer for every objective: Adam, diminishing steps, early stopping, θ and λ of the same epoch kept unless asked otherwise."""
 
 from __future__ import annotations
 
@@ -100,6 +100,7 @@ class Learner:
         primal_step = Geometric(training.lr, training.lr_decay)
         shuffle = streams.torch("shuffle")
         best = _Best()
+        stopped = False
         step = 0
         for epoch in range(1, training.epochs + 1):
             optimizer.param_groups[0]["lr"] = primal_step(epoch)
@@ -123,12 +124,15 @@ class Learner:
                 loss = float(problem.loss(evaluate(model, held_out[0]), held_out[1]).mean())
                 if loss != loss:
                     raise TrainingDiverged(f"the validation loss is NaN in epoch {epoch}; check the validation samples, or lower lr")
-                best.offer(loss, epoch, model, session)
-                if epoch - best.epoch >= training.patience:
+                if not stopped:
+                    best.offer(loss, epoch, model, session)
+                    stopped = epoch - best.epoch >= training.patience
+                if stopped and training.keep == "best":
                     break
         if held_out is None:
             best.offer(0.0, epoch, model, session)
-        best.restore(model, session)
+        if training.keep == "best":
+            best.restore(model, session)
         outputs = evaluate(model, x)
         labelled = best.duals.get("labelled")
         train_loss = float(problem.loss(outputs, problem.targets).mean())
@@ -137,7 +141,8 @@ class Learner:
         report = FitReport(
             samples=len(x),
             epochs=epoch,
-            kept_epoch=best.epoch,
+            kept_epoch=best.epoch if training.keep == "best" else epoch,
+            dual_epoch=best.epoch,
             train_loss=train_loss,
             validation_loss=best.loss if held_out is not None else None,
             positive_duals=None if labelled is None else float((labelled > 0).float().mean()),

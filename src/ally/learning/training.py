@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from ally.checks import check_count, check_number
+from ally.errors import InputError
 from ally.sources import Source
 from ally.types import AnyArray, FloatArray, IntArray
 
@@ -18,6 +20,8 @@ class Training:
         epochs: the largest number of epochs. Without validation samples all of them are run and the last is kept.
         batch_size: None takes a sixteenth of the labelled set, between 8 and 64, so that few labels still get many steps.
         patience: epochs without a better validation loss before stopping; the best epoch is kept.
+        keep: with validation samples, ``"best"`` stops early and keeps the network and the duals of the best epoch. ``"last"`` runs
+            all epochs, keeps the network of the last and the duals of the epoch that early stopping would have kept.
         device: ``"auto"``, ``"cpu"``, ``"cuda"``, …
     """
 
@@ -26,6 +30,7 @@ class Training:
     epochs: int = 40
     batch_size: int | None = None
     patience: int = 10
+    keep: Literal["best", "last"] = "best"
     device: str = "auto"
 
     def __post_init__(self) -> None:
@@ -35,6 +40,8 @@ class Training:
             check_count(name, getattr(self, name))
         if self.batch_size is not None:
             check_count("batch_size", self.batch_size)
+        if self.keep not in ("best", "last"):
+            raise InputError(f"keep={self.keep!r}; pass 'best' or 'last'")
 
     def batch_size_for(self, n: int) -> int:
         return self.batch_size if self.batch_size is not None else min(64, max(8, n // 16))

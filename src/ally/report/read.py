@@ -13,8 +13,10 @@ from ally.report.metrics import metric_named
 NAMES = ("dataset", "model", "objective", "setting", "strategy", "metric")
 COUNTS = ("seed", "batch", "round", "labels", "validation_labels")
 NUMBERS = ("value", "train_seconds", "query_seconds")
-COLUMNS = (*NAMES[:5], "seed", "batch", "round", "labels", "validation_labels", "metric", *NUMBERS)
-CAMPAIGN = ["dataset", "strategy", "setting", "objective", "model", "batch", "seed"]
+OPTIONAL = {"protocol": "", "positive_duals": "", "rank_quality": ""}
+"""Columns that older files lack, and what stands there instead; the last two are empty where a strategy has no duals."""
+COLUMNS = (*NAMES[:5], "seed", "batch", "round", "labels", "validation_labels", "metric", *NUMBERS, *OPTIONAL)
+CAMPAIGN = ["dataset", "strategy", "setting", "objective", "model", "batch", "protocol", "seed"]
 """What tells one simulated campaign from another."""
 
 
@@ -27,13 +29,16 @@ def read_results(path: Path) -> pd.DataFrame:
         table = pd.read_csv(file, dtype=str, keep_default_na=False, encoding="utf-8")
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
         raise InputError(f"{file} is not a table of comma-separated values: {error}; run the grid again") from None
-    missing = [name for name in COLUMNS if name not in table]
+    missing = [name for name in COLUMNS if name not in table and name not in OPTIONAL]
     if missing:
         raise InputError(f"{file} has no column {missing[0]!r}; its columns must be {','.join(COLUMNS)}")
     if table.empty:
         raise InputError(f"{file} holds no rows; run the grid first")
+    table = table.assign(**{name: value for name, value in OPTIONAL.items() if name not in table})
     for name in (*COUNTS, *NUMBERS):
         table[name] = _numbers(file, table[name], whole=name in COUNTS)
+    for name in ("positive_duals", "rank_quality"):
+        table[name] = pd.to_numeric(table[name], errors="coerce").astype(float)
     _check_rows(file, table)
     return table[list(COLUMNS)]
 

@@ -1,4 +1,4 @@
-"""A series is what one curve shows: a strategy under one setting, model, batch and objective."""
+"""A series is what one curve shows: a strategy under one setting, model, batch, protocol and objective."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-CONDITIONS = ("setting", "model", "batch", "objective")
+CONDITIONS = ("setting", "model", "batch", "protocol", "objective")
 SEPARATOR = " · "
 
 
@@ -81,7 +81,7 @@ def baseline_for(part: pd.DataFrame, series: str, baseline: str) -> str | None:
     """
     if (part["series"] == baseline).any():
         return baseline
-    columns = [name for name in ("batch", "model", "setting", "objective") if name in part]
+    columns = [name for name in ("batch", "model", "protocol", "setting", "objective") if name in part]
     own = part[part["series"] == series].iloc[0]
     candidates = part[part["strategy"] == baseline].drop_duplicates("series")
     if candidates.empty:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,9 +12,27 @@ from ally.experiment.trial import Copies
 from ally.learning.objectives import PDCL
 from ally.scoring import PredictedDual
 from ally.selection import ClusterTop, Perturbed, Select
-from ally.strategies import DUALS, Strategy
+from ally.strategies import ALGORITHM_1, DUALS, PAPER_DUAL, Strategy
 
 RANDOM = Variant("random")
+FEWER = 10_000
+"""Candidates of the small scale."""
+
+
+def paper_ally(select: Select, objective: PDCL = ALGORITHM_1) -> Strategy:
+    """The paper's ALLY with another batch selection or constraint level."""
+    return Strategy(PAPER_DUAL, select, objective)
+
+
+def own_ally(select: Select, objective: PDCL = DUALS) -> Strategy:
+    """The same of this project's default: its head, its way to read slacks."""
+    return Strategy(PredictedDual(), select, objective)
+
+
+def asking(scale: Scale, lines: Iterable[Variant]) -> Iterator[Variant]:
+    """The lines; at the small scale with fewer candidates, the same for all."""
+    for line in lines:
+        yield replace(line, changes=(*line.changes, ("candidates", FEWER))) if scale == "small" else line
 
 
 def bed_for(wanted: Bed, scale: Scale, data_dir: Path | None) -> tuple[Bed, str | None]:
@@ -38,15 +56,18 @@ def tightness(scale: Scale, data_dir: Path | None) -> Grid:
     elif bed == STL10 and scale == "full":
         beds.append(MNIST)
     levels = {"smoke": (0.01, 2.0), "small": (0.01, 0.2, 2.0, 20.0, "auto"), "full": (0.01, 0.05, 0.2, 0.5, 1.0, 2.0, 20.0, "auto")}[scale]
-    techniques: dict[str, Select] = {"k-means": ClusterTop(), "perturbed": Perturbed("softmax")}
+    techniques: dict[str, Select] = {"k-means": ClusterTop(), "perturbed": Perturbed("softrank")}
 
     def lines() -> Iterator[Variant]:
         yield RANDOM
         for name, select in techniques.items():
             for eps in levels:
-                yield Variant("ally", f"{name}, ε = {eps}", Strategy(PredictedDual(), select, PDCL(eps=eps)))
+                setting = f"{name}, ε = {eps}"
+                yield Variant("ally-paper", setting, paper_ally(select, replace(ALGORITHM_1, eps=eps)))
+                yield Variant("ally", setting, own_ally(select, replace(DUALS, eps=eps)))
 
-    made = [cell for one in beds for cell in cells(one, rounds_for(scale), lines())]
+    notes.append("perturbed: soft-rank noise, the strongest of the three kinds in `diversity`; the others drown the duals")
+    made = [cell for one in beds for cell in cells(one, rounds_for(scale), asking(scale, lines()))]
     question = "How much does ε matter, and to which batch selection?"
     return grid("Constraint level", question, scale, made, notes=notes, substitute=substitute)
 
@@ -55,13 +76,17 @@ def clusters(scale: Scale, data_dir: Path | None) -> Grid:
     bed, substitute = bed_for(MNIST, scale, data_dir)
     rounds = rounds_for(scale)
     counts = [k for k in ((1, 5) if scale == "smoke" else (1, 10, 50, 100)) if k < rounds.batch] + [rounds.batch]
-    lines = [Variant("ally", f"k = {k}", Strategy(PredictedDual(), ClusterTop(clusters=k), DUALS)) for k in counts]
-    made = cells(bed, rounds, [RANDOM, *lines])
+    lines = [
+        Variant(name, f"k = {k}", with_clusters(ClusterTop(clusters=k)))
+        for k in counts
+        for name, with_clusters in (("ally-paper", paper_ally), ("ally", own_ally))
+    ]
+    made = cells(bed, rounds, asking(scale, [RANDOM, *lines]))
     return grid("Number of clusters", "Are more clusters better?", scale, made, substitute=substitute)
 
 
 def redundancy(scale: Scale, data_dir: Path | None) -> Grid:
-    """Copies per sample, exact and with noise, × Entropy, ALLY, and ALLY with ten times fewer clusters."""
+    """Copies per sample, exact and with noise, × Entropy, ALLY, and ALLY with ten times fewer clusters; the paper's ALLY and ours."""
     bed, substitute = bed_for(STL10, scale, data_dir)
     rounds = replace(rounds_for(scale), rounds=SMOKE.rounds if scale == "smoke" else 5)
     different = {"smoke": 300, "small": 5000, "full": 11_000}[scale]
@@ -69,8 +94,10 @@ def redundancy(scale: Scale, data_dir: Path | None) -> Grid:
     few = max(1, rounds.batch // 10)
     compared = {
         "entropy": None,
-        "ally": Strategy(PredictedDual(), ClusterTop(), DUALS),
-        "ally, low diversity": Strategy(PredictedDual(), ClusterTop(clusters=few), DUALS),
+        "ally-paper": paper_ally(ClusterTop()),
+        "ally-paper, low diversity": paper_ally(ClusterTop(clusters=few)),
+        "ally": own_ally(ClusterTop()),
+        "ally, low diversity": own_ally(ClusterTop(clusters=few)),
         "random": None,
     }
 
@@ -83,7 +110,7 @@ def redundancy(scale: Scale, data_dir: Path | None) -> Grid:
 
     notes = [
         f"{different} different samples, drawn anew for each seed; noise of a tenth of the pixels' deviation",
-        f"ally: k-means over all candidates, {rounds.batch} clusters for batches of {rounds.batch}; low diversity: the same with {few}",
+        f"both lines of ALLY: k-means over all candidates, {rounds.batch} clusters for batches of {rounds.batch}; low diversity: the same with {few}",
     ]
     made = cells(bed, rounds, lines())
     return grid("Redundancy", "What do copies in the pool do to each strategy?", scale, made, notes=notes, substitute=substitute)

@@ -1,4 +1,4 @@
-"""What presets are made of: a scale, a test bed, and cells that share everything but what is compared."""
+"""What presets are made of: a scale, a test bed, a protocol, and cells that share everything but what is compared."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 from ally.datasets import DATASETS, default_data_dir, state
 from ally.experiment.cell import Cell
 from ally.experiment.folder import Grid, told
+from ally.experiment.protocol import Protocol, under
 from ally.experiment.trial import Metric
 from ally.learning.objectives import Objective
 from ally.learning.training import Training
@@ -30,9 +31,10 @@ class Bed:
     dataset: str
     model: str
     training: Training
+    """Of the protocol `fixed`: how many epochs without early stopping."""
     metric: Metric | None = None
-    validation: int = 0
-    """Labels for early stopping; they are counted."""
+    validation: int = 200
+    """Of the other protocols: labels for early stopping; they are counted."""
 
 
 MNIST = Bed("mnist", "mlp", Training(lr=5e-3, epochs=30, batch_size=64))
@@ -40,10 +42,9 @@ CIFAR10 = Bed("cifar10", "resnet18-slim", Training(lr=1e-3, epochs=30, batch_siz
 SVHN = replace(CIFAR10, dataset="svhn")
 STL10 = replace(CIFAR10, dataset="stl10", model="resnet18-stl")
 TINY_IMAGENET = replace(CIFAR10, dataset="tiny-imagenet")
-PARKINSONS = Bed("ptd-total", "mlp", Training(lr=5e-3, epochs=80, batch_size=64, patience=10), "mse", validation=100)
-# Chosen with random labels within the pool: without early stopping 200 labels are learnt by heart.
-DIGITS = Bed("digits", "mlp", Training(lr=2e-3, epochs=10, batch_size=16))
-DIABETES = Bed("diabetes", "mlp", Training(lr=2e-3, epochs=10, batch_size=16), "mse")
+PARKINSONS = Bed("ptd-total", "mlp", Training(lr=5e-3, epochs=20, batch_size=64), "mse", validation=100)
+DIGITS = Bed("digits", "mlp", Training(lr=2e-3, epochs=10, batch_size=16), validation=20)
+DIABETES = Bed("diabetes", "mlp", Training(lr=2e-3, epochs=10, batch_size=16), "mse", validation=20)
 
 
 @dataclass(frozen=True)
@@ -84,18 +85,20 @@ class Preset:
     """What the paper says, or what is asked."""
     make: Callable[[Scale, Path | None], Grid] | None
     """From a scale and the folder of the data; None for what is no grid."""
+    protocol: Protocol = "paper"
+    """How its networks are trained unless asked otherwise."""
 
-    def build(self, scale: Scale, data_dir: Path | None = None) -> Grid:
+    def build(self, scale: Scale, data_dir: Path | None = None, protocol: Protocol | None = None) -> Grid:
         """The grid at a scale; `small` says in which settings it is less than `full`."""
-        assert self.make is not None
-        grid = self.make(scale, data_dir)
+        protocol = protocol or self.protocol
+        grid = self._trained(scale, data_dir, protocol)
         if scale != "small":
             return grid
-        whole = self.make("full", data_dir)
+        whole = self._trained("full", data_dir, protocol)
         less = [
             f"{what}: {value} instead of {whole.settings[what]}"
             for what, value in grid.settings.items()
-            if what not in ("scale", "strategies", "objectives", "candidates") and value != whole.settings[what]
+            if what not in ("scale", "strategies", "objectives") and value != whole.settings[what]
         ]
         kept = {(cell.strategy, cell.setting) for _, cell in grid.cells}
         gone = [(cell.strategy, cell.setting) for _, cell in whole.cells if (cell.strategy, cell.setting) not in kept]
@@ -104,6 +107,16 @@ class Preset:
         named = [setting if strategy not in new else f"{strategy} ({setting})" if setting else strategy for strategy, setting in gone]
         less += [f"not run at this scale: {'; '.join(dict.fromkeys(named))}"] if named else []
         return replace(grid, notes=(*less, *grid.notes))
+
+    def _trained(self, scale: Scale, data_dir: Path | None, protocol: Protocol) -> Grid:
+        """The grid with the trainer of the protocol. Settings in words come from the cells themselves."""
+        assert self.make is not None
+        grid = self.make(scale, data_dir)
+        made = []
+        for dataset, cell in grid.cells:
+            training, validation = under(protocol, cell.training, cell.validation)
+            made.append((dataset, replace(cell, training=training, validation=validation)))
+        return replace(grid, cells=tuple(made), settings={**grid.settings, "protocol": protocol, **told(tuple(made))})
 
 
 def cells(bed: Bed, rounds: Rounds, variants: Iterable[Variant]) -> Iterator[tuple[str, Cell]]:
@@ -126,10 +139,9 @@ def grid(
     notes: Iterable[str] = (),
     substitute: str | None = None,
 ) -> Grid:
-    """The settings in words come from the cells themselves."""
-    listed = tuple(made)
+    """Cells with the trainer of their bed; the preset puts them under a protocol."""
     reduced = ("data that ships with scikit-learn, to see that it runs: no result",) if scale == "smoke" else ()
-    return Grid(title, question, listed, {"scale": f"{scale}: {SCALES[scale]}", **told(listed)}, (*reduced, *notes), substitute)
+    return Grid(title, question, tuple(made), {"scale": f"{scale}: {SCALES[scale]}"}, (*reduced, *notes), substitute)
 
 
 def bed_or(bed: Bed, other: Bed, data_dir: Path | None) -> tuple[Bed, str | None]:

@@ -44,9 +44,12 @@ def classification(bed: Bed, batch: int, rounds: int, scale: Scale, data_dir: Pa
     whole = Rounds(init=200, batch=batch, rounds=rounds, seeds=5)
     if scale == "full":
         return grid(title, QUESTION, scale, cells(bed, whole, [*map(Variant, COMPARED), BAIT]))
-    bed = bed if bed.model == "mlp" else replace(bed, training=replace(bed.training, epochs=20))
     less = replace(whole, rounds=min(4, rounds), seeds=3)
-    return grid(title, QUESTION, scale, cells(bed, less, map(Variant, FEW)))
+    if bed.model == "mlp":
+        return grid(title, QUESTION, scale, cells(bed, less, map(Variant, FEW)))
+    bed = replace(bed, training=replace(bed.training, epochs=20))
+    fewer = (("candidates", 5000), ("test", 2000))
+    return grid(title, QUESTION, scale, cells(bed, less, [Variant(name, changes=fewer) for name in FEW]))
 
 
 def parkinsons(scale: Scale, data_dir: Path | None) -> Grid:
