@@ -6,7 +6,8 @@
 
 NAME is one of `ally paper list`. Finished campaigns go to results/paper/NAME-SCALE-PROTOCOL.csv and are not run again; unfinished ones
 stay in FOLDER. --seeds K runs the first K seeds only, --data some data sets only, --strategy some strategies only. What is to be known
-of the data and the scale goes to a .json file beside them. --page writes the tables and figures of docs/reproduction.md from those files, and runs nothing.
+of the data and the scale goes to a .json file beside them. --page writes the tables and figures of docs/reproduction.md from those
+files, and runs nothing.
 """
 
 from __future__ import annotations

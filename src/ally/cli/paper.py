@@ -50,7 +50,7 @@ def show(
     scale: Annotated[Scale, typer.Option(help="smoke: seconds; small: minutes to an hour; full: the paper's size.")] = "small",
     protocol: Annotated[
         ProtocolChoice | None,
-        typer.Option(help="How long networks are trained: early stopping as in the paper, or a fixed number of epochs."),
+        typer.Option(help="How long networks are trained (default: paper, early stopping)."),
     ] = None,
     data_dir: Annotated[Path | None, typer.Option(help="Where data sets are (default: ALLY_DATA, else a cache folder).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -95,7 +95,7 @@ def run(
     scale: Annotated[Scale, typer.Option(help="smoke: seconds; small: minutes to an hour; full: the paper's size.")] = "small",
     protocol: Annotated[
         ProtocolChoice | None,
-        typer.Option(help="How long networks are trained: early stopping as in the paper, or a fixed number of epochs."),
+        typer.Option(help="How long networks are trained (default: paper, early stopping)."),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for results (default: paper-runs/NAME-SCALE).")] = None,
     data_dir: Annotated[Path | None, typer.Option(help="Where data sets are (default: ALLY_DATA, else a cache folder).")] = None,

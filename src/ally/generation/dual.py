@@ -29,7 +29,7 @@ class DualOf(nn.Module):
 
     def __init__(self, fit: Fit, head: FittedHead, scaler: Scaler | None = None) -> None:
         super().__init__()
-        if head.std == 0.0:
+        if head.constant:
             raise InputError(
                 f"all {fit.report.samples} labelled samples have the same λ, so that every sample is predicted the same dual and none "
                 "can be raised; lower eps so that some constraints bind"

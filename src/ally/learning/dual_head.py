@@ -36,6 +36,8 @@ class FittedHead:
     predict: Predict
     rank_quality: float | None
     """Cross-validated Spearman correlation with λ; None when it is not defined (few labels, or equal λ)."""
+    constant: bool = False
+    """Whether all λ were equal, so that every sample is predicted the same."""
 
     def __call__(self, view: View) -> torch.Tensor:
         """Predicted log(1 + λ) of every sample, below 0 where a head goes there: the ranking, (n,) float64."""
@@ -156,7 +158,7 @@ class _Network(nn.Module):
 def _fit(labelled: Labelled, streams: Streams, folds: int, features: HeadFeatures, solve: Solve) -> FittedHead:
     x, duals = features.of_labelled(labelled), labelled.duals.double().cpu()
     quality = None if _all_equal(duals) else _rank_quality(x, duals, streams, folds, solve)
-    return FittedHead(features, _solved(x, duals, streams, solve), quality)
+    return FittedHead(features, _solved(x, duals, streams, solve), quality, _all_equal(duals))
 
 
 def _solved(x: torch.Tensor, duals: torch.Tensor, streams: Streams, solve: Solve) -> Predict:

@@ -110,7 +110,7 @@ def redundancy(scale: Scale, data_dir: Path | None) -> Grid:
 
     notes = [
         f"{different} different samples, drawn anew for each seed; noise of a tenth of the pixels' deviation",
-        f"both lines of ALLY: k-means over all candidates, {rounds.batch} clusters for batches of {rounds.batch}; low diversity: the same with {few}",
+        f"ALLY, the paper's and ours: k-means over all candidates, {rounds.batch} clusters; low diversity: the same with {few}",
     ]
     made = cells(bed, rounds, lines())
     return grid("Redundancy", "What do copies in the pool do to each strategy?", scale, made, notes=notes, substitute=substitute)
