@@ -2,9 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+from typing_extensions import Self
+
 
 class AllyError(Exception):
     """Base of all errors raised on purpose."""
+
+    argument: str | None = None
+    """The argument the error is about, if it is about one."""
+    value: Any = None
+    """What that argument was."""
+    problem: str = ""
+    """What is wrong with it, and the next step."""
+
+    @classmethod
+    def about(cls, argument: str, value: Any, problem: str) -> Self:
+        """An error about one argument; it reads ``argument=value problem``."""
+        error = cls(_sentence(f"{argument}=", value, problem))
+        error.argument, error.value, error.problem = argument, value, problem
+        return error
+
+    def worded(self, name: Callable[[str], str]) -> str:
+        """The message for callers who know the argument by another name, such as an option of a command."""
+        return str(self) if self.argument is None else _sentence(f"{name(self.argument)} ", self.value, self.problem)
+
+
+def _sentence(named: str, value: Any, problem: str) -> str:
+    return f"{named}{value!r}{problem if problem[:1] in tuple(';:,') else f' {problem}'}"
 
 
 class InputError(AllyError, ValueError):

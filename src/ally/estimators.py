@@ -79,7 +79,7 @@ class _ConstrainedEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _dual_head(self) -> FittedHead:
         if self._head is None:
-            raise InputError(f"objective={self.objective!r} has no dual variables; use 'pdcl' or 'feasibility'")
+            raise InputError.about("objective", self.objective, "has no dual variables; use 'pdcl' or 'feasibility'")
         return self._head
 
     def _training(self) -> Training:
@@ -90,7 +90,7 @@ class _ConstrainedEstimator(BaseEstimator):  # type: ignore[misc]
         """Builds the network."""
         widths: Any = (self.hidden,) if isinstance(self.hidden, (int, np.integer)) else self.hidden
         if not hasattr(widths, "__iter__") or any(not isinstance(width, (int, np.integer)) or width < 1 for width in widths):
-            raise InputError(f"hidden={self.hidden!r} must list positive widths; () is a linear model")
+            raise InputError.about("hidden", self.hidden, "must list positive widths; () is a linear model")
         return partial(MLP, hidden=tuple(widths))
 
     def _objective(self, rows: IntArray) -> Objective:
@@ -135,11 +135,11 @@ class _ConstrainedEstimator(BaseEstimator):  # type: ignore[misc]
             return everyone, None
         if isinstance(self.validation, (int, float, np.number)):
             if not 0 < self.validation < 1:
-                raise InputError(f"validation={self.validation} is not a share; pass a number between 0 and 1, or (X, y)")
+                raise InputError.about("validation", self.validation, "is not a share; pass a number between 0 and 1, or (X, y)")
             train, held = train_test_split(everyone, test_size=float(self.validation), random_state=seeds.seed("validation") % 2**32)
             return np.sort(train), Examples(X[held], y[held])
         if not isinstance(self.validation, (tuple, list)) or len(self.validation) != 2:
-            raise InputError(f"validation={self.validation!r}; pass a share, or (X, y)")
+            raise InputError.about("validation", self.validation, "; pass a share, or (X, y)")
         other, labels = self.validation
         encoded = np.asarray([code.encode(label) for label in labels])
         return everyone, Examples(validate_data(self, other, reset=False, accept_sparse="csr"), encoded)

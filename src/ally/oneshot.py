@@ -59,7 +59,7 @@ def query(
             The notes say how many. None for no hygiene.
     """
     if engine != "local":
-        raise InputError(f"engine={engine!r} is not available; use engine='local'")
+        raise InputError.about("engine", engine, "is not available; use engine='local'")
     loop = Loop(
         X,
         y,

@@ -59,7 +59,7 @@ def streams(random_state: Any = None) -> Streams:
         return Streams(int(random_state.randint(2**31)))
     if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool) and random_state >= 0:
         return Streams(int(random_state))
-    raise InputError(f"random_state={random_state!r} is not a seed; pass None, an int >= 0 or a numpy Generator")
+    raise InputError.about("random_state", random_state, "is not a seed; pass None, an int >= 0 or a numpy Generator")
 
 
 _TORCH_GENERATORS = threading.RLock()

@@ -6,21 +6,24 @@ campaign.tell(query.id, {query.ids[0]: "cat", query.ids[1]: ally.SKIP})
 campaign.status().advice.sentence
 """
 
-from ally.campaign.advice import Advice
-from ally.campaign.campaign import Campaign
-from ally.campaign.settings import Settings
-from ally.campaign.values import (
-    AskedSample,
-    CampaignQuery,
-    Held,
-    ModelLine,
-    RandomComparison,
-    Scanned,
-    Status,
-    Suspect,
-    Told,
-    Undone,
-)
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ally.campaign.advice import Advice
+    from ally.campaign.campaign import Campaign
+    from ally.campaign.settings import Settings
+    from ally.campaign.values import (
+        AskedSample,
+        CampaignQuery,
+        Held,
+        ModelLine,
+        RandomComparison,
+        Scanned,
+        Status,
+        Suspect,
+        Told,
+        Undone,
+    )
 
 __all__ = [
     "Advice",
@@ -37,3 +40,13 @@ __all__ = [
     "Told",
     "Undone",
 ]
+_PLACES = {"Advice": "advice", "Campaign": "campaign", "Settings": "settings"}
+
+
+def __getattr__(name: str) -> Any:
+    """Imports a part when it is first used: the command line reads the settings without opening a database."""
+    if name not in __all__:
+        raise AttributeError(f"module 'ally.campaign' has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(f"ally.campaign.{_PLACES.get(name, 'values')}"), name)

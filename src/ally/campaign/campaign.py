@@ -6,6 +6,7 @@ Nothing here imports torch before something is trained or predicted: asking and 
 from __future__ import annotations
 
 import getpass
+import inspect
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ from ally.campaign.composing import composition
 from ally.campaign.creating import check_names, create
 from ally.campaign.duty import LOCK, due, running
 from ally.campaign.opening import SourceOptions, absolute, beside, cache, check_options, found_source, kept_place, moved_settings, on_disk
-from ally.campaign.settings import Settings, changed_settings, check_classes, declared
+from ally.campaign.settings import Settings, changed_settings, declarations, declared_classes
 from ally.campaign.slips import slips
 from ally.campaign.status import GIVEN, status_of
 from ally.campaign.values import AskedSample, CampaignQuery, Scanned, Status, Suspect, Told, Undone
@@ -32,8 +33,7 @@ from ally.sources import Samples, Shown, read_answers
 from ally.sources.export.answers import reads
 from ally.store import Measure, NewAnswer, Store, StoredAnswer
 from ally.store import open as open_store
-from ally.store.values import Policy
-from ally.types import SKIP, Progress, Task
+from ally.types import SKIP, Progress
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,59 +68,26 @@ class Campaign:
         place: str | Path,
         source: Any,
         *,
-        classes: Sequence[Any] | None = None,
-        task: Task = "classification",
-        strategy: str = "ally",
-        objective: str | None = None,
-        model: str | None = None,
-        batch: int = 20,
-        evaluate: int | None = None,
-        validate: int = 0,
-        held_out_share: float = 0.25,
-        random_share: float = 0.0,
-        budget: int | None = None,
-        lease_seconds: float = 3600.0,
-        policy: Policy = "last",
-        opinions: int = 1,
-        look_at: int = 100_000,
-        automatic: bool = True,
-        seed: int = 0,
         clock: Callable[[], float] = time.time,
         progress: Progress | None = None,
-        **options: Unpack[SourceOptions],
+        **chosen: Any,
     ) -> Campaign:
         """Makes a campaign, whole or not at all.
 
         Args:
             place: where it is kept: the name of a new file, or postgresql://…
-            source: a folder of images, a table, a text file, an array of features, or a frame in memory; `options` and what may be
-                passed are those of `ally.sources.open_source`.
-            evaluate: how many random samples the learning curve is measured on; by default 100, but no more than a tenth of all.
-            progress: called while the samples are read.
+            source: a folder of images, a table, a text file, an array of features, or a frame in memory.
             clock: gives the time, in seconds since 1970.
-
-        The others are described in `ally.campaign.Settings`.
+            progress: called while the samples are read.
+            chosen: settings, and options of `ally.sources.open_source`.The settings are
+                listed by ``help(ally.Campaign.create)`` and in docs/campaign.md.
         """
-        check_options(options)
-        chosen = {
-            "task": task,
-            "classes": None if classes is None else check_classes(classes, task),
-            "strategy": strategy,
-            "objective": objective,
-            "model": model,
-            "batch": batch,
-            "validate": validate,
-            "held_out_share": held_out_share,
-            "random_share": random_share,
-            "budget": budget,
-            "lease_seconds": lease_seconds,
-            "policy": policy,
-            "opinions": opinions,
-            "look_at": look_at,
-            "automatic": automatic,
-            "seed": seed,
-        }
-        store, samples = create(place, source, options, chosen, evaluate=evaluate, clock=clock, progress=progress)
+        names = {declared.name for declared in declarations()}
+        options = {name: value for name, value in chosen.items() if name not in names}
+        check_options(options, names)
+        settings = {declared.name: chosen.get(declared.name, declared.default) for declared in declarations()}
+        evaluate = settings.pop("evaluate")
+        store, samples = create(place, source, options, settings, evaluate=evaluate, clock=clock, progress=progress)
         campaign = cls(place, store, source, options, clock, samples)
         scanning.note_problems(store, samples, campaign._clock())
         campaign._offer_training()
@@ -167,7 +134,7 @@ class Campaign:
         changed = changed_settings(self.settings, chosen)
         check_names(changed)
         if changed.classes is not None and "classes" in chosen:
-            changed = replace(changed, classes=declared(changed.classes, self._store.values(standing=True)[0]))
+            changed = replace(changed, classes=declared_classes(changed.classes, self._store.values(standing=True)[0]))
         return changed
 
     @property
@@ -453,10 +420,25 @@ class Campaign:
         return f"<campaign {self.name}>"
 
 
+def _listed(method: Any) -> None:
+    """Shows the settings in the signature and the documentation of `Campaign.create`."""
+    function = method.__func__
+    shown = inspect.signature(function)
+    parameters = [item for item in shown.parameters.values() if item.kind is not inspect.Parameter.VAR_KEYWORD]
+    settings = [
+        inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=item.default, annotation=item.kind) for item in declarations()
+    ]
+    function.__signature__ = shown.replace(parameters=[*parameters, *settings, shown.parameters["chosen"]])
+    function.__doc__ += "\n        Settings:\n" + "\n".join(f"            {item.name}: {item.meaning}" for item in declarations())
+
+
+_listed(Campaign.__dict__["create"])
+
+
 def person(name: str | None) -> str:
     """Who asks or answers: by default `user`."""
     if name == GIVEN:
-        raise InputError(f"annotator={name!r} stands for labels that came with the source; take another name")
+        raise InputError.about("annotator", name, "stands for labels that came with the source; take another name")
     return name or user()
 
 

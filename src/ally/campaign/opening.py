@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -31,10 +31,12 @@ class SourceOptions(TypedDict, total=False):
     size: int
 
 
-def check_options(options: Mapping[str, Any]) -> None:
+def check_options(options: Mapping[str, Any], settings: Iterable[str] = ()) -> None:
+    """Options of a source; where `settings` may be given as well, the message names those that there are."""
     odd = next((name for name in options if name not in SourceOptions.__annotations__), None)
     if odd is not None:
-        raise InputError(f"{odd}= is not known; a source takes {', '.join(SourceOptions.__annotations__)}")
+        others = f"; a campaign has the settings {', '.join(settings)}" if settings else ""
+        raise InputError(f"{odd}= is not known; a source takes {', '.join(SourceOptions.__annotations__)}{others}")
 
 
 LOOKED_AT = 1000

@@ -1,91 +1,153 @@
-"""What was chosen when a campaign was created, kept in its store."""
+"""What is chosen for a campaign, kept in its store.
+
+Each setting is declared once: its default, what it means, how it is checked, and whether it may change later. `Campaign.create`,
+`Campaign.change`, ``ally new``, ``ally change``, their help and the table in docs/campaign.md come from the declarations.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, get_args
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
+from typing import Any, Literal, TypeAlias, get_args, get_type_hints
 
 from ally.checks import check_count, check_number
 from ally.errors import InputError, LabelError, StoreVersion
-from ally.sources.export.answers import reads
-from ally.store.values import Policy
-from ally.types import BOTH_TASKS, Task
+from ally.types import BOTH_TASKS, Policy, Task
 
 VERSION = 1
 LONGEST_LEASE = 366 * 86400.0
+Check: TypeAlias = Callable[[str, Any], object]
+"""Called with the name and the value of a setting; raises if that cannot be."""
+Group: TypeAlias = Literal["Labels", "Queries", "Learner", "Annotators"]
+
+
+@dataclass(frozen=True)
+class Declared:
+    """One setting, as users of `create`, `change` and the command line see it."""
+
+    name: str
+    default: Any
+    """Before creation: None may stand for a value found when the source has been read."""
+    kind: Any
+    """Its type before creation."""
+    meaning: str
+    group: Group
+    fixed: bool
+    """Whether it stays as it was when the campaign was created."""
+
+
+def setting(default: Any, group: Group, meaning: str, check: Check, *, fixed: bool = False, given: Any = dataclasses.MISSING) -> Any:
+    """A field of `Settings`. `given` is the default before the campaign is created, if that is another."""
+    first = default if given is dataclasses.MISSING else given
+    return field(default=default, metadata={"group": group, "meaning": meaning, "check": check, "fixed": fixed, "given": first})
+
+
+@cache
+def declarations() -> tuple[Declared, ...]:
+    """All settings that a person can choose, in order."""
+    kinds = get_type_hints(Settings)
+    found = []
+    for item in dataclasses.fields(Settings):
+        if "meaning" in item.metadata:
+            first = item.metadata["given"]
+            kind = kinds[item.name] if first is not None or item.default is None else kinds[item.name] | None
+            found.append(Declared(item.name, first, kind, *(item.metadata[key] for key in ("meaning", "group", "fixed"))))
+    return tuple(found)
+
+
+def one_of(*values: str) -> Check:
+    def check(name: str, value: Any) -> None:
+        if value not in values:
+            raise InputError.about(name, value, f"is unknown; use {' or '.join(map(repr, values))}")
+
+    return check
+
+
+def optional(check: Check) -> Check:
+    return lambda name, value: None if value is None else check(name, value)
+
+
+def share(name: str, value: Any) -> None:
+    if not 0 <= check_number(name, value) < 1:
+        raise InputError.about(name, value, "is not a share; use a number from 0 to below 1")
+
+
+def lease(name: str, value: Any) -> None:
+    if check_number(name, value, positive=True) > LONGEST_LEASE:
+        raise InputError.about(name, value, "is more than a year; use less")
+
+
+def text(name: str, value: Any) -> None:
+    if not isinstance(value, str) or not value:
+        raise InputError.about(name, value, "is not a name; give a text")
+
+
+def flag(name: str, value: Any) -> None:
+    if not isinstance(value, bool):
+        raise InputError.about(name, value, "must be True or False")
+
+
+def anything(name: str, value: Any) -> None:
+    """What is checked together with others."""
+
+
+count = partial(check_count, least=1)
+count_or_none = partial(check_count, least=0)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of a campaign.
+    """Settings of a campaign: where its source is, and what `declarations` lists.
 
     Attributes:
         place: the folder or file of the source; None if it lives in memory and is passed at each opening.
         options: the other arguments of `ally.sources.open_source`.
         fingerprint: what the source learned of itself, so that features keep their meaning.
-        task: what is learned.
-        classes: all classes; None if any label is one.
-        strategy, objective, model: how samples are chosen and the learner is trained, by name; None for the default.
-        batch: samples of a query, unless it says how many, and new answers after which the learner is trained again.
-        lease_seconds: for how long a sample is kept for the one who asked for it.
-        policy: which label counts if annotators differ: the ``"last"``, or that of the ``"majority"`` (of equals the last).
-        opinions: different annotators who are asked about each sample.
-        evaluate: size of the random sample that the learning curve is measured on.
-        validate: size of the random sample that early stopping looks at.
-        held_out_share: share of a query that is spent on those two until they are labelled.
-        random_share: share of a query that is chosen at random, to compare with.
-        budget: labels to be bought in all, for the advice; None for no limit.
-        look_at: at most so many unlabelled samples, drawn anew each time, are looked at when the learner is trained.
-        automatic: whether new answers start the training by themselves.
-        seed: of the random order of samples and of the training.
     """
 
     place: str | None
     options: Mapping[str, Any]
     fingerprint: Mapping[str, Any]
-    task: Task = "classification"
-    classes: tuple[Any, ...] | None = None
-    strategy: str = "ally"
-    objective: str | None = None
-    model: str | None = None
-    batch: int = 20
-    lease_seconds: float = 3600.0
-    policy: Policy = "last"
-    opinions: int = 1
-    evaluate: int = 0
-    validate: int = 0
-    held_out_share: float = 0.25
-    random_share: float = 0.0
-    budget: int | None = None
-    look_at: int = 100_000
-    automatic: bool = True
-    seed: int = 0
+    task: Task = setting(
+        "classification", "Labels", "What is learned: 'classification' or 'regression'.", one_of(*sorted(BOTH_TASKS)), fixed=True
+    )
+    classes: tuple[Any, ...] | None = setting(None, "Labels", "All classes (default: any label is one).", anything)
+    strategy: str = setting("ally", "Learner", "How samples are chosen: a name that `ally strategies` lists.", text)
+    objective: str | None = setting(None, "Learner", "How the learner is trained, if not as the strategy says.", optional(text))
+    model: str | None = setting(None, "Learner", "The network (default: by the kind of data).", optional(text))
+    batch: int = setting(20, "Queries", "Samples in a query; the learner is trained again after as many answers.", count)
+    lease_seconds: float = setting(3600.0, "Annotators", "How long a sample is kept for the person who asked for it.", lease)
+    policy: Policy = setting("last", "Annotators", "Which label counts where annotators disagree.", one_of(*get_args(Policy)))
+    opinions: int = setting(1, "Annotators", "How many different annotators are asked about each sample.", count)
+    evaluate: int = setting(
+        0,
+        "Queries",
+        "Random samples held out for the learning curve (default: 100, at most a tenth).",
+        count_or_none,
+        fixed=True,
+        given=None,
+    )
+    validate: int = setting(0, "Queries", "Random samples held out for early stopping.", count_or_none, fixed=True)
+    held_out_share: float = setting(0.25, "Queries", "Share of each query for held-out samples until they are labelled.", share)
+    random_share: float = setting(0.0, "Queries", "Share of each query chosen at random, for comparison.", share)
+    budget: int | None = setting(None, "Queries", "Total label budget, used in the advice on when to stop.", optional(count))
+    look_at: int = setting(100_000, "Learner", "Unlabelled samples to look at in each training, drawn anew.", count)
+    automatic: bool = setting(True, "Learner", "Train automatically when there are enough new answers.", flag)
+    seed: int = setting(0, "Queries", "Seed of the random order of samples and of the training.", count_or_none, fixed=True)
 
     def __post_init__(self) -> None:
-        if self.task not in BOTH_TASKS:
-            raise InputError(f"task={self.task!r} is unknown; pass 'classification' or 'regression'")
+        for item in dataclasses.fields(self):
+            if "check" in item.metadata:
+                item.metadata["check"](item.name, getattr(self, item.name))
         if self.classes is not None:
             object.__setattr__(self, "classes", check_classes(self.classes, self.task))
-        for name in ("batch", "opinions", "look_at"):
-            check_count(name, getattr(self, name))
-        for name in ("evaluate", "validate", "seed"):
-            check_count(name, getattr(self, name), least=0)
-        if check_number("lease_seconds", self.lease_seconds, positive=True) > LONGEST_LEASE:
-            raise InputError(f"lease_seconds={self.lease_seconds!r} is more than a year; give back what is asked for sooner")
-        if self.policy not in get_args(Policy):
-            raise InputError(f"policy={self.policy!r} must be 'last' or 'majority'")
-        for name in ("held_out_share", "random_share"):
-            if not 0 <= check_number(name, getattr(self, name)) < 1:
-                raise InputError(f"{name}={getattr(self, name)!r} is not a share; pass a number from 0 to below 1")
         if self.held_out_share + self.random_share >= 1:
             total = self.held_out_share + self.random_share
-            raise InputError(f"held_out_share and random_share add up to {total:g}; leave something for active queries")
+            raise InputError(f"the shares of held-out and random samples add up to {total:g}; leave something for active queries")
         if (self.evaluate or self.validate) and not self.held_out_share:
-            raise InputError("samples are held out but held_out_share=0 never asks about them; give a share such as 0.25")
-        if self.budget is not None:
-            check_count("budget", self.budget)
+            raise InputError("samples are held out, but the share of queries for them is 0; use a share such as 0.25")
 
     def to_json(self) -> dict[str, Any]:
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
@@ -101,13 +163,9 @@ class Settings:
         return cls(**values)
 
 
-FIXED = ("place", "options", "fingerprint", "task", "evaluate", "validate", "seed")
-"""What samples, their features and their roles rest on."""
-
-
 def changed_settings(settings: Settings, chosen: Mapping[str, Any]) -> Settings:
     """The settings with some of them changed."""
-    names = [field.name for field in dataclasses.fields(Settings) if field.name not in FIXED]
+    names = [declared.name for declared in declarations() if not declared.fixed]
     odd = next((name for name in chosen if name not in names), None)
     if odd is not None:
         raise InputError(f"{odd} cannot be changed; what can be: {', '.join(names)}")
@@ -119,8 +177,10 @@ def changed_settings(settings: Settings, chosen: Mapping[str, Any]) -> Settings:
     return changed
 
 
-def declared(classes: Iterable[Any], labels: Sequence[Any]) -> tuple[Any, ...]:
+def declared_classes(classes: Iterable[Any], labels: Sequence[Any]) -> tuple[Any, ...]:
     """The classes, each as the label on record that reads like it. Raises if a label is none of them."""
+    from ally.sources.export.answers import reads
+
     known = {reads(label): label for label in reversed(labels)}
     found = {reads(label): known.get(reads(label), label) for label in classes}
     lost = next((label for text, label in known.items() if text not in found), None)
@@ -132,15 +192,15 @@ def declared(classes: Iterable[Any], labels: Sequence[Any]) -> tuple[Any, ...]:
 def check_classes(classes: Any, task: Task) -> tuple[Any, ...]:
     """Distinct texts or numbers, two at least."""
     if task == "regression":
-        raise LabelError("classes are given and task='regression'; leave out one of the two")
+        raise LabelError("classes are given and the task is regression; leave out one of the two")
     if isinstance(classes, str) or not hasattr(classes, "__iter__"):
-        raise LabelError(f"classes={classes!r}; pass a list of all classes, such as ['cat', 'dog']")
+        raise LabelError.about("classes", classes, "; pass a list of all classes, such as ['cat', 'dog']")
     values = tuple(value.item() if hasattr(value, "item") else value for value in classes)
     odd = next((value for value in values if not isinstance(value, (str, bool, int)) or value == ""), None)
     if odd is not None or "" in values:
         raise LabelError(f"{odd!r} cannot be a class; use texts or whole numbers")
     if len({str(value) for value in values}) != len(values):
-        raise LabelError(f"classes={list(values)!r} holds two that read alike; list each once")
+        raise LabelError.about("classes", list(values), "holds two that read alike; list each once")
     if len(values) < 2:
-        raise LabelError(f"classes={list(values)!r} holds {len(values)}; a classifier needs at least two")
+        raise LabelError.about("classes", list(values), f"holds {len(values)}; a classifier needs at least two")
     return values

@@ -10,6 +10,7 @@ import typer
 import ally
 from ally.cli.bench import bench
 from ally.cli.campaign import COMMANDS
+from ally.cli.campaign.options import option_of
 from ally.cli.datasets import app as datasets
 from ally.cli.demo import demo
 from ally.cli.doctor import doctor
@@ -18,7 +19,6 @@ from ally.cli.paper import paper
 from ally.cli.query import query
 from ally.cli.report import report
 from ally.cli.strategies import strategies
-from ally.cli.wording import worded
 from ally.errors import AllyError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help="Which samples should be labelled next?")
@@ -48,7 +48,7 @@ def main() -> None:
     try:
         app()
     except AllyError as error:
-        print(f"error: {worded(str(error))}", file=sys.stderr)
+        print(f"error: {error.worded(option_of)}", file=sys.stderr)
         sys.exit(2)
     except BrokenPipeError:
         sys.stderr.close()

@@ -35,7 +35,7 @@ def read_arrays(path: Path, target: str | None, wanted: Task | Literal["auto"] =
 
 def _npz(path: Path, target: str | None) -> tuple[AnyArray, AnyArray]:
     if target not in (None, "y"):
-        raise InputError(f"target={target!r}; an .npz file has its features in X and its labels in y: leave target out")
+        raise InputError.about("target", target, "; an .npz file has its features in X and its labels in y: leave target out")
     try:
         with np.load(path, allow_pickle=False) as arrays:
             if "X" not in arrays or "y" not in arrays:
@@ -52,7 +52,7 @@ def _npy(path: Path, target: str | None) -> tuple[AnyArray, AnyArray]:
     if not labels.is_file():
         labels = path.parent / target
     if not labels.is_file():
-        raise InputError(f"target={target!r} is not a file; give the path of a .npy file with one label per row of {path}")
+        raise InputError.about("target", target, f"is not a file; give the path of a .npy file with one label per row of {path}")
     try:
         return np.load(path, allow_pickle=False), np.load(labels, allow_pickle=False)
     except (ValueError, OSError, EOFError) as error:

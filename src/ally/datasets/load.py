@@ -35,7 +35,7 @@ def load(name: str | Path, data_dir: Path | None = None, *, target: str | None =
     name = str(name)
     if name in DATASETS:
         if target is not None:
-            raise InputError(f"target={target!r} does not go with {name!r}, a data set of the catalogue; leave target out")
+            raise InputError.about("target", target, f"does not go with {name!r}, a data set of the catalogue; leave target out")
         entry = DATASETS[name]
         folder = default_data_dir() if data_dir is None else Path(data_dir)
         ensure_here(name, entry, folder)
@@ -47,7 +47,7 @@ def load(name: str | Path, data_dir: Path | None = None, *, target: str | None =
 def _load_path(path: Path, name: str, target: str | None, wanted: Task | Literal["auto"]) -> Dataset:
     if path.is_dir():
         if target is not None:
-            raise InputError(f"target={target!r} does not go with a folder of images, whose classes are its folders; leave target out")
+            raise InputError.about("target", target, "does not go with a folder of images, whose classes are its folders; leave target out")
         parts = read_folder(path)
         return Dataset(name, "classification", *parts[:4], kind="images", notes=parts.notes)
     known = is_table(path) or path.suffix.lower() in ARRAYS

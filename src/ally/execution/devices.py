@@ -14,5 +14,5 @@ def resolve_device(device: str | torch.device) -> str:
     try:
         torch.empty(0, device=torch.device(device))
     except (RuntimeError, AssertionError, TypeError) as error:
-        raise InputError(f"device={device!r} cannot be used here ({error}); pass 'auto' or 'cpu'") from error
+        raise InputError.about("device", device, f"cannot be used here ({error}); pass 'auto' or 'cpu'") from error
     return str(torch.device(device))

@@ -62,7 +62,7 @@ def _stem(stem: Stem, shape: Sequence[int], width: int) -> list[nn.Module]:
         side = max(shape[1:])
         stem = "small" if side <= LARGEST_SMALL else "medium" if side <= LARGEST_MEDIUM else "large"
     if stem not in ("small", "medium", "large"):
-        raise ModelError(f"stem={stem!r} is unknown; choose 'auto', 'small', 'medium' or 'large'")
+        raise ModelError.about("stem", stem, "is unknown; choose 'auto', 'small', 'medium' or 'large'")
     kernel, stride = {"small": (3, 1), "medium": (3, 2), "large": (7, 2)}[stem]
     layers: list[nn.Module] = [nn.Conv2d(shape[0], width, kernel, stride, kernel // 2, bias=False), nn.BatchNorm2d(width), nn.ReLU()]
     return [*layers, nn.MaxPool2d(3, 2, 1)] if stem == "large" else layers

@@ -42,7 +42,7 @@ class LabelCode:
             return float(self._numbers[label])
         except (KeyError, TypeError):
             known = ", ".join(map(repr, self.classes.tolist()[:10]))
-            raise LabelError(f"label {label!r} is not one of the {len(self.classes)} classes ({known}); declare it in `classes`") from None
+            raise LabelError(f"label {label!r} is not one of the {len(self.classes)} classes ({known}); add it to the classes") from None
 
     def decode(self, values: FloatArray) -> AnyArray:
         """Labels from class numbers (or targets as they are)."""
@@ -102,7 +102,7 @@ def parse_labels(
     numbers with fractions are regression targets. The decision is noted.
     """
     if task not in ("auto", "classification", "regression"):
-        raise LabelError(f"task={task!r}; pass 'auto', 'classification' or 'regression'")
+        raise LabelError.about("task", task, "; pass 'auto', 'classification' or 'regression'")
     series = _as_series(y, n)
     known: BoolArray = ~series.isna().to_numpy(dtype=bool)
     if missing_label is not NULL and not _is_null(missing_label):
@@ -181,14 +181,14 @@ def _declared_classes(classes: Any) -> AnyArray | None:
     if classes is None:
         return None
     if isinstance(classes, str) or not hasattr(classes, "__iter__"):
-        raise LabelError(f"classes={classes!r}; pass a list of all classes")
+        raise LabelError.about("classes", classes, "; pass a list of all classes")
     values = [_plain(value) for value in classes]
     if len(values) < 2:
-        raise LabelError(f"classes={values!r} declares {len(values)}; a classifier needs at least two")
+        raise LabelError.about("classes", values, f"declares {len(values)}; a classifier needs at least two")
     if not all(isinstance(value, Hashable) for value in values):
-        raise LabelError(f"classes={values!r} holds something that cannot be a class; use strings or numbers")
+        raise LabelError.about("classes", values, "holds something that cannot be a class; use strings or numbers")
     if len(set(values)) != len(values):
-        raise LabelError(f"classes={values!r} repeats a class; list each once")
+        raise LabelError.about("classes", values, "repeats a class; list each once")
     return _class_array(values)
 
 

@@ -33,7 +33,7 @@ def average_curves(results: pd.DataFrame, smoothing: float | None = None, confid
 def smooth(values: FloatArray, weight: float) -> FloatArray:
     """Exponential moving average: each value is `weight` of the average before it and 1 - `weight` of itself."""
     if not 0 <= weight < 1:
-        raise InputError(f"smoothing={weight} must be at least 0 and below 1; 0.6 is usual, 0 changes nothing")
+        raise InputError.about("smoothing", weight, "must be at least 0 and below 1; 0.6 is usual, 0 changes nothing")
     smoothed = np.array(values, dtype=float)
     for place in range(1, len(smoothed)):
         smoothed[place] = weight * smoothed[place - 1] + (1 - weight) * smoothed[place]

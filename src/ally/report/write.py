@@ -39,7 +39,7 @@ def load(folder: Path, smoothing: float | None = None) -> tuple[Summary, Setting
 def write_summary(folder: Path, summary: Summary, settings: Settings, *, band: Band = "ci") -> Path:
     """The files of a report; each appears whole or not at all. Gives the path of the page."""
     if band not in BANDS:
-        raise InputError(f"band={band!r} must be one of {', '.join(BANDS)}")
+        raise InputError.about("band", band, f"must be one of {', '.join(BANDS)}")
     folder = Path(folder)
     figure = draw(summary, band)
     pictures = {}

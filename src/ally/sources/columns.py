@@ -138,7 +138,7 @@ class Encoder:
             notes += [] if note is None else [note]
         if not found:
             reasons = "; ".join(notes) or "it has no column but the id"
-            raise DataError(f"{place} has no column that can serve as a feature ({reasons}); name one with text=, image= or columns=")
+            raise DataError(f"{place} has no column that can serve as a feature ({reasons}); name a text, image or feature column")
         return cls(tuple(found), tuple(notes))
 
     @property

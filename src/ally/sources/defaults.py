@@ -23,7 +23,7 @@ STEPS = 300
 def default_learner(samples: Samples, task: Task, labels: int = 1000) -> DefaultLearner:
     """Tables, texts and vectors: a perceptron with two hidden layers. Images: a slim ResNet-18, more epochs for fewer `labels`."""
     if task not in BOTH_TASKS:
-        raise InputError(f"task={task!r} is unknown; pass 'classification' or 'regression'")
+        raise InputError.about("task", task, "is unknown; pass 'classification' or 'regression'")
     shape = samples.features([]).shape
     if len(shape) == 3 and min(shape[1:]) >= 8:
         size = min(64, max(8, labels // 16))

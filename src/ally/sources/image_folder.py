@@ -38,7 +38,7 @@ class ImageFolder:
         embeddings: Embeddings | None = None,
     ) -> None:
         if label not in (None, "folder"):
-            raise InputError(f"label={label!r} is not known for a folder of images; pass label='folder' if its subfolders are classes")
+            raise InputError.about("label", label, "is not known for a folder of images; use 'folder' if its subfolders are classes")
         self.folder = folder
         self.problems = Problems()
         self._recursive = recursive

@@ -69,16 +69,16 @@ def decide_layout(
     """The roles the caller names, the rest by the names of the columns."""
     notes = []
     if text is not None and image is not None:
-        raise InputError(f"text={text!r} and image={image!r} are both given; the learner reads one of them: leave one out")
+        raise InputError(f"a text column {text!r} and an image column {image!r} are given; the learner reads one: leave the other out")
     if text is None and image is None and columns is None and "text" in rows.columns and label != "text" and id_column != "text":
         text = "text"
         notes.append("the column 'text' is what is labelled and learned from")
     if isinstance(columns, str):
-        raise InputError(f"columns={columns!r} is one text; pass a list of names")
+        raise InputError.about("columns", columns, "is one text; pass a list of names")
     kinds: dict[str, ColumnKind | None] = dict(columns) if isinstance(columns, Mapping) else dict.fromkeys(columns or ())
     odd = next((name for name, kind in kinds.items() if kind not in (None, "number", "category")), None)
     if odd is not None:
-        raise InputError(f"columns[{odd!r}]={kinds[odd]!r} is not a kind of column; pass 'number', 'category' or None")
+        raise InputError(f"{kinds[odd]!r} is not a kind of column (for {odd!r}); use 'number' or 'category', or give no kind")
     for role, name in (
         ("id_column", id_column),
         ("text", text),

@@ -24,7 +24,7 @@ def checked(sample: NewSample) -> NewSample:
     if sample.hash is not None:
         check_text("hash", sample.hash)
     if sample.role not in ("pool", "evaluate", "validate"):
-        raise InputError(f"role={sample.role!r} of sample {sample.id!r} must be 'pool', 'evaluate' or 'validate'")
+        raise InputError.about("role", sample.role, f"of sample {sample.id!r} must be 'pool', 'evaluate' or 'validate'")
     if sample.label is not None:
         write_label(sample.id, sample.label)
     return sample

@@ -29,7 +29,7 @@ _open: set[int] = set()
 
 def check_alone(name: str, seconds: float) -> None:
     if not isinstance(name, str) or not re.fullmatch("[a-z][a-z0-9_]{0,39}", name) or name in TAKEN:
-        raise InputError(f"name={name!r} must be a word of letters a to z, digits and _, and none of {', '.join(TAKEN)}")
+        raise InputError.about("name", name, f"must be a word of letters a to z, digits and _, and none of {', '.join(TAKEN)}")
     check_number("seconds", seconds)
 
 

@@ -107,7 +107,7 @@ def checked(given: Sequence[NewAnswer], annotator: str) -> list[str | None]:
     values: list[str | None] = []
     for new in given:
         if new.kind not in ("label", "skip"):
-            raise AnswerError(f"kind={new.kind!r} of the answer to {new.sample!r} must be 'label' or 'skip'")
+            raise AnswerError.about("kind", new.kind, f"of the answer to {new.sample!r} must be 'label' or 'skip'")
         if new.kind == "skip" and new.value is not None:
             raise AnswerError(f"the answer to {new.sample!r} is a skip and has the value {new.value!r}; leave one of them out")
         if new.annotator is not None:
@@ -131,7 +131,7 @@ def _same_call(connection: Connection, annotator: str, key: str | None, mark: st
     if known is None:
         return None
     if known.digest != mark:
-        raise AnswerError(f"key={key!r} was used by {annotator!r} for other answers; take a new key for each call")
+        raise AnswerError.about("key", key, f"was used by {annotator!r} for other answers; take a new key for each call")
     return Receipt(tuple(read_json(known.receipt)), repeated=True)
 
 

@@ -43,7 +43,7 @@ class Request:
         check_count("opinions", self.opinions)
         for kind in (self.kind, *self.first):
             if kind not in ROLE_OF:
-                raise InputError(f"kind={kind!r} must be one of {', '.join(ROLE_OF)}")
+                raise InputError.about("kind", kind, f"must be one of {', '.join(ROLE_OF)}")
         for kind, n in self.first.items():
             check_count(f"first[{kind!r}]", n, 0)
 
@@ -149,8 +149,8 @@ def _pending(connection: Connection, request: Request) -> int:
 def _again(connection: Connection, request: Request, known: Row[Any]) -> StoredQuery:
     """The query that this key made: what is still open of it, leased anew."""
     if known.kind != request.kind:
-        raise AnswerError(
-            f"key={request.key!r} was used for a query of kind {known.kind!r} and now comes with {request.kind!r}; take a new key"
+        raise AnswerError.about(
+            "key", request.key, f"was used for a query of kind {known.kind!r} and now comes with {request.kind!r}; take a new key"
         )
     row = samples.c.row
     still = and_(samples.c.gone.is_(False), wanted(row, request.annotator, request.opinions), ~leased(row, request.now, known.number))

@@ -84,7 +84,7 @@ def check_reserves(counts: Mapping[Role, int]) -> None:
 
 def check_reserve(role: Role, n: int, least: int = 1) -> None:
     if role not in ("evaluate", "validate"):
-        raise InputError(f"role={role!r} must be 'evaluate' or 'validate'")
+        raise InputError.about("role", role, "must be 'evaluate' or 'validate'")
     check_count("n", n, least)
 
 

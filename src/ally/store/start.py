@@ -48,7 +48,7 @@ def create(
         samples.check_reserves(reserve or {})
     known = None if callable(settings) else write_json("settings", dict(settings))
     if seed >= 2**63:
-        raise InputError(f"seed={seed} is too large; take one below 2**63")
+        raise InputError.about("seed", seed, "is too large; take one below 2**63")
 
     def work(connection: Connection) -> None:
         upgrade(connection)

@@ -48,7 +48,7 @@ def check_key(value: Any) -> str | None:
 
 def check_policy(policy: Any) -> Policy:
     if policy not in ("last", "majority"):
-        raise InputError(f"policy={policy!r} must be 'last' or 'majority'")
+        raise InputError.about("policy", policy, "must be 'last' or 'majority'")
     return cast(Policy, policy)
 
 

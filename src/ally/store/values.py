@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from ally.types import Policy as Policy
+
 Role: TypeAlias = Literal["pool", "evaluate", "validate"]
 AskKind: TypeAlias = Literal["active", "random", "evaluate", "validate"]
 AnswerKind: TypeAlias = Literal["label", "skip", "undo"]
-Policy: TypeAlias = Literal["last", "majority"]
 ModelState: TypeAlias = Literal["writing", "good", "failed"]
 
 ROLE_OF: dict[AskKind, Role] = {"active": "pool", "random": "pool", "evaluate": "evaluate", "validate": "validate"}

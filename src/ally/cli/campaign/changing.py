@@ -6,64 +6,43 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ally.campaign.settings import declarations
 from ally.cli.campaign.names import AsJson, Name, opened
-from ally.cli.campaign.new import PolicyName, in_seconds, read_classes
+from ally.cli.campaign.options import read_classes, takes_settings
 from ally.cli.campaign.printing import dump, say
 
 if TYPE_CHECKING:
     from ally.campaign import Campaign
 
 
+@takes_settings(later=True)
 def change(
     name: Name,
     source: Annotated[str | None, typer.Option("--from", help="Where the source is from now on.", metavar="SOURCE")] = None,
-    classes: Annotated[str | None, typer.Option(help="All classes, separated by commas; those that there are, and new ones.")] = None,
-    strategy: Annotated[str | None, typer.Option(help="A name that `ally strategies` lists.")] = None,
-    objective: Annotated[str | None, typer.Option(help="How to train.")] = None,
-    model: Annotated[str | None, typer.Option(help="The network.")] = None,
-    batch: Annotated[int | None, typer.Option(help="Samples of a query, and answers after which the learner is trained again.")] = None,
-    random_share: Annotated[float | None, typer.Option(help="Share of each query that is drawn at random, to compare with.")] = None,
-    budget: Annotated[int | None, typer.Option(help="Labels to be bought in all.")] = None,
-    lease: Annotated[
-        float | None, typer.Option(help="Minutes for which samples are kept for the one who asked.", metavar="MINUTES")
-    ] = None,
-    policy: Annotated[PolicyName | None, typer.Option(help="Which label counts if annotators differ.")] = None,
-    opinions: Annotated[int | None, typer.Option(help="Different annotators who are asked about each sample.")] = None,
-    automatic: Annotated[bool | None, typer.Option("--automatic/--by-hand", help="Train by itself, or by `ally retrain` only.")] = None,
     as_json: AsJson = False,
+    **settings: Any,
 ) -> None:
-    """Change settings of a campaign, or tell it where its source has moved to."""
+    """Change settings of a campaign, or tell it where its source has moved to.
+
+    Example: ally change pets --batch 50 --budget 1000
+    """
     from ally.errors import InputError
 
-    options: dict[str, Any] = {
-        "classes": classes,
-        "strategy": strategy,
-        "objective": objective,
-        "model": model,
-        "batch": batch,
-        "random_share": random_share,
-        "budget": budget,
-        "lease_seconds": None if lease is None else in_seconds(lease),
-        "policy": policy,
-        "opinions": opinions,
-        "automatic": automatic,
-    }
-    given = {option: value for option, value in options.items() if value is not None}
-    if not given and source is None:
-        raise InputError(f"nothing is to be changed; `ally change {name} --help` lists what can be")
+    if not settings and source is None:
+        raise InputError(f"nothing to change; `ally change {name} --help` lists the options")
     with opened(name) as campaign:
-        if classes is not None:
-            given["classes"] = _classes(campaign, classes)
+        if "classes" in settings:
+            settings["classes"] = _classes(campaign, settings["classes"])
         if source is not None:
-            campaign.changed(**given)  # a setting that cannot be is refused before the source is moved
+            campaign.changed(**settings)  # a setting that cannot be is refused before the source is moved
             campaign.move(source)
-        changed = campaign.change(**given) if given else campaign.settings
+        changed = campaign.change(**settings) if settings else campaign.settings
     if as_json:
-        dump({"place": changed.place, **{option: getattr(changed, option) for option in options}})
+        dump({"place": changed.place, **{item.name: getattr(changed, item.name) for item in declarations() if not item.fixed}})
         return
     if source is not None:
         say(f"the source is {source} from now on")
-    say(*(f"{_words(option, getattr(changed, option))} from now on" for option in given))
+    say(*(f"{_words(setting, getattr(changed, setting))} from now on" for setting in settings))
 
 
 def _classes(campaign: Campaign, text: str) -> tuple[Any, ...]:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ally.cli.campaign.names import FEW, AsJson, new_place, shown_place, typed
+from ally.cli.campaign.options import takes_settings
 from ally.cli.campaign.printing import counted, dump, few, problem_lines, say
 from ally.cli.console import live_progress
 
 if TYPE_CHECKING:
     from ally.campaign import Campaign, Status
 
-PolicyName = Literal["last", "majority"]
+of_source = partial(typer.Option, rich_help_panel="Source")
 WORDS = {
     "images": ("image", "images"),
     "text": ("text", "texts"),
@@ -24,44 +25,32 @@ WORDS = {
 }
 
 
+@takes_settings()
 def new(
     name: Annotated[str, typer.Argument(help="Where to keep it: pets makes the file pets.db; or postgresql://…", metavar="NAME")],
     source: Annotated[
         str, typer.Option("--from", help="A folder of images, or a .csv .tsv .parquet .jsonl .txt .npy file.", metavar="SOURCE")
     ],
-    classes: Annotated[str | None, typer.Option(help="All classes, separated by commas (default: any label is one).")] = None,
-    regression: Annotated[bool, typer.Option("--regression", help="Labels are numbers to predict.")] = False,
-    id_column: Annotated[str | None, typer.Option(help="Column of a table that holds the ids (default: id or name, if unique).")] = None,
-    text: Annotated[str | None, typer.Option(help="Column of a table that holds the texts (default: text, if there is one).")] = None,
-    image: Annotated[str | None, typer.Option(help="Column of a table that holds paths of images.")] = None,
-    label: Annotated[str | None, typer.Option(help="Column that holds labels known already; folder: subfolders are classes.")] = None,
-    embeddings: Annotated[Path | None, typer.Option(help="Vectors to learn from instead: .npz (X, ids), or a table with ids.")] = None,
+    id_column: Annotated[str | None, of_source(help="Column of a table that holds the ids (default: id or name, if unique).")] = None,
+    text: Annotated[str | None, of_source(help="Column of a table that holds the texts (default: text, if there is one).")] = None,
+    image: Annotated[str | None, of_source(help="Column of a table that holds paths of images.")] = None,
+    label: Annotated[str | None, of_source(help="Column that holds labels known already; folder: subfolders are classes.")] = None,
+    embeddings: Annotated[Path | None, of_source(help="Vectors to learn from instead: .npz (X, ids), or a table with ids.")] = None,
     column: Annotated[
-        list[str] | None, typer.Option(help="A column of a table to learn from: C, C=number or C=category (default: all that can serve).")
+        list[str] | None, of_source(help="A column of a table to learn from: C, C=number or C=category (default: all that can serve).")
     ] = None,
-    ids: Annotated[Path | None, typer.Option(help="Ids of the rows of an .npy file, one a line (default: row numbers).")] = None,
-    folder: Annotated[Path | None, typer.Option(help="Where the paths of --image begin (default: the folder of the table).")] = None,
-    encoding: Annotated[str | None, typer.Option(help="Of a text file (default: utf-8).")] = None,
-    size: Annotated[int | None, typer.Option(help="The learner sees images of this side (default: 32).", min=8)] = None,
-    flat: Annotated[bool, typer.Option("--flat", help="Leave out images in subfolders.")] = False,
-    strategy: Annotated[str, typer.Option(help="A name that `ally strategies` lists.")] = "ally",
-    objective: Annotated[str | None, typer.Option(help="How to train, if not as the strategy says.")] = None,
-    model: Annotated[str | None, typer.Option(help="The network (default: by the kind of data).")] = None,
-    batch: Annotated[int, typer.Option(help="Samples of a query, and answers after which the learner is trained again.", min=1)] = 20,
-    evaluate: Annotated[
-        int | None, typer.Option(help="Random samples for the learning curve (default: 100, at most a tenth).", min=0)
-    ] = None,
-    validate: Annotated[int, typer.Option(help="Random samples for early stopping.", min=0)] = 0,
-    random_share: Annotated[float, typer.Option(help="Share of each query that is drawn at random, to compare with.")] = 0.0,
-    budget: Annotated[int | None, typer.Option(help="Labels to be bought in all, for the advice when to stop.", min=1)] = None,
-    lease: Annotated[float, typer.Option(help="Minutes for which samples are kept for the one who asked.", metavar="MINUTES")] = 60.0,
-    policy: Annotated[PolicyName, typer.Option(help="Which label counts if annotators differ.")] = "last",
-    opinions: Annotated[int, typer.Option(help="Different annotators who are asked about each sample.", min=1)] = 1,
-    seed: Annotated[int, typer.Option(help="Equal seeds give the same order of samples.", min=0)] = 0,
-    by_hand: Annotated[bool, typer.Option("--by-hand", help="Train only when `ally retrain` says so.")] = False,
+    ids: Annotated[Path | None, of_source(help="Ids of the rows of an .npy file, one a line (default: row numbers).")] = None,
+    folder: Annotated[Path | None, of_source(help="Where the paths of --image begin (default: the folder of the table).")] = None,
+    encoding: Annotated[str | None, of_source(help="Text file encoding (default: utf-8).")] = None,
+    size: Annotated[int | None, of_source(help="The learner sees images of this side (default: 32).", min=8)] = None,
+    flat: Annotated[bool, of_source("--flat", help="Leave out images in subfolders.")] = False,
     as_json: AsJson = False,
+    **settings: Any,
 ) -> None:
-    """Make a labelling campaign from a folder of images, a table, texts or features."""
+    """Make a labelling campaign from a folder of images, a table, texts or features.
+
+    Example: ally new pets --from photos/ --classes cat,dog
+    """
     from ally.campaign import Campaign
     from ally.errors import InputError
 
@@ -85,21 +74,7 @@ def new(
         campaign = Campaign.create(
             new_place(name),
             source,
-            classes=None if classes is None else read_classes(classes),
-            task="regression" if regression else "classification",
-            strategy=strategy,
-            objective=objective,
-            model=model,
-            batch=batch,
-            evaluate=evaluate,
-            validate=validate,
-            random_share=random_share,
-            budget=budget,
-            lease_seconds=in_seconds(lease),
-            policy=policy,
-            opinions=opinions,
-            automatic=not by_hand,
-            seed=seed,
+            **settings,
             progress=progress,
             **given,
         )
@@ -109,31 +84,6 @@ def new(
             dump(_data(campaign, status, following))
         else:
             say(*_page(campaign, status, shown_place(name, campaign), source, following))
-
-
-def read_classes(text: str, known: Iterable[Any] = ()) -> list[Any]:
-    """Those `known` already by their names; the others are whole numbers if all of them are written as such, and texts otherwise, or if
-    the known ones are texts."""
-    from ally.sources.export.cells import WRITTEN
-
-    names = [name.strip() for name in text.split(",")]
-    same = {str(value): value for value in known}
-    others = [name for name in names if name not in same]
-    numbers = all(WRITTEN[int].fullmatch(name) for name in others) and not (same and all(isinstance(value, str) for value in same.values()))
-    return [same[name] if name in same else int(name) if numbers else name for name in names]
-
-
-def in_seconds(lease: float) -> float:
-    """Of a lease in minutes."""
-    from ally.campaign.settings import LONGEST_LEASE
-    from ally.errors import InputError
-
-    if not 0 < 60 * lease <= LONGEST_LEASE:
-        days = f"{LONGEST_LEASE / 86400:g} days"
-        raise InputError(
-            f"--lease {lease:g} is not a number of minutes above 0, and at most {LONGEST_LEASE / 60:.0f} ({days}); give another"
-        )
-    return 60 * lease
 
 
 def _columns(given: list[str] | None) -> Any:

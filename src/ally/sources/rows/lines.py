@@ -30,9 +30,9 @@ class Lines:
         try:
             plain = "a,\n".encode(codecs.lookup(encoding).name if encoding != "utf-8-sig" else "utf-8") == b"a,\n"
         except LookupError as error:
-            raise InputError(f"encoding={encoding!r} is unknown to Python; pass for instance 'utf-8', 'cp1252' or 'latin-1'") from error
+            raise InputError.about("encoding", encoding, "is unknown to Python; use for instance 'utf-8', 'cp1252' or 'latin-1'") from error
         if not plain:
-            raise InputError(f"encoding={encoding!r} does not write lines as ASCII does; convert {path} to UTF-8 first")
+            raise InputError.about("encoding", encoding, f"does not write lines as ASCII does; convert {path} to UTF-8 first")
         self.path = path
         self.encoding = "utf-8" if encoding.lower().replace("_", "-") in ("utf8", "utf-8-sig") else encoding
         if not path.stat().st_size:
@@ -101,8 +101,8 @@ def _advice(data: bytes, place: int) -> str:
     try:
         data.decode("cp1252")
     except UnicodeDecodeError:
-        return "save it as UTF-8, or pass the encoding it was written in, such as encoding='latin-1'"
-    return "save it as UTF-8, or pass the encoding it was written in, such as encoding='cp1252'"
+        return "save it as UTF-8, or pass the encoding it was written in, such as latin-1"
+    return "save it as UTF-8, or pass the encoding it was written in, such as cp1252"
 
 
 TOO_LONG = f"the line is longer than {LONGEST_LINE} bytes and was passed over"

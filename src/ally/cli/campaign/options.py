@@ -1,0 +1,119 @@
+"""Settings of a campaign as options of ``ally new`` and ``ally change``, made from their declarations."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from ally.campaign.settings import LONGEST_LEASE, Declared, declarations
+
+Command = Callable[..., None]
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a setting is given on the command line, where that is not its name and its type."""
+
+    option: str
+    kind: Any
+    help: str
+    read: Callable[[Any], Any] = lambda value: value
+    """From the option to the setting."""
+    default: Any = None
+    names: tuple[str, ...] = ()
+    metavar: str | None = None
+
+
+def read_classes(text: str, known: Iterable[Any] = ()) -> list[Any]:
+    """Those `known` already by their names; the others are whole numbers if all of them are written as such, and texts otherwise, or if
+    the known ones are texts."""
+    from ally.sources.export.cells import WRITTEN
+
+    names = [name.strip() for name in text.split(",")]
+    same = {str(value): value for value in known}
+    others = [name for name in names if name not in same]
+    numbers = all(WRITTEN[int].fullmatch(name) for name in others) and not (same and all(isinstance(value, str) for value in same.values()))
+    return [same[name] if name in same else int(name) if numbers else name for name in names]
+
+
+def in_seconds(lease: float) -> float:
+    """A lease in minutes as the campaign has it."""
+    from ally.errors import InputError
+
+    if not 0 < 60 * lease <= LONGEST_LEASE:
+        days = f"{LONGEST_LEASE / 86400:g} days"
+        raise InputError(f"--lease {lease:g} is not a number of minutes above 0 and at most {LONGEST_LEASE / 60:.0f} ({days}); use another")
+    return 60 * lease
+
+
+LEASE = "Minutes that samples are kept for the person who asked."
+FORMS = {
+    "task": Form(
+        "regression", bool, "Labels are numbers to predict.", lambda on: "regression" if on else "classification", False, ("--regression",)
+    ),
+    "classes": Form("classes", str | None, "All classes, separated by commas (default: any label is one).", read_classes),
+    "lease_seconds": Form("lease", float, LEASE, in_seconds, 60.0, metavar="MINUTES"),
+    "automatic": Form("by_hand", bool, "Train only when `ally retrain` says so.", lambda by_hand: not by_hand, False, ("--by-hand",)),
+}
+LATER = {
+    "classes": Form("classes", str, "All classes, separated by commas: the present ones and new ones."),
+    "lease_seconds": Form("lease", float, LEASE, in_seconds, metavar="MINUTES"),
+    "automatic": Form("automatic", bool, "Train automatically, or by `ally retrain` only.", names=("--automatic/--by-hand",)),
+}
+"""The forms of ``ally change``, where an option that is left out changes nothing."""
+
+
+def takes_settings(*, later: bool = False) -> Callable[[Command], Command]:
+    """Gives a command with ``**settings`` an option for each setting; `later`: for those that may change, none of them required.
+
+    The command is called with the settings that were given (or all of them, if not `later`), by name, as the campaign takes them.
+    """
+
+    def decorate(command: Command) -> Command:
+        own = [item for item in inspect.signature(command, eval_str=True).parameters.values() if item.name != "settings"]
+        forms = dict(_forms(later))
+
+        def called(**given: Any) -> None:
+            settings = {}
+            for name, form in forms.items():
+                value = given.pop(form.option)
+                if not later or value is not None:
+                    settings[name] = None if value is None else form.read(value)
+            command(**given, **settings)
+
+        groups = {item.name: item.group for item in declarations()}
+        options = [_parameter(form, groups[name], later) for name, form in forms.items()]
+        called.__name__, called.__doc__ = command.__name__, command.__doc__
+        ordered = sorted([*own, *options], key=lambda item: item.default is not inspect.Parameter.empty)
+        called.__signature__ = inspect.Signature([item.replace(kind=inspect.Parameter.KEYWORD_ONLY) for item in ordered])  # type: ignore[attr-defined]
+        called.__annotations__ = {item.name: item.annotation for item in ordered}
+        return called
+
+    return decorate
+
+
+def option_of(argument: str) -> str:
+    """An argument of the library by the name of its option."""
+    others = {"columns": "column", "memory_budget": "memory-budget"}
+    return f"--{FORMS[argument].option if argument in FORMS else others.get(argument, argument)}".replace("_", "-")
+
+
+def _forms(later: bool) -> Iterator[tuple[str, Form]]:
+    special = LATER if later else FORMS
+    for item in declarations():
+        if not (later and item.fixed):
+            yield item.name, special.get(item.name) or _plain(item, later)
+
+
+def _plain(item: Declared, later: bool) -> Form:
+    return Form(item.name, item.kind, item.meaning, default=None if later else item.default)
+
+
+def _parameter(form: Form, group: str, later: bool) -> inspect.Parameter:
+    option = typer.Option(*form.names, help=form.help, rich_help_panel=group, metavar=form.metavar)
+    kind = form.kind | None if later else form.kind
+    return inspect.Parameter(form.option, inspect.Parameter.KEYWORD_ONLY, default=form.default, annotation=Annotated[kind, option])
