@@ -63,7 +63,7 @@ def test_what_is_missing_and_what_fails_is_told(run, monkeypatch):
     out, _ = run(code=2)
     assert "not installed; does nothing: pip install no-such-part" in out
     assert "WRONG: RuntimeError: the disk is on fire" in out
-    assert out.endswith("1 finding to mend\n")
+    assert out.endswith("1 problem found\n")
 
 
 def test_a_healthy_campaign_and_its_backup(run, campaign):

@@ -190,21 +190,12 @@ class Campaign:
         told = self._answer(who, new, number, key)
         with suppress(StoreError):  # the answers are on record, and that is to be said
             waiting = self._store.waiting(number, settings.opinions)
-        return replace(told, waiting=tuple(waiting))
+        return replace(told, query=number, waiting=tuple(waiting))
 
     def relabel(self, answers: Mapping[str, Any], *, annotator: str | None = None, key: str | None = None) -> Told:
         """Labels samples of one's own choice, asked about or not, labelled already or not. Earlier answers stay on record."""
         settings = self.settings
         return self._answer(person(annotator), labels.new_answers(answers, settings, self._known(settings)), None, key)
-
-    def slips(self, answers: Mapping[str, Any]) -> list[str]:
-        """What looks like a slip among answers about to be told: a new class that differs from another only by how it is written, a number
-        far from all others. In sentences; nothing is refused."""
-        settings = self.settings
-        if settings.task == "classification":
-            return slips(settings, self._known(settings), answers)
-        recent, _ = self._store.values(max(0, self._store.last_answer() - RECENT))
-        return slips(settings, {reads(value): value for value in recent}, answers)
 
     def untold(self, answers: Mapping[str, Any]) -> list[str]:
         """Ids of answers that are not on record as what somebody says now, and would be lost with the file that holds them."""
@@ -227,10 +218,20 @@ class Campaign:
 
     def _answer(self, annotator: str, answers: Sequence[NewAnswer], query: int | None, key: str | None) -> Told:
         before = self._store.last_answer()
+        likely = self._slips({answer.sample: answer.value for answer in answers if answer.kind == "label"}, before)
         receipt = self._store.answer(annotator, self._clock(), answers, query, key)
         self._offer_training()
         skipped = sum(answer.kind == "skip" for answer in answers)
-        return Told(receipt.numbers, len(answers) - skipped, skipped, known=sum(number <= before for number in receipt.numbers))
+        known = sum(number <= before for number in receipt.numbers)
+        return Told(receipt.numbers, len(answers) - skipped, skipped, known=known, slips=tuple(likely))
+
+    def _slips(self, labels: Mapping[str, Any], last: int) -> list[str]:
+        """What looks like a slip among labels about to be recorded after answer `last`."""
+        settings = self.settings
+        if settings.task == "classification":
+            return slips(settings, self._known(settings), labels)
+        recent, _ = self._store.values(max(0, last - RECENT))
+        return slips(settings, {reads(value): value for value in recent}, labels)
 
     def _known(self, settings: Settings) -> Mapping[str, Any]:
         """Labels by how they read, where any label is a class."""

@@ -121,3 +121,10 @@ def cache(place: str | Path) -> Path | None:
     """Where what can be made anew may be kept, such as small copies of images: beside the store."""
     folder = beside(place)
     return None if folder is None else folder / f"{Path(place).name}-cache"
+
+
+def sqlite_journal() -> str:
+    """What keeps campaigns in files safe on this machine, in words."""
+    from ally.store.sqlite import SAFE_WAL, wal_is_safe
+
+    return "write-ahead log" if wal_is_safe() else f"rollback journal, as versions before {'.'.join(map(str, SAFE_WAL))} need it"

@@ -1,22 +1,39 @@
-"""What a campaign answers."""
+"""What a campaign answers: plain values, each with `to_json` for commands, pages and notebooks alike."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timezone
 from typing import Any
 
 from ally.campaign.advice import Advice
 from ally.campaign.duty import TrainingState
 from ally.store.values import AskKind
-from ally.types import Task
+from ally.types import SKIP, Task
 
 METRIC: dict[Task, str] = {"classification": "accuracy", "regression": "r2"}
 """What the learning curve shows."""
 
 
+class Value:
+    """A dataclass that JSON can hold."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Its fields by name; a skip is None, a tuple a list."""
+        return {name: _json(value) for name, value in asdict(self).items()}  # type: ignore[call-overload]
+
+
+def _json(value: Any) -> Any:
+    if value is SKIP:
+        return None
+    if isinstance(value, Mapping):
+        return {str(name): _json(item) for name, item in value.items()}
+    return [_json(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
 @dataclass(frozen=True)
-class AskedSample:
+class AskedSample(Value):
     """A sample to label: why it was asked about (`kind`), the model's score, and what it knew of the sample."""
 
     id: str
@@ -26,7 +43,7 @@ class AskedSample:
 
 
 @dataclass(frozen=True)
-class CampaignQuery:
+class CampaignQuery(Value):
     """Samples kept for one annotator until `until` (seconds since 1970); `total` counts those answered already, too."""
 
     id: int
@@ -43,21 +60,33 @@ class CampaignQuery:
     def __len__(self) -> int:
         return len(self.samples)
 
+    def to_json(self) -> dict[str, Any]:
+        """The number of the query is ``query``, and ``until`` a time as text."""
+        until = datetime.fromtimestamp(self.until, timezone.utc).isoformat()
+        samples = [sample.to_json() for sample in self.samples]
+        return {"query": self.id, "annotator": self.annotator, "until": until, "model": self.model, "samples": samples}
+
 
 @dataclass(frozen=True)
-class Told:
-    """Answers on record: their numbers, how many are labels and skips, what of the query is still without an answer, and how many
-    were on record before."""
+class Told(Value):
+    """Answers on record."""
 
     numbers: tuple[int, ...]
     labelled: int
     skipped: int
+    query: int | None = None
+    """The query they answer, if they answer one."""
     waiting: tuple[str, ...] = ()
+    """What of the query has no answer yet."""
     known: int = 0
+    """How many were on record before."""
+    slips: tuple[str, ...] = ()
+    """What looks like a slip of the finger, in sentences: a new class that differs from another only by how it is written, a number far
+    from all others. The answers are on record all the same."""
 
 
 @dataclass(frozen=True)
-class Undone:
+class Undone(Value):
     """The answer that was taken back."""
 
     id: str
@@ -67,7 +96,7 @@ class Undone:
 
 
 @dataclass(frozen=True)
-class Scanned:
+class Scanned(Value):
     """What looking at the source again found."""
 
     added: int
@@ -79,7 +108,7 @@ class Scanned:
 
 
 @dataclass(frozen=True)
-class ModelLine:
+class ModelLine(Value):
     """One point of the learning curve: a model, the labels it was trained on, and what it scored on the evaluation sample."""
 
     number: int
@@ -95,7 +124,7 @@ class ModelLine:
 
 
 @dataclass(frozen=True)
-class RandomComparison:
+class RandomComparison(Value):
     """Models on as many active as random labels, on the same evaluation sample; `gain` is active minus random, with its interval."""
 
     labels: int
@@ -117,7 +146,7 @@ class RandomComparison:
 
 
 @dataclass(frozen=True)
-class Held:
+class Held(Value):
     """A sample set aside for one purpose: how large it is to be, and how much of it is labelled."""
 
     samples: int
@@ -125,7 +154,7 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Status:
+class Status(Value):
     """How far a campaign is. `labels` counts every label bought: `training`, `evaluate` and `validate` together, without `given`,
     those that the source had from the beginning."""
 
@@ -156,10 +185,14 @@ class Status:
     budget: int | None = None
     notes: tuple[str, ...] = field(default=())
 
+    def to_json(self) -> dict[str, Any]:
+        """With the comparison in a sentence, too."""
+        return {**super().to_json(), "comparison_sentence": None if self.comparison is None else self.comparison.sentence}
+
 
 @dataclass(frozen=True)
-class Suspect:
-    """A label that may be wrong: its dual (what the learner pays to fit it), and what a learner says that never saw this label."""
+class Suspect(Value):
+    """A label that may be wrong: its dual (how hard it is to fit), and what a learner says that never saw this label."""
 
     id: str
     label: Any

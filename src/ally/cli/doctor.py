@@ -64,7 +64,7 @@ def doctor(
     else:
         width = max(len(finding.what) for finding in findings) + 2
         say(*(f"{finding.what:<{width}}{'' if finding.good else 'WRONG: '}{finding.found}" for finding in findings))
-        say("everything works" if not wrong else f"{counted(len(wrong), 'finding')} to mend")
+        say("everything works" if not wrong else f"{counted(len(wrong), 'problem')} found")
     if wrong:
         raise typer.Exit(2)
 
@@ -74,16 +74,15 @@ def _machine() -> list[Finding]:
     import torch
 
     import ally
-    from ally.store.sqlite import SAFE_WAL, wal_is_safe
+    from ally.campaign.opening import sqlite_journal
 
-    wal = "write-ahead log" if wal_is_safe() else f"rollback journal, as versions before {'.'.join(map(str, SAFE_WAL))} need it"
     cuda = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return [
         Finding("ally", ally.__version__),
         Finding("Python", f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
         Finding("torch", f"{torch.__version__}, numpy {np.__version__}"),
-        Finding("SQLite", f"{sqlite3.sqlite_version}: campaigns use a {wal}"),
+        Finding("SQLite", f"{sqlite3.sqlite_version}: campaigns use a {sqlite_journal()}"),
         Finding(
             "devices", f"{counted(os.cpu_count() or 1, 'core')}; {', '.join(cuda) if cuda else 'no CUDA device: training runs on the CPU'}"
         ),
@@ -198,7 +197,7 @@ def _backups(place: str) -> Finding:
 
 
 def _kept(place: str) -> list[Path]:
-    """The backups beside a file, by their numbers; not the empty files that keep order among programs, nor half a copy."""
+    """The backups beside a file, by their numbers; not lock files, nor half a copy."""
     path = Path(place)
     if "://" in place or not path.parent.is_dir():
         return []

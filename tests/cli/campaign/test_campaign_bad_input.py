@@ -34,7 +34,7 @@ SOURCES = {
     "target that is NaN": ([*NEW, "nan.csv", "--regression", "--label", "price"], "the label of 'b' is 'NaN'"),
     "one class": ([*NEW, "table.csv", "--classes", "cat"], "--classes ['cat'] holds 1; a classifier needs at least two"),
     "class twice": ([*NEW, "table.csv", "--classes", "cat,cat"], "two that read alike"),
-    "classes and regression": ([*NEW, "table.csv", "--classes", "a,b", "--regression"], "--classes and --regression are both given"),
+    "classes and regression": ([*NEW, "table.csv", "--classes", "a,b", "--regression"], "classes are given and the task is regression"),
     "share above one": ([*NEW, "table.csv", "--random-share", "1.5"], "--random-share 1.5 is not a share"),
     "shares above one": (
         [*NEW, "table.csv", "--random-share", "0.8"],
@@ -127,7 +127,7 @@ ANSWERS = {
         "next.xlsx has the ending '.xlsx'; what is asked for is written as .csv, .jsonl",
     ),
     "ask to no folder": (["ask", "rows", "--out", "no/next.csv"], "the folder no of next.csv is not there"),
-    "nothing told": (["tell", "rows"], "nothing is told; give a file with the columns id and label"),
+    "nothing told": (["tell", "rows"], "no answers given; give a file with the columns id and label"),
     "unknown id": (["tell", "rows", "r99=low"], "1 of 1 sample ids are unknown, the first is 'r99'"),
     "path as an id": (["tell", "rows", "../../etc/passwd=low"], "1 of 1 sample ids are unknown"),
     "unknown class": (["tell", "rows", "r00=medium"], "the label of 'r00' is 'medium', which is none of the classes 'low', 'high'"),

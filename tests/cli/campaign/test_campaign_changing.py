@@ -36,7 +36,7 @@ def test_a_source_that_moved(ally, pets, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "nothing is to be changed"),
+        ([], "nothing to change"),
         (["--classes", "a,c"], "class 'b' is missing"),
         (["--batch", "0"], "--batch 0"),
         (["--strategy", "best"], "unknown strategy"),

@@ -27,7 +27,7 @@ def read(words: Sequence[str], settings: Settings) -> Answers:
 
     files = [word for word in words if word == STANDARD_INPUT or "=" not in word or os.path.isfile(word)]
     if not words:
-        raise InputError("nothing is told; give a file with the columns id and label, - for standard input, or ID=LABEL")
+        raise InputError("no answers given; give a file with the columns id and label, - for standard input, or ID=LABEL")
     if not files:
         return Answers(_pairs(words), None)
     if len(words) > 1:

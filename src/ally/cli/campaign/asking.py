@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -108,16 +107,11 @@ def tell(
     with opened(name) as campaign:
         given = told_answers.read(answers or [], campaign.settings)
         number = given.query if query is None else query
-        slips = campaign.slips(given.by_id)
         if number is None:
             told = campaign.relabel(given.by_id, annotator=annotator, key=key)
         else:
             told = campaign.tell(number, given.by_id, annotator=annotator, key=key)
-    _say_told(told, number, as_json)
-    for slip in slips[:FEW]:
-        note(f"note: {slip}")
-    if len(slips) > FEW:
-        note(f"note: and {counted(len(slips) - FEW, 'other')} like these")
+    _say_told(told, as_json)
 
 
 def skip(
@@ -130,7 +124,7 @@ def skip(
     """Set samples aside; they are not asked about again."""
     with opened(name) as campaign:
         told = campaign.skip(ids, annotator=annotator, key=key)
-    _say_told(told, None, as_json)
+    _say_told(told, as_json)
 
 
 def undo(
@@ -141,15 +135,12 @@ def undo(
     as_json: AsJson = False,
 ) -> None:
     """Take back your last answer, or one by its number. Its sample can be asked about again."""
-    from ally.types import SKIP
-
     with opened(name) as campaign:
         undone = campaign.undo(annotator=annotator, number=number, key=key)
-    label = None if undone.label is SKIP else undone.label
     if as_json:
-        dump({"id": undone.id, "kind": undone.kind, "label": label, "number": undone.number})
+        dump(undone.to_json())
     else:
-        what = "the skip" if undone.kind == "skip" else f"the label {label!r}"
+        what = "the skip" if undone.kind == "skip" else f"the label {undone.label!r}"
         say(f"{what} of {undone.id} is taken back (answer {undone.number})")
 
 
@@ -186,30 +177,28 @@ def _rounded(value: Any) -> Any:
 
 
 def _data(query: CampaignQuery, seen: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    return {
-        "query": query.id,
-        "annotator": query.annotator,
-        "until": datetime.fromtimestamp(query.until, timezone.utc).isoformat(),
-        "model": query.model,
-        "samples": [
-            {"id": sample.id, "kind": sample.kind, "score": sample.score, "why": dict(sample.why), "shown": seen[sample.id]}
-            for sample in query.samples
-        ],
-    }
+    found = query.to_json()
+    return {**found, "samples": [{**sample, "shown": seen[sample["id"]]} for sample in found["samples"]]}
 
 
-def _say_told(told: Told, query: int | None, as_json: bool) -> None:
+def _say_told(told: Told, as_json: bool) -> None:
     if as_json:
-        numbers, waiting = list(told.numbers), list(told.waiting)
-        dump({"labelled": told.labelled, "skipped": told.skipped, "query": query, "waiting": waiting, "numbers": numbers})
-        return
+        dump(told.to_json())
+    else:
+        say(told_line(told))
+    note(*(f"note: {slip}" for slip in told.slips[:FEW]))
+    if len(told.slips) > FEW:
+        note(f"note: and {counted(len(told.slips) - FEW, 'other')} like these")
+
+
+def told_line(told: Told) -> str:
+    """What was taken, and what is left of the query."""
     parts = [counted(told.labelled, "label")] if told.labelled or not told.skipped else []
     parts += [counted(told.skipped, "skip")] if told.skipped else []
     before = f" ({told.known} on record before)" if told.known else ""
     words = f"{' and '.join(parts)} taken{before}"
-    if query is not None:
-        left = (
-            f"{len(told.waiting)} of query {query} without an answer: {few(told.waiting)}" if told.waiting else f"query {query} is answered"
-        )
-        words += f"; {left}"
-    say(words)
+    if told.query is None:
+        return words
+    if told.waiting:
+        return f"{words}; {len(told.waiting)} of query {told.query} without an answer: {few(told.waiting)}"
+    return f"{words}; query {told.query} is answered"

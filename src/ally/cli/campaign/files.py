@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -34,7 +33,7 @@ def import_labels(
     with opened(name) as campaign:
         told = campaign.import_labels(path, annotator=annotator)
     if as_json:
-        dump({"labelled": told.labelled, "skipped": told.skipped, "numbers": list(told.numbers)})
+        dump(told.to_json())
     else:
         before = f" ({told.known} on record before)" if told.known else ""
         say(f"{counted(told.labelled, 'label')} and {counted(told.skipped, 'skip')} taken from {path}{before}")
@@ -77,7 +76,7 @@ def rescan(name: Name, source: Moved = None, as_json: AsJson = False) -> None:
     with opened(name, source) as campaign, live_progress() as progress:
         found = campaign.rescan(progress)
     if as_json:
-        dump({**asdict(found), "problems": list(found.problems)})
+        dump(found.to_json())
         return
     labelled = f", {counted(found.labelled, 'new label')}" if found.labelled else ""
     say(f"{counted(found.added, 'new sample')}, {found.gone} gone, {found.back} back{labelled}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -41,7 +40,7 @@ def retrain(
         status, declared = campaign.status(), campaign.settings.classes
     line = next(line for line in status.curve if line.number == number)
     if as_json:
-        dump(asdict(line))
+        dump(line.to_json())
         return
     note(*(f"note: {words}" for words in status.notes))
     if not line.labels:
@@ -62,7 +61,7 @@ def predict(
     embeddings: Annotated[Path | None, typer.Option(help="Vectors of the new samples, if the model learned from vectors.")] = None,
     ids: Annotated[Path | None, typer.Option(help="Ids of the rows of an .npy file, one a line.")] = None,
     folder: Annotated[Path | None, typer.Option(help="Where paths of images in a table begin (default: the folder of the table).")] = None,
-    encoding: Annotated[str | None, typer.Option(help="Of a text file.")] = None,
+    encoding: Annotated[str | None, typer.Option(help="Text file encoding.")] = None,
     source: Moved = None,
     as_json: AsJson = False,
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,8 +27,7 @@ def status(name: Name, as_json: AsJson = False) -> None:
         found, automatic = campaign.status(), campaign.settings.automatic
         place, called = shown_place(name, campaign), typed(name, campaign)
     if as_json:
-        sentence = None if found.comparison is None else found.comparison.sentence
-        dump({**asdict(found), "comparison_sentence": sentence})
+        dump(found.to_json())
         return
     say(*_head(found, place), "", *_counts(found), *_training(found, automatic, called))
     if found.curve:
@@ -48,7 +46,7 @@ def review(
     source: Moved = None,
     as_json: AsJson = False,
 ) -> None:
-    """List labels that may be wrong, the likeliest first: those that the newest model has to pay most for."""
+    """List labels that may be wrong, likeliest first: those the model finds hardest to fit."""
     check_out(out, (".csv", ".jsonl"))
     if disagreements:
         _disagreements(name, n, out, as_json)

@@ -17,7 +17,7 @@ FEW = 5
 Name = Annotated[str, typer.Argument(help="The campaign: pets is the file pets.db; or postgresql://…", metavar="NAME")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Annotator = Annotated[str | None, typer.Option(help="Who labels (default: who asked, else the name of your account).")]
-Key = Annotated[str | None, typer.Option(help="Any text, new for each call: the call repeated with its key takes effect once.")]
+Key = Annotated[str | None, typer.Option(help="Any text, new for each call; safe to retry with the same key.")]
 Moved = Annotated[str | None, typer.Option("--from", help="Where the source is now, if it has moved.", metavar="SOURCE")]
 Show = Annotated[
     bool | None, typer.Option("--show/--no-show", help="With the path, the text or the columns (default: unless a table is very long).")
