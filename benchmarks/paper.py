@@ -28,7 +28,7 @@ from ally.experiment.estimate import in_words
 from ally.experiment.folder import Grid, data_notes, trial
 from ally.experiment.presets import PRESETS, Scale
 from ally.experiment.protocol import PROTOCOLS, Protocol
-from ally.files import write_atomic
+from ally.files import write_whole
 from ally.report import summarise
 from ally.report.figure import draw
 from ally.report.metrics import metric_named
@@ -102,9 +102,9 @@ def run(order: Order) -> None:
             kept = before[[tuple(row) not in wanted for row in before[KEY].itertuples(index=False)]]
             fresh = pd.concat([kept, fresh], ignore_index=True)
         before = fresh
-        write_atomic(out, before.to_csv(index=False).encode())
+        write_whole(out, before.to_csv(index=False).encode())
         known = {"name": order.name, "scale": order.scale, "protocol": order.protocol, **about(grid, before, data_dir)}
-        write_atomic(out.with_suffix(".json"), json.dumps(known, indent=2, ensure_ascii=False).encode() + b"\n")
+        write_whole(out.with_suffix(".json"), json.dumps(known, indent=2, ensure_ascii=False).encode() + b"\n")
         print(f"  {start + len(group)} of {len(todo)}", flush=True)
 
 

@@ -3,15 +3,39 @@
 from __future__ import annotations
 
 import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
-def write_atomic(path: Path, content: bytes) -> None:
-    """Under its name there is the old file or the new one, never a part, whoever else writes it."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A path beside `path` to write to. It takes the place of `path` when all went well and is on disk; otherwise it is removed.
+
+    Under its name there is the old file or the new one, never a part, whoever else writes it.
+    """
+    # Two containers that share a folder may have the same process number.
+    aside = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(3)}.part")
     try:
-        draft.write_bytes(content)
-        os.replace(draft, path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
+        yield aside
+        flush(aside)
+        aside.replace(path)
+        flush(path.parent)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """The same for content in memory."""
+    with replacing(path) as aside:
+        aside.write_bytes(content)
+
+
+def flush(path: Path) -> None:
+    """Waits until a file or a folder is on disk. Never call it on a file that SQLite has open: closing it would drop SQLite's locks."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -10,12 +10,13 @@ import pytest
 from report_grids import drawn, rows
 
 from ally.errors import InputError
+from ally.files import write_whole
 from ally.report import answer, load, summarise, write_report
 from ally.report.answer import answer_parts
 from ally.report.page import page
 from ally.report.settings import Settings
 from ally.report.style import SHOWN, styles
-from ally.report.write import FILES, write_atomic
+from ally.report.write import FILES
 
 HOSTILE = '<script>alert("x")</script>&</td>'
 
@@ -168,9 +169,9 @@ def test_bad_settings_are_told_before_anything_is_written(tmp_path):
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path):
-    write_atomic(tmp_path / "a", b"old")
+    write_whole(tmp_path / "a", b"old")
     with pytest.raises(TypeError):
-        write_atomic(tmp_path / "a", "no bytes")
+        write_whole(tmp_path / "a", "no bytes")
     assert (tmp_path / "a").read_bytes() == b"old"
     assert [file.name for file in tmp_path.iterdir()] == ["a"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -54,7 +53,9 @@ def query(
     if out is None:
         sys.stdout.write(text)
     else:
-        _write(out, text)
+        from ally.files import write_whole
+
+        write_whole(out, text.encode())
         stderr.print(f"{len(q)} ids written to {out}", highlight=False)
 
 
@@ -99,10 +100,3 @@ def _ensure_writable(out: Path | None) -> None:
         raise InputError(f"the folder {out.parent} of --out is not there; make it first")
     if out.is_dir():
         raise InputError(f"--out {out} is a folder; give the name of a file")
-
-
-def _write(path: Path, text: str) -> None:
-    """All or nothing: a reader never sees half a file, and two writers do not mix."""
-    partial = path.with_name(f"{path.name}.{os.getpid()}.part")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(path)

@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from ally.errors import DataError
+from ally.files import replacing
 
 LARGEST_MEMBER = 64 * 2**20
 """No image within an archive is read if it says to be larger than this."""
@@ -48,13 +49,8 @@ def unpack(archive: Path, holds: Iterable[str], folder: Path) -> None:
 
 def _write(path: Path, stream: IO[bytes]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        with partial.open("wb") as out:
-            shutil.copyfileobj(stream, out, 2**20)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with replacing(path) as aside, aside.open("wb") as out:
+        shutil.copyfileobj(stream, out, 2**20)
 
 
 class Tree:

@@ -19,7 +19,7 @@ from ally.experiment.estimate import estimate, in_words
 from ally.experiment.journal import Journal
 from ally.experiment.run import Load, cells_folder, journal, locked, missing, run_in
 from ally.experiment.trial import Trial
-from ally.files import write_atomic
+from ally.files import write_whole
 from ally.learning.objectives import resolve_objective
 from ally.types import Progress, Task
 
@@ -129,7 +129,7 @@ def write_settings(out: Path, grid: Grid, notes: list[str]) -> None:
             "machine": f"{platform.system()} {platform.machine()}, {available_cores()} cores",
         },
     }
-    write_atomic(out / "settings.json", json.dumps(facts, indent=2, ensure_ascii=False).encode())
+    write_whole(out / "settings.json", json.dumps(facts, indent=2, ensure_ascii=False).encode())
 
 
 def told(listed: tuple[tuple[str, Cell], ...]) -> dict[str, str]:

@@ -17,7 +17,7 @@ from ally.experiment.journal import Journal
 from ally.experiment.simulate import campaign, simulate
 from ally.experiment.trial import Trial
 from ally.experiment.workers import work_through
-from ally.files import write_atomic
+from ally.files import write_whole
 from ally.types import Progress
 
 Load: TypeAlias = Callable[[str], Trial]
@@ -115,7 +115,7 @@ def collect(out: Path, cells: Cells | None = None) -> pd.DataFrame:
     else:
         rounds = [journal(out, name, cell).rounds()[: cell.rounds + 1] for name, cell in cells]
     results = table(done.record for several in rounds for done in several)
-    write_atomic(out / "results.csv", results.to_csv(index=False).encode())
+    write_whole(out / "results.csv", results.to_csv(index=False).encode())
     return results
 
 

@@ -15,7 +15,7 @@ from safetensors.torch import load, save
 
 from ally.errors import DataError, InputError
 from ally.execution.memory import Scratch
-from ally.files import write_atomic
+from ally.files import write_whole
 from ally.learning.fit import Fit, FitReport, TargetScale
 from ally.learning.snapshot import View, view
 from ally.models import MODELS
@@ -78,7 +78,7 @@ class Trained:
         return save(tensors, {"ally": json.dumps(facts)})
 
     def write(self, path: str | Path) -> None:
-        write_atomic(Path(path), self.to_bytes())
+        write_whole(Path(path), self.to_bytes())
 
     @classmethod
     def from_bytes(cls, data: bytes, name: str = "the model") -> Trained:

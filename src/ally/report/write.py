@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib import rc_context
 
 from ally.errors import InputError
-from ally.files import write_atomic
+from ally.files import write_whole
 from ally.report.figure import BANDS, Band, draw
 from ally.report.page import page
 from ally.report.read import read_results
@@ -49,11 +49,11 @@ def write_summary(folder: Path, summary: Summary, settings: Settings, *, band: B
         with rc_context({"svg.hashsalt": "ally"}):
             figure.savefig(buffer, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
         pictures[kind] = buffer.getvalue()
-    write_atomic(folder / "curves.png", pictures["png"])
-    write_atomic(folder / "curves.svg", pictures["svg"])
-    write_atomic(folder / "curves.csv", _csv(summary.curves.assign(smoothing=summary.smoothing or 0.0)))
-    write_atomic(folder / "summary.csv", _csv(summary_table(summary)))
-    write_atomic(folder / "report.html", page(summary, settings, pictures["png"], band).encode())
+    write_whole(folder / "curves.png", pictures["png"])
+    write_whole(folder / "curves.svg", pictures["svg"])
+    write_whole(folder / "curves.csv", _csv(summary.curves.assign(smoothing=summary.smoothing or 0.0)))
+    write_whole(folder / "summary.csv", _csv(summary_table(summary)))
+    write_whole(folder / "report.html", page(summary, settings, pictures["png"], band).encode())
     return folder / "report.html"
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from ally.files import replacing
 from ally.sources.identity import Index, content_hash
 
 WORTH = 50_000
@@ -37,17 +36,13 @@ class KeptIndex:
         if len(index) < WORTH:
             return
         path = self._path(stamp)
-        partial = path.with_name(f"{path.name}.{os.getpid()}-{secrets.token_hex(3)}.part")
         with suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True)
-            with partial.open("wb") as out:
+            with replacing(path) as aside, aside.open("wb") as out:
                 np.save(out, index.arrays)
             for earlier in self.folder.glob(f"{self._name}-*"):
-                if earlier != partial:
+                if earlier != path:
                     earlier.unlink(missing_ok=True)
-            partial.replace(path)
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
 
     @property
     def _name(self) -> str:

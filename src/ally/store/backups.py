@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 from ally.errors import StoreError, StoreExists
+from ally.files import flush
 
 
 def next_backup(path: Path) -> Path:
@@ -64,12 +65,3 @@ def put_in_place(aside: Path, target: Path) -> None:
             raise StoreExists(f"{target} exists already; choose another name, or move it away") from None
         aside.rename(target)
     flush(target.parent)
-
-
-def flush(path: Path) -> None:
-    """Waits until a file or a folder is on disk. Never call it on a file that SQLite has open: closing it would drop SQLite's locks."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

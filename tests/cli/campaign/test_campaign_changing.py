@@ -18,8 +18,8 @@ def test_settings_change_and_are_told(ally, pets):
     assert len(ally("ask", "pets").rows) == 7
     done = ally("change", "pets", "--lease", 90, "--random-share", 0.5, "--by-hand")
     assert done.out.splitlines() == [
-        "random share is 0.5 from now on",
         "lease is 90 minutes from now on",
+        "random share is 0.5 from now on",
         "training is by hand from now on",
     ]
     found = json.loads(ally("change", "pets", "--budget", 50, "--lease", 5, "--automatic", "--json").out)
