@@ -232,7 +232,7 @@ def test_answers_must_fit_their_query(campaign):
         ({"evaluate": 1000}, "1000 were requested"),
         ({"random_share": 1.0}, "random_share=1.0"),
         ({"random_share": 0.8}, "add up to 1.05"),
-        ({"held_out_share": 0.0, "evaluate": 10}, "never asks about them"),
+        ({"held_out_share": 0.0, "evaluate": 10}, "the share of queries for them is 0"),
         ({"lease_seconds": 0}, "lease_seconds=0"),
         ({"policy": "first"}, "policy='first'"),
         ({"strategy": "alley"}, "did you mean 'ally'"),

@@ -84,6 +84,10 @@ class Told(Value):
     """What looks like a slip of the finger, in sentences: a new class that differs from another only by how it is written, a number far
     from all others. The answers are on record all the same."""
 
+    def to_json(self) -> dict[str, Any]:
+        """Without `known`: who tells again with the same key gets the same receipt."""
+        return {name: value for name, value in super().to_json().items() if name != "known"}
+
 
 @dataclass(frozen=True)
 class Undone(Value):

@@ -138,7 +138,7 @@ def test_a_written_query_is_filled_in_and_told(ally, rows, fill, ending):
         assert {answer.annotator for answer in campaign.record()} == {"ann"}
         assert {answer.query for answer in campaign.record()} == {1}
     again = json.loads(ally("tell", "rows", f"next.{ending}", "--json").out)
-    assert again == {"labelled": 3, "skipped": 0, "query": 1, "waiting": ids[3:], "numbers": [1, 2, 3]}
+    assert again == {"labelled": 3, "skipped": 0, "query": 1, "waiting": ids[3:], "numbers": [1, 2, 3], "slips": []}
 
 
 def test_ids_and_texts_that_a_spreadsheet_would_run_survive(ally, tmp_path):
