@@ -84,6 +84,19 @@ all the same: where too few others are free, some are recalled and come last.
 ```python
 careful = ally.Hygiene(duplicates="near", outliers=0.02)  # ally.query(X, y, n=20, hygiene=careful)
 ```
+
+Collective outliers are another matter: groups of samples that models fail to learn, because their labels are wrong or they belong to no
+class. A score that looks for what is hard to fit prefers them. An upper bound on the dual of a query keeps them out, with any selection
+([measured](measurements.md#collective-outliers)); how to choose it is said under [parameters](#parameters).
+
+```python
+from ally.learning.dual_head import PaperHead
+from ally.learning.objectives import PDCL
+from ally.scoring import PredictedDual
+from ally.selection import ClusterTop
+
+bounded = ally.Strategy(PredictedDual(PaperHead(), cap=0.8), ClusterTop(shortlist=20), PDCL(eps=0.01))
+```
 """
 
 PARAMETERS = """\

@@ -189,7 +189,7 @@ class Loop:
                 return selection
 
             met = self._met(snapshot, scratch)
-            selection, aside = choose(self._hygiene, snapshot, scored.values, int(n), pick, met, round_streams, scratch)
+            selection, aside = choose(self._hygiene, snapshot, scored.values, int(n), pick, met, round_streams, scratch, scored.bound)
             selection, aside = put_last(selection, recalled), replace(aside, exact=copies, recalled=aside.recalled + len(recalled))
             frame = why(snapshot, scored.values, selection, self._ids, self._code)
         notes += aside.notes

@@ -21,7 +21,7 @@ from ally.campaign.composing import composition
 from ally.campaign.creating import check_names, create
 from ally.campaign.duty import LOCK, due, running
 from ally.campaign.opening import SourceOptions, absolute, beside, cache, check_options, found_source, kept_place, moved_settings, on_disk
-from ally.campaign.settings import Settings, changed_settings, check_classes, declared
+from ally.campaign.settings import Settings, Vote, changed_settings, check_classes, declared
 from ally.campaign.slips import slips
 from ally.campaign.status import GIVEN, status_of
 from ally.campaign.values import AskedSample, CampaignQuery, Scanned, Status, Suspect, Told, Undone
@@ -32,7 +32,6 @@ from ally.sources import Samples, Shown, read_answers
 from ally.sources.export.answers import reads
 from ally.store import Measure, NewAnswer, Store, StoredAnswer
 from ally.store import open as open_store
-from ally.store.values import Policy
 from ally.types import SKIP, Progress, Task
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ class Campaign:
         random_share: float = 0.0,
         budget: int | None = None,
         lease_seconds: float = 3600.0,
-        policy: Policy = "last",
+        policy: Vote = "last",
         opinions: int = 1,
         look_at: int = 100_000,
         automatic: bool = True,
@@ -387,7 +386,7 @@ class Campaign:
 
         trained, _ = self._newest()
         if source is None:
-            labelled = self._store.labels(self.settings.policy)
+            labelled = self._store.labels(self.settings.store_policy)
             ids = [sample.id for sample in self._store.samples() if not sample.gone and sample.row not in labelled]
             gone = set(self.samples.missing(ids))
             return predict_samples(trained, self.samples, [id for id in ids if id not in gone])

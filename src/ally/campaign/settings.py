@@ -5,13 +5,16 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from ally.checks import check_count, check_number
 from ally.errors import InputError, LabelError, StoreVersion
 from ally.sources.export.answers import reads
 from ally.store.values import Policy
 from ally.types import BOTH_TASKS, Task
+
+Vote: TypeAlias = Literal["last", "majority"]
+"""What a campaign may choose; `Settings.store_policy` says what it means to the store."""
 
 VERSION = 1
 LONGEST_LEASE = 366 * 86400.0
@@ -30,7 +33,8 @@ class Settings:
         strategy, objective, model: how samples are chosen and the learner is trained, by name; None for the default.
         batch: samples of a query, unless it says how many, and new answers after which the learner is trained again.
         lease_seconds: for how long a sample is kept for the one who asked for it.
-        policy: which label counts if annotators differ: the ``"last"``, or that of the ``"majority"`` (of equals the last).
+        policy: which label counts if annotators differ: the ``"last"``, or that of the ``"majority"`` (of equals the last). Of numbers
+            to predict the majority is the median (of an even number the mean of the two in the middle).
         opinions: different annotators who are asked about each sample.
         evaluate: size of the random sample that the learning curve is measured on.
         validate: size of the random sample that early stopping looks at.
@@ -52,7 +56,7 @@ class Settings:
     model: str | None = None
     batch: int = 20
     lease_seconds: float = 3600.0
-    policy: Policy = "last"
+    policy: Vote = "last"
     opinions: int = 1
     evaluate: int = 0
     validate: int = 0
@@ -74,7 +78,7 @@ class Settings:
             check_count(name, getattr(self, name), least=0)
         if check_number("lease_seconds", self.lease_seconds, positive=True) > LONGEST_LEASE:
             raise InputError(f"lease_seconds={self.lease_seconds!r} is more than a year; give back what is asked for sooner")
-        if self.policy not in get_args(Policy):
+        if self.policy not in get_args(Vote):
             raise InputError(f"policy={self.policy!r} must be 'last' or 'majority'")
         for name in ("held_out_share", "random_share"):
             if not 0 <= check_number(name, getattr(self, name)) < 1:
@@ -86,6 +90,11 @@ class Settings:
             raise InputError("samples are held out but held_out_share=0 never asks about them; give a share such as 0.25")
         if self.budget is not None:
             check_count("budget", self.budget)
+
+    @property
+    def store_policy(self) -> Policy:
+        """How the store decides: of numbers to predict the majority is the median."""
+        return "median" if (self.policy, self.task) == ("majority", "regression") else self.policy
 
     def to_json(self) -> dict[str, Any]:
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}

@@ -53,6 +53,8 @@ class SetAside:
     exact: int = 0
     near: int = 0
     outliers: int = 0
+    bound: int = 0
+    """Above the bound of the score (`PredictedDual.cap` and `ceiling`)."""
     recalled: int = 0
 
     @property
@@ -62,6 +64,7 @@ class SetAside:
             (self.exact, f"{_counted(self.exact, 'exact copy', 'exact copies')} set aside"),
             (self.near, f"{_counted(self.near, 'near duplicate', 'near duplicates')} set aside"),
             (self.outliers, f"{_counted(self.outliers, 'outlier', 'outliers')} set aside"),
+            (self.bound, f"{_counted(self.bound, 'candidate', 'candidates')} above the bound on the score set aside"),
             (self.recalled, f"{self.recalled} of those set aside recalled, as too few others were found; they come last"),
         )
         return tuple(sentence for count, sentence in sentences if count)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ally.cli.campaign.names import AsJson, Name, opened
-from ally.cli.campaign.new import PolicyName, in_seconds, read_classes
+from ally.cli.campaign.new import POLICY_HELP, PolicyName, in_seconds, read_classes
 from ally.cli.campaign.printing import dump, say
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def change(
     lease: Annotated[
         float | None, typer.Option(help="Minutes for which samples are kept for the one who asked.", metavar="MINUTES")
     ] = None,
-    policy: Annotated[PolicyName | None, typer.Option(help="Which label counts if annotators differ.")] = None,
+    policy: Annotated[PolicyName | None, typer.Option(help=POLICY_HELP)] = None,
     opinions: Annotated[int | None, typer.Option(help="Different annotators who are asked about each sample.")] = None,
     automatic: Annotated[bool | None, typer.Option("--automatic/--by-hand", help="Train by itself, or by `ally retrain` only.")] = None,
     as_json: AsJson = False,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ally.campaign import Campaign, Status
 
 PolicyName = Literal["last", "majority"]
+POLICY_HELP = "Which label counts if annotators differ; the majority of numbers (--regression) is their median."
 WORDS = {
     "images": ("image", "images"),
     "text": ("text", "texts"),
@@ -55,7 +56,7 @@ def new(
     random_share: Annotated[float, typer.Option(help="Share of each query that is drawn at random, to compare with.")] = 0.0,
     budget: Annotated[int | None, typer.Option(help="Labels to be bought in all, for the advice when to stop.", min=1)] = None,
     lease: Annotated[float, typer.Option(help="Minutes for which samples are kept for the one who asked.", metavar="MINUTES")] = 60.0,
-    policy: Annotated[PolicyName, typer.Option(help="Which label counts if annotators differ.")] = "last",
+    policy: Annotated[PolicyName, typer.Option(help=POLICY_HELP)] = "last",
     opinions: Annotated[int, typer.Option(help="Different annotators who are asked about each sample.", min=1)] = 1,
     seed: Annotated[int, typer.Option(help="Equal seeds give the same order of samples.", min=0)] = 0,
     by_hand: Annotated[bool, typer.Option("--by-hand", help="Train only when `ally retrain` says so.")] = False,
@@ -167,7 +168,7 @@ def _page(campaign: Campaign, status: Status, place: str, source: str, following
         lines.append("  no sample is held out, so there will be no learning curve; --evaluate N holds some out")
     if status.validate.samples:
         lines.append(f"  {counted(status.validate.samples, 'random sample')} held out to stop a training early; {share}")
-    if settings.policy == "majority" and settings.opinions % 2 == 0:
+    if settings.store_policy == "majority" and settings.opinions % 2 == 0:
         lines.append(f"  of {settings.opinions} opinions neither may be the majority: then the last one counts; an odd number avoids it")
     lines += [f"  {note}" for note in samples.notes]
     if len(samples.problems):
