@@ -21,11 +21,12 @@ lint: $(VENV)/.ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Tests that share work go to one worker (loadgroup); those known to be long go first, by tests/conftest.py.
 test: lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m 'not slow'
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder -m 'not slow' --durations=25
 
 test-slow: $(VENV)/.ready
-	$(BIN)/python -m pytest -m slow
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow --durations=0
 
 bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/pdcl_overhead.py

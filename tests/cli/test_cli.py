@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import ally
+from ally.experiment import COLUMNS, demo
 from ally.testing.pools import blobs
 
 
@@ -150,19 +151,19 @@ def test_bad_input_exits_with_2(command, files, arguments, message):
     assert "Traceback" not in done.stderr
 
 
-def test_demo_tells_the_story(command, tmp_path):
+@pytest.mark.long
+@pytest.mark.parametrize("strategies", [("ally", "random", "badge"), pytest.param(demo.STRATEGIES, marks=pytest.mark.slow)], ids=len)
+def test_demo_tells_the_story(command, tmp_path, monkeypatch, strategies):
+    monkeypatch.setattr(demo, "STRATEGIES", strategies)
     done = command("demo", "--out", tmp_path / "demo", "--seeds", 2)
     assert done.returncode == 0, done.stderr
     written = {"results.csv", "settings.json", "report.html", "curves.png", "curves.svg", "curves.csv", "summary.csv"}
     assert {path.name for path in (tmp_path / "demo").iterdir()} == written
     results = pd.read_csv(tmp_path / "demo" / "results.csv", keep_default_na=False)
-    from ally.experiment import COLUMNS
-    from ally.experiment.demo import STRATEGIES
-
     assert list(results) == COLUMNS
     digits = results[results["dataset"] == "digits"]
-    assert list(digits["strategy"].unique()) == list(STRATEGIES)
-    assert set(results[results["dataset"] == "diabetes"]["strategy"]) == {n for n in STRATEGIES if "regression" in ally.CATALOGUE[n].tasks}
+    assert list(digits["strategy"].unique()) == list(strategies)
+    assert set(results[results["dataset"] == "diabetes"]["strategy"]) == {n for n in strategies if "regression" in ally.CATALOGUE[n].tasks}
     assert (digits.groupby(["strategy", "seed"])["labels"].agg(list).map(lambda labels: labels == list(range(20, 201, 20)))).all()
     assert digits[digits["round"] == 9]["value"].min() > 0.7
     assert "random on digits" in done.stdout
