@@ -51,7 +51,8 @@ def _ordinary(strategy: Strategy, task: Task) -> tuple[Scene, Query]:
 
 
 def _ordinary_ids(strategy: Strategy, task: Task) -> list[Any]:
-    return _ordinary(strategy, task)[1].ids.tolist()
+    ids: list[Any] = _ordinary(strategy, task)[1].ids.tolist()
+    return ids
 
 
 def exactly_n_from_arrays(strategy: Strategy, task: Task) -> None:
