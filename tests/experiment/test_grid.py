@@ -51,6 +51,8 @@ def undisturbed(tmp_path_factory):
     return untimed(run_grid(trial, CELLS, tmp_path_factory.mktemp("grid"), workers=2))
 
 
+@pytest.mark.long
+@pytest.mark.xdist_group("undisturbed grid")
 def test_a_second_run_runs_nothing(tmp_path, undisturbed):
     first = run_grid(trial, CELLS, tmp_path, workers=1)
     pd.testing.assert_frame_equal(untimed(first), undisturbed)
@@ -76,6 +78,7 @@ def written(out):
 
 
 @pytest.mark.long
+@pytest.mark.xdist_group("undisturbed grid")
 @pytest.mark.parametrize("kills", [2, pytest.param(10, marks=pytest.mark.slow)])
 def test_killed_at_random_moments_it_ends_with_the_same_numbers(tmp_path, undisturbed, kills):
     out, program = tmp_path / "out", tmp_path / "program.py"
