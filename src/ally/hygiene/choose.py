@@ -38,9 +38,9 @@ def choose(
 ) -> tuple[Selection, SetAside]:
     """n candidates by `pick`, and what was set aside for it.
 
-    `met` are embeddings (m, d) that picks keep apart from, besides each other. Only as many outliers are set aside as can be spared.
+    `met` are points (m, d) that picks keep apart from, besides each other. Only as many outliers are set aside as can be spared.
     """
-    points = snapshot.candidates.embeddings
+    points = snapshot.candidates.points
     if len(snapshot.candidates) == n or not hygiene.compares:
         return pick(snapshot, scores, n), SetAside()
     metric = Metric(points[0].double())
