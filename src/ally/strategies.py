@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ally.errors import InputError, UnsupportedTask
-from ally.features import Embedding, Gradient
+from ally.features import Embedding, Gradient, LastLayer
 from ally.learning.dual_head import PaperHead
 from ally.learning.objectives import PDCL, VAAL, WAAL, Feasibility, LearningLoss, Objective, PDCLUnlabelled, resolve_objective
 from ally.learning.readouts import Readout, readouts_of
@@ -89,7 +89,7 @@ class Strategy:
         return (
             isinstance(self.score, Constant)
             and isinstance(self.select, (Herding, KCenter, KMeansPP, LCMD, ProbCover, TypiClust))
-            and isinstance(getattr(self.select, "features", Embedding()), Embedding)
+            and isinstance(getattr(self.select, "features", Embedding()), (Embedding, LastLayer))
         )
 
     @property
@@ -129,7 +129,7 @@ CATALOGUE: Registry[Strategy] = Registry(
         "vaal": Strategy(Discriminator(), Top(), "vaal", "latents that a discriminator is surest are unlabelled"),
         "waal": Strategy(CriticUncertainty(), Top(), "waal", "uncertain, and unlike the labelled set by a Wasserstein critic"),
         "dal": Strategy(Constant(), Discriminative(), "erm", "surest to be told apart from the labelled set"),
-        "lcmd": Strategy(Constant(), LCMD(), "erm", "spread that follows density; strong for regression"),
+        "lcmd": Strategy(Constant(), LCMD(LastLayer()), "erm", "spread that follows density; strong for regression"),
         "typiclust": Strategy(Constant(), TypiClust(), "erm", "typical samples of uncovered clusters: the first labels"),
         "probcover": Strategy(Constant(), ProbCover(), "erm", "covers by balls: few labels, good embeddings"),
         "maxherding": Strategy(Constant(), Herding(), "erm", "covers by a kernel: few labels, nothing to tune"),
