@@ -51,7 +51,7 @@ class Query:
     """What was decided or is worth knowing, in sentences."""
     report: dict[str, Any] = field(default_factory=dict, repr=False)
     """How many candidates the strategy looked at and how many were set aside, the fit's report, the rank quality of the dual head,
-    seconds spent."""
+    the temperature of calibrated probabilities, seconds spent."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -294,7 +294,10 @@ class Loop:
         size = 1 if has_dropout(fit.model) else max([readout.members for readout in readouts], default=1)
         members = self._members(size)[1:]
         seed = self._streams.child(f"round {len(self._open)}").seed("readouts")
-        return self._strategy, self._learner.snapshot(fit, self._pool, rows, scratch, members=members, readouts=readouts, seed=seed)
+        snapshot = self._learner.snapshot(fit, self._pool, rows, scratch, members=members, readouts=readouts, seed=seed)
+        if self._strategy.calibrates:
+            snapshot = replace(snapshot, held_out=self._learner.held_out(fit, self._pool, self._code))
+        return self._strategy, snapshot
 
     def _number(self, query_id: str) -> int:
         if not isinstance(query_id, str) or query_id not in self._open:

@@ -74,7 +74,7 @@ class Strategy:
             "embeddings": self.select.reads,
             "duals": isinstance(objective, (PDCL, PDCLUnlabelled)),
             "dropout or an ensemble": any(readout.members > 1 for readout in self.readouts),
-            "extra training": isinstance(objective, (PDCLUnlabelled, LearningLoss, VAAL, WAAL)),
+            "extra training": self.calibrates or isinstance(objective, (PDCLUnlabelled, LearningLoss, VAAL, WAAL)),
         }
         return tuple(name for name, wanted in found.items() if wanted)
 
@@ -93,6 +93,11 @@ class Strategy:
         )
 
     @property
+    def calibrates(self) -> bool:
+        """Whether a score asks for predictions of held-out labels."""
+        return any(getattr(part, "calibrated", False) for part in (self.score, getattr(self.select, "policy", None)))
+
+    @property
     def readouts(self) -> tuple[Readout, ...]:
         """What the parts read from the network beyond embeddings and predictions."""
         return readouts_of(self.score, self.select, getattr(self.select, "features", None))
@@ -105,6 +110,7 @@ class Strategy:
 
 DUALS = PDCL(eps=0.01)
 CLUSTERS = ClusterTop(shortlist=20)
+CALIBRATED = Margin(calibrated=True)
 
 CATALOGUE: Registry[Strategy] = Registry(
     "strategy",
@@ -133,7 +139,7 @@ CATALOGUE: Registry[Strategy] = Registry(
         "typiclust": Strategy(Constant(), TypiClust(), "erm", "typical samples of uncovered clusters: the first labels"),
         "probcover": Strategy(Constant(), ProbCover(), "erm", "covers by balls: few labels, good embeddings"),
         "maxherding": Strategy(Constant(), Herding(), "erm", "covers by a kernel: few labels, nothing to tune"),
-        "uherding": Strategy(Margin(), Herding(weighted=True), "erm", "coverage weighted by uncertainty: any number of labels"),
+        "uherding": Strategy(CALIBRATED, Herding(weighted=True), "erm", "coverage weighted by uncertainty: any number of labels"),
         "dropquery": Strategy(Disagreement(), ClusterCentre(threshold=0.5), "erm", "predictions that change under dropout, spread out"),
         "cluster-margin": Strategy(Margin(), ClusterMargin(), "erm", "uncertain and spread over clusters: very large batches"),
     },

@@ -72,6 +72,8 @@ class Snapshot:
     """(L,) λ of the labelled samples."""
     candidate_duals: torch.Tensor | None = None
     """(n,) λ of the candidates, for an objective with constraints over them."""
+    held_out: HeldOut | None = None
+    """For scores that calibrate; None where nothing could be held out."""
 
     def among(self, places: torch.Tensor) -> Snapshot:
         """The same round with only the candidates at these positions (m,), ascending."""
