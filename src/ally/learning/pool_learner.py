@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -43,6 +43,8 @@ class PoolLearner:
     chunk_size: int | None = None
     progress: Progress | None = None
     given_scaler: Scaler | None = None
+    geometry: Vectors | Literal["inputs"] | None = None
+    """Where distances are measured instead of the network's embeddings: fixed vectors, or the inputs it sees."""
     _scaler: Scaler | None = field(default=None, init=False)
 
     def fit(self, pool: Pool, code: LabelCode, member: int = 0) -> Fit:
@@ -97,25 +99,32 @@ class PoolLearner:
         candidates = view(fit, source, rows, scratch, members=members, readouts=readouts, seed=seed, chunk_size=chunk_size,
                           progress=self.progress)  # fmt: skip
         labelled = view(fit, source, pool.rows(State.LABELLED), scratch, chunk_size=chunk_size)
+        if self.geometry is not None:
+            candidates, labelled = (replace(seen, geometry=self._fixed(seen.rows, scratch)) for seen in (candidates, labelled))
         labels = torch.from_numpy(pool.values(labelled.rows))
         return Snapshot(fit.task, candidates, labelled, labels, fit.duals.get("labelled"), _candidate_duals(fit, rows))
 
     def untrained(self, pool: Pool, code: LabelCode, rows: IntArray, scratch: Scratch) -> Snapshot:
-        """The inputs themselves as embeddings, for want of a trained network."""
+        """The given geometry, or the inputs themselves, as embeddings, for want of a trained network."""
         candidates, labelled = (
-            View(some, self.embeddings(None, some, scratch), None, torch.empty(0)) for some in (rows, pool.rows(State.LABELLED))
+            View(some, self.points(None, some, scratch), None, torch.empty(0)) for some in (rows, pool.rows(State.LABELLED))
         )
         return Snapshot(code.task, candidates, labelled)
 
-    def embeddings(self, fit: Fit | None, rows: IntArray, scratch: Scratch) -> torch.Tensor:
-        """(n, d) float32 of any rows: the fit's embeddings, or the inputs themselves."""
-        source = self.source
-        if fit is not None:
-            return view(fit, source, rows, scratch, chunk_size=self.chunk_size).embeddings
-        inputs = scratch.empty(len(rows), int(np.prod(source.shape)))
-        for chunk in chunks(len(rows), self.chunk_size, inputs.shape[1]):
-            inputs[chunk] = torch.from_numpy(source.read(rows[chunk]).reshape(chunk.stop - chunk.start, -1).astype(np.float32))
-        return inputs
+    def points(self, fit: Fit | None, rows: IntArray, scratch: Scratch) -> torch.Tensor:
+        """(n, d) float32 of any rows, for distances: the given geometry, the fit's embeddings, or the inputs."""
+        if self.geometry is None and fit is not None:
+            return view(fit, self.source, rows, scratch, chunk_size=self.chunk_size).embeddings
+        return self._fixed(rows, scratch)
+
+    def _fixed(self, rows: IntArray, scratch: Scratch) -> torch.Tensor:
+        """(n, d) float32, read chunk by chunk: the given vectors, or the inputs themselves."""
+        vectors: Vectors | Source = self.geometry if isinstance(self.geometry, Vectors) else self.source
+        found = scratch.empty(len(rows), int(np.prod(vectors.shape)))
+        for chunk in chunks(len(rows), self.chunk_size, found.shape[1]):
+            values = vectors.read(rows[chunk]).reshape(chunk.stop - chunk.start, -1)
+            found[chunk] = torch.from_numpy(values.astype(np.float32, copy=False))
+        return found
 
     def predict(self, fit: Fit, X: Any) -> View:
         """Other samples, seen the way the pool is."""
