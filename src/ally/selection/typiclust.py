@@ -35,19 +35,19 @@ class TypiClust:
 
     Attributes:
         neighbours: the largest K; half the candidates of a smaller cluster, at least 1.
-        normalise: scale embeddings to unit length, as the authors do; embeddings of 0 stay 0.
         clusters: the largest k.
         smallest: clusters of fewer samples come when all others are used up.
         iterations: Lloyd iterations.
         members: neighbours are sought among at most this many candidates of a cluster, a seeded sample.
+        normalise: scale embeddings to unit length, as the authors do; embeddings of 0 stay 0.
     """
 
     neighbours: int = 20
-    normalise: bool = True
     clusters: int = 500
     smallest: int = 5
     iterations: int = 20
     members: int = 4096
+    normalise: bool = True
     tasks: ClassVar[frozenset[Task]] = BOTH_TASKS
     reads: ClassVar[bool] = True
 
