@@ -41,7 +41,7 @@ def choose(
 ) -> tuple[Selection, SetAside]:
     """n candidates by `pick`, and what was set aside for it.
 
-    `met` are embeddings (m, d) that picks keep apart from, besides each other. Only as many outliers are set aside as can be spared.
+    `met` are points (m, d) that picks keep apart from, besides each other. Only as many outliers are set aside as can be spared.
     Candidates that score above `bound` are not asked about; where too few others are left, the lowest of them come last in the batch.
     """
     part, recalled = below(snapshot, scores, bound, n, scratch)
@@ -73,7 +73,7 @@ def _choose(
     scratch: Scratch,
 ) -> tuple[Selection, SetAside]:
     """The same without a bound."""
-    points = snapshot.candidates.embeddings
+    points = snapshot.candidates.points
     if len(snapshot.candidates) == n or not hygiene.compares:
         return pick(snapshot, scores, n), SetAside()
     metric = Metric(points[0].double())
