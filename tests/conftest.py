@@ -19,6 +19,11 @@ sys.path.insert(0, str(BENCHMARKS))
 from store_server import Server, programs  # noqa: E402
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long tests come first; the others keep their order."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
 @pytest.fixture(autouse=True, scope="session")
 def one_thread():
     """Tests run small problems; more threads only make them slower on a busy machine."""

@@ -9,7 +9,7 @@ from torch import nn
 
 import ally
 from ally.errors import AllyError, IdError, InputError, LabelError, ModelError, NonFiniteInput, OneClassError, PoolExhausted, UnknownName
-from ally.learning.objectives import PDCL
+from ally.learning.objectives import PDCL, Feasibility
 from ally.models import Split
 
 RNG = np.random.default_rng(0)
@@ -109,6 +109,8 @@ CASES = {
     "eps without a class": ({"objective": PDCL(eps={0.0: 0.1})}, InputError, r"eps has no value for class 1.0"),
     "eps word": ({"objective": PDCL(eps="tight")}, InputError, r"eps='tight'"),
     "a secondary loss that is a mean": ({"objective": PDCL(secondary_loss=lambda o, t: o.mean())}, InputError, r"one number per sample"),
+    "a mean as secondary loss, eps by itself": (
+        {"objective": PDCL(eps="auto", secondary_loss=lambda o, t: o.mean())}, InputError, r"gave \(\) for a batch of 10; .* per sample"),
     "an unknown secondary loss": ({"objective": PDCL(secondary_loss="hinge")}, UnknownName, r"unknown classification loss 'hinge'"),
 }  # fmt: skip
 
@@ -137,6 +139,11 @@ def test_bad_input(name):
 def test_bad_objective(settings, message):
     with pytest.raises(InputError, match=message):
         PDCL(**settings)
+
+
+def test_constraints_alone_need_their_weights():
+    with pytest.raises(InputError, match=r"nothing to learn from.*PDCL\(weighted=False\)"):
+        Feasibility(weighted=False)
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,7 @@ def test_no_two_copies_in_a_batch(duplicates, strategy):
     assert len(set(number[q.ids])) == 20
     assert "120 exact copies set aside" in q.notes
     assert q.report["candidates"] == 40
-    assert q.report["set_aside"] == {"exact": 120, "near": 0, "outliers": 0, "recalled": 0}
+    assert q.report["set_aside"] == {"exact": 120, "near": 0, "outliers": 0, "bound": 0, "recalled": 0}
     assert all(row == np.flatnonzero(number == number[row])[0] for row in q.ids), "not the lowest row"
 
 
@@ -238,7 +238,7 @@ def test_copies_of_labelled_pending_and_skipped_samples_are_avoided():
     third = loop.ask(4)
     assert sorted(third.ids) == sorted(pending), "given back, they are free again"
     fourth = loop.ask(loop.free)
-    assert fourth.report["set_aside"] == {"exact": 40, "near": 0, "outliers": 0, "recalled": 40}
+    assert fourth.report["set_aside"] == {"exact": 40, "near": 0, "outliers": 0, "bound": 0, "recalled": 40}
 
 
 def test_candidates_are_kept_to():
@@ -445,7 +445,7 @@ def test_planted_outliers_are_guarded_against(strategy):
     guard = Hygiene(outliers=4 / 188 + 1e-9)
     q = ask(scene.X, scene.y, 30, guard, strategy)
     assert not set(q.ids) & set(planted)
-    assert q.report["set_aside"] == {"exact": 0, "near": 0, "outliers": 4, "recalled": 0}
+    assert q.report["set_aside"] == {"exact": 0, "near": 0, "outliers": 4, "bound": 0, "recalled": 0}
     assert "4 outliers set aside" in q.notes
     if strategy == "coreset":
         assert set(planted) <= set(ask(scene.X, scene.y, 30, Hygiene(), strategy).ids), "unguarded they are picked"

@@ -45,8 +45,8 @@ def test_every_error_derives_from_ally_error():
 
 def test_query_signature_is_the_contract():
     assert list(inspect.signature(ally.query).parameters) == [
-        "X", "y", "n", "strategy", "objective", "model", "task", "classes", "ids", "candidates", "missing_label", "random_state",
-        "device", "chunk_size", "memory_budget", "engine", "progress", "hygiene",
+        "X", "y", "n", "strategy", "objective", "model", "task", "classes", "ids", "candidates", "embeddings", "validation",
+        "missing_label", "random_state", "device", "chunk_size", "memory_budget", "engine", "progress", "hygiene",
     ]  # fmt: skip
 
 

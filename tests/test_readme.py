@@ -20,6 +20,7 @@ def shape_of(text):
     return [re.sub(r"\s+", " ", re.sub(r"[\d.]+", "#", line)).strip() for line in text.strip().splitlines()]
 
 
+@pytest.mark.long
 def test_examples_run_in_order_and_print_what_is_shown(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "photos").mkdir()

@@ -1,12 +1,12 @@
 import numpy as np
 
 import ally
-from ally.features import Gradient
+from ally.features import Gradient, LastLayer
 from ally.learning.dual_head import PaperHead, RidgeHead
 from ally.learning.objectives import PDCL, resolve_objective
 from ally.learning.training import Training
 from ally.scoring import Constant, Entropy, Margin, PredictedDual, Random
-from ally.selection import ClusterTop, FisherGreedy, KCenter, KMeansPP, Top
+from ally.selection import LCMD, BestMatch, ClusterTop, FisherGreedy, Herding, KCenter, KMeansPP, Top
 from ally.testing.pools import blobs
 
 
@@ -29,6 +29,19 @@ def test_the_catalogue_is_what_it_says():
     assert parts("coreset") == (Constant(), KCenter(), erm)
     assert parts("bait") == (Constant(), FisherGreedy(), erm)
     assert parts("kmeanspp") == (Constant(), KMeansPP(), erm)
+    assert parts("lcmd") == (Constant(), LCMD(LastLayer()), erm)
+    assert parts("uherding") == (Margin(calibrated=True), Herding(weighted=True), erm)
+
+
+def test_coverage_needs_no_labels():
+    covering = {name for name, entry in ally.CATALOGUE.items() if entry.covers}
+    assert covering == {"coreset", "kmeanspp", "lcmd", "typiclust", "probcover", "maxherding"}
+
+
+def test_calibration_is_known_to_take_more_trainings():
+    assert {name for name, entry in ally.CATALOGUE.items() if entry.calibrates} == {"uherding"}
+    assert "extra training" in ally.CATALOGUE["uherding"].needs
+    assert ally.Strategy(Margin(), BestMatch(Margin(calibrated=True))).calibrates
 
 
 def test_tasks_follow_from_the_parts():

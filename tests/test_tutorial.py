@@ -20,6 +20,9 @@ def shape_of(text):
     return [re.sub(r"\s+", " ", re.sub(r"-?[\d.]+", "#", line)).strip() for line in text.strip().splitlines()]
 
 
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("own-strategy.md")]
+
+
 @pytest.fixture(scope="module")
 def ran():
     """The namespace afterwards, and what each block printed."""

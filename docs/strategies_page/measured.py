@@ -41,7 +41,8 @@ def measured(folder: Path) -> list[str]:
         "seed, positive is better, with a 95 % interval (Student's t over seeds); it is not corrected for the number of rows. Seconds per",
         "query are medians on a busy machine. `benchmarks/catalogue.py` says what was run, [measurements.md](measurements.md) where.",
         "A row with one seed is a hint and no result: seeds differ by about .003 on MNIST and .02 on digits. What a table lacks was",
-        "not run: on images VAAL took too long here, and BatchBALD asks for a handful at a time.",
+        "not run: on images VAAL took too long here, and BatchBALD asks for a handful at a time; `lcmd`, `typiclust` and",
+        "`uherding` have changed since MNIST was run.",
         "",
         *lines,
     ]

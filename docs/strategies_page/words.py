@@ -32,7 +32,7 @@ is at hand, as far as the [measurements](#measured) and the papers go:
 
 - **No labels at all.** Every strategy that looks at a network covers the input space first; there is nothing to choose.
 - **A handful of labels per class, and good features** (a pretrained network's): `typiclust`, `maxherding` or `probcover`. The network
-  knows too little yet for its doubts to be worth asking about.
+  knows too little yet for its doubts to be worth asking about. Pass such features as `embeddings=`: distances are then measured in them.
 - **More labels, classification:** `margin` first. In batches of a hundred and more `badge` asks for fewer near-copies; so does `ally`,
   about as fast as `margin`. Not sure whether your labels are few or many: `uherding`.
 - **Regression:** `lcmd`, `ally` or `coreset`. Uncertainty needs classes.
@@ -64,6 +64,9 @@ them. Distances are those of the network's embedding, not of the plane. One pool
 NOTATION = """\
 In the equations h is the embedding, p the predicted class probabilities (p₁ ≥ p₂ the two largest), ℓ the loss, λ a dual variable; L are the
 labelled samples, U the candidates, S the batch, picked one by one where a line reads "next x"; "top b of" a score takes the b largest.
+
+With `embeddings=` the vectors given take the place of h in distances and clusters. The gradients of `badge` and `lcmd` (for
+classification), the information of `bait` and the dual head keep the network's h.
 """
 
 OBJECTIVES = """\
@@ -83,6 +86,19 @@ all the same: where too few others are free, some are recalled and come last.
 
 ```python
 careful = ally.Hygiene(duplicates="near", outliers=0.02)  # ally.query(X, y, n=20, hygiene=careful)
+```
+
+Collective outliers are another matter: groups of samples that models fail to learn, because their labels are wrong or they belong to no
+class. A score that looks for what is hard to fit prefers them. An upper bound on the dual of a query keeps them out, with any selection
+([measured](measurements.md#collective-outliers)); how to choose it is said under [parameters](#parameters).
+
+```python
+from ally.learning.dual_head import PaperHead
+from ally.learning.objectives import PDCL
+from ally.scoring import PredictedDual
+from ally.selection import ClusterTop
+
+bounded = ally.Strategy(PredictedDual(PaperHead(), cap=0.8), ClusterTop(shortlist=20), PDCL(eps=0.01))
 ```
 """
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from ally.learning.snapshot import Snapshot, View
+from ally.learning.snapshot import Snapshot
 from ally.pool import Ids, LabelCode
 from ally.selection import Selection
 from ally.sources import blocks
@@ -18,11 +18,11 @@ def why(snapshot: Snapshot, scores: torch.Tensor, selection: Selection, ids: Ids
 
     Columns: ``score`` (what it was picked for), ``percentile`` of its score among the candidates, ``cluster`` and
     ``cluster_size``, ``predicted`` label and its ``probability``, ``nearest_labelled`` id and the ``distance`` to it in the
-    embedding space. What a strategy does not know is missing (NaN or None).
+    embedding space (that of ``embeddings=``, where given). What a strategy does not know is missing (NaN or None).
     """
     n = len(selection.rows)
     places = np.searchsorted(snapshot.candidates.rows, selection.rows)
-    picked = _at(snapshot.candidates, places)
+    picked = snapshot.candidates.at(torch.from_numpy(places))
     missing = np.full(n, np.nan)
     predicted: AnyArray = np.full(n, None, dtype=object)
     probability = missing
@@ -32,8 +32,8 @@ def why(snapshot: Snapshot, scores: torch.Tensor, selection: Selection, ids: Ids
         predicted = code.decode(picked.predictions.numpy())
         if picked.probabilities is not None:
             probability = picked.probabilities.amax(1).double().numpy()
-    if len(picked.embeddings) and len(snapshot.labelled.embeddings):
-        places_near, distance = _nearest(picked.embeddings, snapshot.labelled.embeddings)
+    if len(picked.points) and len(snapshot.labelled.points):
+        places_near, distance = _nearest(picked.points, snapshot.labelled.points)
         nearest = ids.of(snapshot.labelled.rows[places_near])
     return pd.DataFrame(
         {
@@ -62,17 +62,6 @@ def _nearest(points: torch.Tensor, others: torch.Tensor) -> tuple[AnyArray, Floa
             place[block] = torch.where(closer, found.indices + part.start, place[block])
             gap[block] = torch.where(closer, found.values, gap[block])
     return place.numpy(), gap.numpy()
-
-
-def _at(view: View, places: AnyArray) -> View:
-    index = torch.from_numpy(places)
-    empty = not len(view.embeddings)
-    return View(
-        rows=view.rows[places],
-        embeddings=view.embeddings if empty else view.embeddings[index],
-        probabilities=None if view.probabilities is None else view.probabilities[index],
-        predictions=view.predictions if not len(view.predictions) else view.predictions[index],
-    )
 
 
 def _percentiles(scores: torch.Tensor, places: AnyArray) -> FloatArray:

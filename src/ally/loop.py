@@ -28,7 +28,7 @@ from ally.rng import streams
 from ally.scoring import Constant, check_scores
 from ally.selection import ClusterCentre
 from ally.selection.base import Limits, Selection, check_selection
-from ally.sources import Scaler, as_source, chunks
+from ally.sources import Scaler, Vectors, as_source, chunks, open_vectors
 from ally.strategies import Strategy, resolve_strategy
 from ally.types import NULL, SKIP, AnyArray, FloatArray, IntArray, Progress, Task
 
@@ -51,7 +51,7 @@ class Query:
     """What was decided or is worth knowing, in sentences."""
     report: dict[str, Any] = field(default_factory=dict, repr=False)
     """How many candidates the strategy looked at and how many were set aside, the fit's report, the rank quality of the dual head,
-    seconds spent."""
+    the temperature of calibrated probabilities, seconds spent."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -72,7 +72,6 @@ class Loop:
     The arguments are those of `ally.query`, and:
 
     Args:
-        validation: ``(X, y)`` for early stopping; never trained on.
         training: settings of the trainer, instead of those of `model`.
         scaler: how features are standardised, if that was decided before; by default as the samples of the loop say.
 
@@ -91,6 +90,7 @@ class Loop:
         classes: Any = None,
         ids: Any = None,
         candidates: Any = None,
+        embeddings: Any = None,
         hygiene: Hygiene | None = None,
         missing_label: Any = NULL,
         random_state: Any = None,
@@ -133,6 +133,7 @@ class Loop:
             chunk_size=chunk_size,
             progress=progress,
             given_scaler=scaler,
+            geometry=_resolve_geometry(embeddings, len(source)),
         )
         self._hygiene = _resolve_hygiene(hygiene)
         self._copies: Copies | None = None
@@ -189,7 +190,7 @@ class Loop:
                 return selection
 
             met = self._met(snapshot, scratch)
-            selection, aside = choose(self._hygiene, snapshot, scored.values, int(n), pick, met, round_streams, scratch)
+            selection, aside = choose(self._hygiene, snapshot, scored.values, int(n), pick, met, round_streams, scratch, scored.bound)
             selection, aside = put_last(selection, recalled), replace(aside, exact=copies, recalled=aside.recalled + len(recalled))
             frame = why(snapshot, scored.values, selection, self._ids, self._code)
         notes += aside.notes
@@ -270,12 +271,12 @@ class Loop:
         return np.sort(np.concatenate([distinct, recalled])), recalled, len(copies)
 
     def _met(self, snapshot: Snapshot, scratch: Scratch) -> tuple[torch.Tensor, ...]:
-        """Embeddings of what was labelled, asked or skipped, if picks are to keep apart from it."""
+        """Points of what was labelled, asked or skipped, if picks are to keep apart from it."""
         if self._hygiene.duplicates != "near":
             return ()
         fit = self._fits[0] if self._strategy.trains and len(self.labelled) else None
         others = np.setdiff1d(self._learner.rows, np.concatenate([self._pool.rows(state) for state in (State.FREE, State.LABELLED)]))
-        return snapshot.labelled.embeddings, self._learner.embeddings(fit, others, scratch)
+        return snapshot.labelled.points, self._learner.points(fit, others, scratch)
 
     def _look(self, rows: IntArray, scratch: Scratch, report: dict[str, Any], notes: list[str]) -> tuple[Strategy, Snapshot]:
         """The strategy that can be used now, and what it looks at; `rows` are the candidates."""
@@ -285,7 +286,8 @@ class Loop:
             return self._strategy, blind(self._pool, self._code, rows)
         if not len(self.labelled):
             cold = self._strategy if self._strategy.covers else COLD_START
-            notes.append(f"there are no labels yet: the first batch covers the input space ({type(cold.select).__name__})")
+            space = "space of the given embeddings" if isinstance(self._learner.geometry, Vectors) else "input space"
+            notes.append(f"there are no labels yet: the first batch covers the {space} ({type(cold.select).__name__})")
             return cold, self._learner.untrained(self._pool, self._code, rows, scratch)
         fit = self.fit()
         report["fit"] = fit.report
@@ -296,7 +298,10 @@ class Loop:
         size = 1 if has_dropout(fit.model) else max([readout.members for readout in readouts], default=1)
         members = self._members(size)[1:]
         seed = self._streams.child(f"round {len(self._open)}").seed("readouts")
-        return self._strategy, self._learner.snapshot(fit, self._pool, rows, scratch, members=members, readouts=readouts, seed=seed)
+        snapshot = self._learner.snapshot(fit, self._pool, rows, scratch, members=members, readouts=readouts, seed=seed)
+        if self._strategy.calibrates:
+            snapshot = replace(snapshot, held_out=self._learner.held_out(fit, self._pool, self._code))
+        return self._strategy, snapshot
 
     def _number(self, query_id: str) -> int:
         if not isinstance(query_id, str) or query_id not in self._open:
@@ -354,6 +359,16 @@ def _resolve_hygiene(hygiene: Any) -> Hygiene:
     if not isinstance(hygiene, Hygiene):
         raise InputError(f"hygiene={hygiene!r} is not a setting; pass ally.Hygiene(...), or None for no hygiene")
     return hygiene
+
+
+def _resolve_geometry(embeddings: Any, samples: int) -> Vectors | Literal["inputs"] | None:
+    if embeddings is None:
+        return None
+    if isinstance(embeddings, str):
+        if embeddings != "inputs":
+            raise InputError(f"embeddings={embeddings!r} is not known; pass an array of one vector per sample, or 'inputs'")
+        return "inputs"
+    return open_vectors(embeddings, samples)
 
 
 def _candidate_rows(candidates: Any, ids: Ids) -> IntArray:

@@ -24,6 +24,8 @@ def query(
     classes: Any = None,
     ids: Any = None,
     candidates: Any = None,
+    embeddings: Any = None,
+    validation: tuple[Any, Any] | None = None,
     missing_label: Any = NULL,
     random_state: Any = None,
     device: str = "auto",
@@ -48,6 +50,13 @@ def query(
         classes: all classes, if the labels may not show every one yet.
         ids: one id per row; row numbers otherwise.
         candidates: ids, or a mask over all rows, that may be asked about.
+        embeddings: vectors to measure distances in, one for each row of X: anything X may be, of shape (n, d), such as the
+            output of a pretrained encoder, taken as they are; or ``"inputs"`` for the samples themselves, standardised as
+            the learner sees them. By default distances are those of the network's own embeddings. Clusters, coverage, near
+            duplicates, outliers and the distances in ``why`` follow these vectors, also before there are labels.
+            Predictions, duals and what is about the network's last layer stay with the network: the gradients of badge and
+            of lcmd for classification, the information of bait, the dual head.
+        validation: ``(X, y)``, labelled samples beside the pool for early stopping; never trained on.
         missing_label: a value that marks unlabelled rows besides None and NaN, such as -1.
         random_state: seed; equal seeds give equal ids.
         device: where to train.
@@ -70,6 +79,8 @@ def query(
         classes=classes,
         ids=ids,
         candidates=candidates,
+        embeddings=embeddings,
+        validation=validation,
         hygiene=hygiene,
         missing_label=missing_label,
         random_state=random_state,

@@ -7,7 +7,7 @@ from typing import Any
 
 from ally.checks import check_count
 from ally.errors import InputError, UnsupportedTask
-from ally.features import Embedding, Gradient
+from ally.features import Embedding, Gradient, LastLayer
 from ally.learning.dual_head import PaperHead
 from ally.learning.objectives import PDCL, VAAL, WAAL, Feasibility, LearningLoss, Objective, PDCLUnlabelled, resolve_objective
 from ally.learning.readouts import Readout, readouts_of
@@ -80,7 +80,7 @@ class Strategy:
             "embeddings": self.select.reads,
             "duals": isinstance(objective, (PDCL, PDCLUnlabelled)),
             "dropout or an ensemble": any(readout.members > 1 for readout in self.readouts),
-            "extra training": isinstance(objective, (PDCLUnlabelled, LearningLoss, VAAL, WAAL)),
+            "extra training": self.calibrates or isinstance(objective, (PDCLUnlabelled, LearningLoss, VAAL, WAAL)),
         }
         return tuple(name for name, wanted in found.items() if wanted)
 
@@ -95,8 +95,13 @@ class Strategy:
         return (
             isinstance(self.score, Constant)
             and isinstance(self.select, (Herding, KCenter, KMeansPP, LCMD, ProbCover, TypiClust))
-            and isinstance(getattr(self.select, "features", Embedding()), Embedding)
+            and isinstance(getattr(self.select, "features", Embedding()), (Embedding, LastLayer))
         )
+
+    @property
+    def calibrates(self) -> bool:
+        """Whether a score asks for predictions of held-out labels."""
+        return any(getattr(part, "calibrated", False) for part in (self.score, getattr(self.select, "policy", None)))
 
     @property
     def readouts(self) -> tuple[Readout, ...]:
@@ -113,6 +118,7 @@ DUALS = PDCL(eps=0.01)
 ALGORITHM_1 = PDCL(slacks="all")
 PAPER_DUAL = PredictedDual(PaperHead())
 CLUSTERS = ClusterTop(shortlist=20)
+CALIBRATED = Margin(calibrated=True)
 
 CATALOGUE: Registry[Strategy] = Registry(
     "strategy",
@@ -137,11 +143,11 @@ CATALOGUE: Registry[Strategy] = Registry(
         "vaal": Strategy(Discriminator(), Top(), "vaal", "latents that a discriminator is surest are unlabelled"),
         "waal": Strategy(CriticUncertainty(), Top(), "waal", "uncertain, and unlike the labelled set by a Wasserstein critic"),
         "dal": Strategy(Constant(), Discriminative(), "erm", "surest to be told apart from the labelled set"),
-        "lcmd": Strategy(Constant(), LCMD(), "erm", "spread that follows density; strong for regression"),
+        "lcmd": Strategy(Constant(), LCMD(LastLayer()), "erm", "spread that follows density; strong for regression"),
         "typiclust": Strategy(Constant(), TypiClust(), "erm", "typical samples of uncovered clusters: the first labels"),
         "probcover": Strategy(Constant(), ProbCover(), "erm", "covers by balls: few labels, good embeddings"),
         "maxherding": Strategy(Constant(), Herding(), "erm", "covers by a kernel: few labels, nothing to tune"),
-        "uherding": Strategy(Margin(), Herding(weighted=True), "erm", "coverage weighted by uncertainty: any number of labels"),
+        "uherding": Strategy(CALIBRATED, Herding(weighted=True), "erm", "coverage weighted by uncertainty: any number of labels"),
         "dropquery": Strategy(Disagreement(), ClusterCentre(threshold=0.5), "erm", "predictions that change under dropout, spread out"),
         "cluster-margin": Strategy(Margin(), ClusterMargin(), "erm", "uncertain and spread over clusters: very large batches"),
     },

@@ -13,9 +13,6 @@ Task: TypeAlias = Literal["classification", "regression"]
 BOTH_TASKS: frozenset[Task] = frozenset({"classification", "regression"})
 CLASSIFICATION: frozenset[Task] = frozenset({"classification"})
 
-Policy: TypeAlias = Literal["last", "majority"]
-"""Which label counts where annotators disagree."""
-
 AnyArray: TypeAlias = NDArray[Any]
 FloatArray: TypeAlias = NDArray[np.floating[Any]]
 IntArray: TypeAlias = NDArray[np.int64]

@@ -34,15 +34,26 @@ def digits(n: int, classes: int = 3) -> tuple[Any, list[str]]:
     return X[keep], [f"digit {label}" for label in y[keep]]
 
 
+Table = tuple[Path, dict[str, str]]
+
+
+@pytest.fixture(scope="session")
+def write_digits() -> Callable[[Path], Table]:
+    """Writes a CSV file of 300 digits of three kinds with ids to a folder; its path, and the labels that nobody is told."""
+
+    def write(folder: Path) -> Table:
+        X, y = digits(300)
+        frame = pd.DataFrame(X, columns=[f"pixel{number}" for number in range(64)])
+        frame.insert(0, "id", [f"s{number:03d}" for number in range(len(frame))])
+        frame.to_csv(folder / "digits.csv", index=False)
+        return folder / "digits.csv", dict(zip(frame["id"], y, strict=True))
+
+    return write
+
+
 @pytest.fixture
-def table(tmp_path: Path) -> tuple[Path, dict[str, str]]:
-    """A CSV file of 300 digits of three kinds with ids, and the labels that nobody is told."""
-    X, y = digits(300)
-    frame = pd.DataFrame(X, columns=[f"pixel{number}" for number in range(64)])
-    frame.insert(0, "id", [f"s{number:03d}" for number in range(len(frame))])
-    path = tmp_path / "digits.csv"
-    frame.to_csv(path, index=False)
-    return path, dict(zip(frame["id"], y, strict=True))
+def table(tmp_path: Path, write_digits: Callable[[Path], Table]) -> Table:
+    return write_digits(tmp_path)
 
 
 @pytest.fixture
@@ -59,7 +70,7 @@ def photos(tmp_path: Path) -> tuple[Path, dict[str, str]]:
     return folder, truth
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def answer_all() -> Callable[..., int]:
     """Labels a batch truthfully; gives the number of the query."""
 

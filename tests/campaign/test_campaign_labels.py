@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from ally import SKIP, Campaign
+from ally.campaign.material import gather
 from ally.errors import AnswerError, InputError, LabelError
 
 
@@ -167,6 +168,26 @@ def test_status_counts_by_the_policy(make):
     status = campaign.status()
     assert campaign.labels() == {"r0": "cat", "r1": "cat"}
     assert (status.labels, status.skipped, status.classes, status.disagreements) == (2, 1, {"cat": 2}, 1)
+
+
+def test_the_majority_of_numbers_is_their_median(make, tmp_path):
+    campaign = make(task="regression", policy="majority", opinions=3)
+    said = {"ann": {"r0": 1.0, "r1": 2, "r2": 5.0}, "bob": {"r0": 1.2, "r1": 4.0, "r2": 5.0}, "eve": {"r0": 9.0, "r2": 5.0, "r3": SKIP}}
+    for annotator, answers in said.items():
+        campaign.relabel(answers, annotator=annotator)
+    medians = {"r0": 1.2, "r1": 3.0, "r2": 5.0}
+    assert campaign.labels() == medians
+    campaign.export(tmp_path / "out.csv", skips=False)
+    assert pd.read_csv(tmp_path / "out.csv").set_index("id")["label"].to_dict() == medians
+    status = campaign.status()
+    assert (status.labels, status.skipped, status.disagreements) == (3, 1, 2)
+    assert campaign.disagreements() == {"r0": {"ann": 1.0, "bob": 1.2, "eve": 9.0}, "r1": {"ann": 2.0, "bob": 4.0}}
+    training = gather(campaign._store, campaign.samples, campaign.settings, 0).training
+    assert dict(zip(training.ids, training.labels, strict=True)) == medians
+    campaign.change(policy="last")
+    assert campaign.labels() == {"r0": 9.0, "r1": 4.0, "r2": 5.0}
+    with pytest.raises(InputError, match="policy='median' must be 'last' or 'majority'"):
+        campaign.change(policy="median")
 
 
 def test_labels_bought_are_those_that_people_decided(make):

@@ -32,20 +32,22 @@ def backend(request: pytest.FixtureRequest) -> str:
     return name
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("backend", ["sqlite", "postgresql"], indirect=True)
 def test_no_acknowledged_label_is_lost_to_kills(backend: str) -> None:
-    """What must hold after each kill is checked by the script, which ends at the first broken promise."""
-    figures = run("campaign_kill.py", "--kills", "100", "--backend", backend, "--server-crash-every", "50")
-    assert figures["kills"] == 100
+    """What must hold after each kill is checked by the script, which ends at the first broken promise; `make kill-test` kills more."""
+    figures = run("campaign_kill.py", "--kills", "25", "--backend", backend, "--server-crash-every", "10")
+    assert figures["kills"] == 25
     assert figures["server_crashes"] == (2 if backend == "postgresql" else 0)
-    assert figures["acknowledged"] > 100
+    assert figures["acknowledged"] > 25
     assert figures["acknowledged_undos"] > 0
-    assert figures["models"] >= 5
+    assert figures["models"] >= 2  # those that were waited for, after all had been killed
     assert figures["retrainer_hit_when"]["training"] > 0
     assert figures["open_seconds_max"] < 1.0
     assert figures["lock_seconds_max"] < 1.0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("backend", ["sqlite", "postgresql"], indirect=True)
 def test_no_answer_is_lost_among_many_annotators(backend: str) -> None:
     figures = run("campaign_load.py", "--processes", "8", "--answers", "800", "--batch", "10", "--backend", backend)

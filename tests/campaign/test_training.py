@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -19,14 +20,24 @@ from ally.errors import DataError, InputError
 from ally.learning.trained import Trained
 
 
-@pytest.fixture
-def trained(table, tmp_path, answer_all):
-    """A campaign with 60 labels and two models."""
-    with Campaign.create(tmp_path / "d.db", table[0], batch=20, evaluate=30, automatic=False) as campaign:
+@pytest.fixture(scope="module")
+def trained_once(tmp_path_factory, write_digits, answer_all):
+    """The file of a campaign with 60 labels and three models."""
+    folder = tmp_path_factory.mktemp("trained")
+    source, truth = write_digits(folder)
+    with Campaign.create(folder / "d.db", source, batch=20, evaluate=30, automatic=False) as campaign:
         for turn in range(4):
-            answer_all(campaign, table[1], 20)
+            answer_all(campaign, truth, 20)
             if turn:
                 campaign.retrain()
+    return folder / "d.db"
+
+
+@pytest.fixture
+def trained(trained_once, tmp_path):
+    """A copy of that campaign, which nobody has open."""
+    shutil.copy(trained_once, tmp_path / "d.db")
+    with Campaign.open(tmp_path / "d.db") as campaign:
         yield campaign
 
 

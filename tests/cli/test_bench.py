@@ -1,18 +1,12 @@
 """`ally bench` and `ally paper` as a user calls them."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from ally.experiment import COLUMNS
-
-
-def run(*arguments, folder=None):
-    return subprocess.run([sys.executable, "-m", "ally", *map(str, arguments)], capture_output=True, text=True, cwd=folder)
 
 
 @pytest.fixture(scope="module")
@@ -29,10 +23,10 @@ def houses(tmp_path_factory):
     return folder
 
 
-def test_bench_on_a_table_of_ones_own(houses):
+def test_bench_on_a_table_of_ones_own(command, houses):
     call = ("bench", "--dataset", "houses.csv", "--target", "price", "--strategy", "coreset", "--strategy", "random",
             "--strategy", "margin", "--seeds", 2, "--rounds", 1, "--workers", 1, "--out", "runs")  # fmt: skip
-    first = run(*call, folder=houses)
+    first = command(*call, cwd=houses)
     assert first.returncode == 0, first.stderr
     assert "4 of 4 campaigns to run" in first.stderr
     said = first.stderr.splitlines()
@@ -48,7 +42,7 @@ def test_bench_on_a_table_of_ones_own(houses):
     assert set(results["metric"]) == {"rmse"}
     page = (houses / "runs" / "report.html").read_text(encoding="utf-8")
     assert "margin is not defined for regression, so not run on houses.csv" in page
-    again = run(*call, "--json", folder=houses)
+    again = command(*call, "--json", cwd=houses)
     assert again.returncode == 0, again.stderr
     assert "campaigns to run" not in again.stderr
     assert json.loads(again.stdout)
@@ -68,18 +62,18 @@ def test_bench_on_a_table_of_ones_own(houses):
         (("--dataset", "houses.csv", "--target", "price", "--strategy", "badge", "--out", "x"), "none of badge is defined for regression"),
     ],
 )
-def test_wrong_calls_end_with_2_and_write_nothing(houses, arguments, told):
-    result = run("bench", *arguments, folder=houses)
+def test_wrong_calls_end_with_2_and_write_nothing(command, houses, arguments, told):
+    result = command("bench", *arguments, cwd=houses)
     assert result.returncode == 2
     assert told in result.stderr
     assert "Traceback" not in result.stderr
     assert not (houses / "x").exists()
 
 
-def test_the_settings_are_those_of_the_results(tmp_path):
+def test_the_settings_are_those_of_the_results(command, tmp_path):
     call = ("bench", "--strategy", "random", "--strategy", "coreset", "--seeds", 1, "--workers", 1, "--out", "runs")
-    assert run(*call, "--dataset", "iris", "--rounds", 2, folder=tmp_path).returncode == 0
-    second = run(*call, "--dataset", "wine", "--rounds", 1, folder=tmp_path)
+    assert command(*call, "--dataset", "iris", "--rounds", 2, cwd=tmp_path).returncode == 0
+    second = command(*call, "--dataset", "wine", "--rounds", 1, cwd=tmp_path)
     assert second.returncode == 0, second.stderr
     assert "2 other campaigns in runs are no part of these results" in " ".join(second.stderr.split())
     settings = json.loads((tmp_path / "runs" / "settings.json").read_text())["settings"]
@@ -88,32 +82,32 @@ def test_the_settings_are_those_of_the_results(tmp_path):
     assert (set(results["dataset"]), results["round"].max()) == ({"wine"}, 1)
 
 
-def test_paper_show_tells_of_the_data(tmp_path):
+def test_paper_show_tells_of_the_data(command, tmp_path):
     (tmp_path / "mnist").mkdir()
-    absent = json.loads(run("paper", "show", "clusters", "--json", "--data-dir", tmp_path).stdout)
+    absent = json.loads(command("paper", "show", "clusters", "--json", "--data-dir", tmp_path).stdout)
     assert any("ally datasets fetch mnist" in value for value in absent.values())
     assert absent["hygiene"] == "none"
-    smoke = json.loads(run("paper", "show", "ptd", "--scale", "smoke", "--json").stdout)
+    smoke = json.loads(command("paper", "show", "ptd", "--scale", "smoke", "--json").stdout)
     assert smoke["data"] == "diabetes"
 
 
-def test_one_training_is_one_process(tmp_path):
-    done = run("paper", "run", "generation", "--scale", "smoke", "--workers", 1, folder=tmp_path)
+def test_one_training_is_one_process(command, tmp_path):
+    done = command("paper", "run", "generation", "--scale", "smoke", "--workers", 1, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert run("paper", "run", "generation", "--scale", "smoke", "--workers", 2, folder=tmp_path).returncode == 2
+    assert command("paper", "run", "generation", "--scale", "smoke", "--workers", 2, cwd=tmp_path).returncode == 2
 
 
-def test_paper_lists_shows_and_runs(tmp_path):
-    listed = run("paper", "list", "--json")
+def test_paper_lists_shows_and_runs(command, tmp_path):
+    listed = command("paper", "list", "--json")
     assert {"mnist-200", "generation"} <= {entry["name"] for entry in json.loads(listed.stdout)}
-    shown = json.loads(run("paper", "show", "clusters", "--scale", "small", "--json").stdout)
+    shown = json.loads(command("paper", "show", "clusters", "--scale", "small", "--json").stdout)
     assert shown["batch"] == "200"
     assert shown["claim"] == "More clusters are better."
-    ran = run("paper", "run", "clusters", "--scale", "smoke", "--workers", 2, folder=tmp_path)
+    ran = command("paper", "run", "clusters", "--scale", "smoke", "--workers", 2, cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     folder = tmp_path / "paper-runs" / "clusters-smoke"
     assert {"results.csv", "settings.json", "report.html", "curves.png", "curves.svg"} <= {path.name for path in folder.iterdir()}
     assert "digits stand in for mnist at this scale" in (folder / "report.html").read_text(encoding="utf-8")
-    wrong = run("paper", "run", "nope")
+    wrong = command("paper", "run", "nope")
     assert wrong.returncode == 2
     assert wrong.stderr.startswith("error: unknown preset 'nope'")

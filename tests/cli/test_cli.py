@@ -1,23 +1,14 @@
 import csv
 import io
 import json
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import ally
+from ally.experiment import COLUMNS, demo
 from ally.testing.pools import blobs
-
-
-def run(*arguments, cwd=None):
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "100"}
-    return subprocess.run(
-        [sys.executable, "-m", "ally", *map(str, arguments)], capture_output=True, text=True, cwd=cwd, env=environment, check=False
-    )
 
 
 @pytest.fixture(scope="module")
@@ -35,16 +26,16 @@ def files(tmp_path_factory):
     return folder
 
 
-def test_version_and_help():
-    assert run("--version").stdout == f"ally {ally.__version__}\n"
-    text = run("--help").stdout
+def test_version_and_help(process, command):
+    assert process("--version").stdout == f"ally {ally.__version__}\n"
+    text = command("--help").stdout
     assert all(name in text for name in ("demo", "query", "strategies"))
 
 
-def test_strategies(files):
-    table = run("strategies")
+def test_strategies(command, files):
+    table = command("strategies")
     assert table.returncode == 0
-    listed = json.loads(run("strategies", "--json").stdout)
+    listed = json.loads(command("strategies", "--json").stdout)
     assert [row["name"] for row in listed] == list(ally.CATALOGUE)
     assert all(name in table.stdout for name in ally.CATALOGUE)
     assert listed[0]["objective"] == "pdcl"
@@ -57,8 +48,8 @@ def test_strategies(files):
     assert needs["vaal"] == ["extra training"]
 
 
-def test_query_writes_csv_to_standard_output(files):
-    done = run("query", files / "X.npy", "--labels", files / "rows.csv", "--n", 4)
+def test_query_writes_csv_to_standard_output(command, files):
+    done = command("query", files / "X.npy", "--labels", files / "rows.csv", "--n", 4)
     assert done.returncode == 0, done.stderr
     rows = list(csv.DictReader(io.StringIO(done.stdout)))
     assert len({row["id"] for row in rows}) == 4
@@ -66,18 +57,18 @@ def test_query_writes_csv_to_standard_output(files):
     assert "note: task: classification, as the labels are 3 distinct classes" in done.stderr
 
 
-def test_rank_quality_is_told(files, tmp_path):
+def test_rank_quality_is_told(command, files, tmp_path):
     scene = blobs("classification", n=60, labelled=40)
     labels = tmp_path / "L.csv"
     labels.write_text("id,label\n" + "".join(f"{row},{int(scene.y[row])}\n" for row in range(40)))
-    done = run("query", files / "X.npy", "--labels", labels, "--n", 4)
+    done = command("query", files / "X.npy", "--labels", labels, "--n", 4)
     assert "the dual head ranks held-out labelled samples with correlation" in " ".join(done.stderr.split())
 
 
 @pytest.mark.parametrize("name", ["X.csv", "X.parquet"])
-def test_query_with_ids_to_a_file(files, tmp_path, name):
+def test_query_with_ids_to_a_file(command, files, tmp_path, name):
     out = tmp_path / "Q.csv"
-    done = run("query", files / name, "--labels", files / "names.csv", "--n", 3, "--strategy", "margin", "--out", out)
+    done = command("query", files / name, "--labels", files / "names.csv", "--n", 3, "--strategy", "margin", "--out", out)
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
     table = pd.read_csv(out)
@@ -86,33 +77,33 @@ def test_query_with_ids_to_a_file(files, tmp_path, name):
     assert list(tmp_path.iterdir()) == [out]
 
 
-def test_query_is_repeatable_and_equals_python(files):
-    first, second = (run("query", files / "X.npy", "--labels", files / "rows.csv", "--n", 4, "--seed", 3, "--json") for _ in range(2))
+def test_query_is_repeatable_and_equals_python(process, files):
+    first, second = (process("query", files / "X.npy", "--labels", files / "rows.csv", "--n", 4, "--seed", 3, "--json") for _ in range(2))
     assert first.stdout == second.stdout
     scene = blobs("classification")
     expected = ally.query(scene.X, scene.y, n=4, random_state=3).ids.tolist()
     assert json.loads(first.stdout)["ids"] == expected
 
 
-def test_query_without_labels_and_for_regression(files):
-    cold = run("query", files / "X.npy", "--n", 2, "--json")
+def test_query_without_labels_and_for_regression(command, files):
+    cold = command("query", files / "X.npy", "--n", 2, "--json")
     assert any("no labels yet" in note for note in json.loads(cold.stdout)["notes"])
-    numbers = run("query", files / "X.npy", "--labels", files / "numbers.csv", "--n", 2, "--json")
+    numbers = command("query", files / "X.npy", "--labels", files / "numbers.csv", "--n", 2, "--json")
     assert "regression" in json.loads(numbers.stdout)["notes"][0]
 
 
-def test_declared_classes(files):
-    done = run("query", files / "X.npy", "--labels", files / "rows.csv", "--n", 2, "--classes", "0, 1, 2, 3", "--json")
+def test_declared_classes(command, files):
+    done = command("query", files / "X.npy", "--labels", files / "rows.csv", "--n", 2, "--classes", "0, 1, 2, 3", "--json")
     assert "4 classes were declared" in json.loads(done.stdout)["notes"][0]
 
 
-def test_duplicates_and_outliers(tmp_path):
+def test_duplicates_and_outliers(command, tmp_path):
     scene = blobs("classification")
     np.save(tmp_path / "X.npy", np.concatenate([scene.X, scene.X]))
     (tmp_path / "L.csv").write_text("id,label\n" + "".join(f"{row},{int(scene.y[row])}\n" for row in range(12)))
 
     def ask(*options):
-        done = run("query", tmp_path / "X.npy", "--labels", tmp_path / "L.csv", "--n", 40, "--strategy", "margin", "--json", *options)
+        done = command("query", tmp_path / "X.npy", "--labels", tmp_path / "L.csv", "--n", 40, "--strategy", "margin", "--json", *options)
         assert done.returncode == 0, done.stderr
         found = json.loads(done.stdout)
         assert len(set(found["ids"])) == 40
@@ -152,27 +143,27 @@ def test_duplicates_and_outliers(tmp_path):
         (["nothing"], "No such command"),
     ],
 )
-def test_bad_input_exits_with_2(files, arguments, message):
+def test_bad_input_exits_with_2(command, files, arguments, message):
     words = [str(files / word[1:-1]) if word.startswith("{") else word for word in arguments]
-    done = run(*words, cwd=files)
+    done = command(*words, cwd=files)
     assert done.returncode == 2
     assert message in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
 
 
-def test_demo_tells_the_story(tmp_path):
-    done = run("demo", "--out", tmp_path / "demo", "--seeds", 2)
+@pytest.mark.long
+@pytest.mark.parametrize("strategies", [("ally", "random", "badge"), pytest.param(demo.STRATEGIES, marks=pytest.mark.slow)], ids=len)
+def test_demo_tells_the_story(command, tmp_path, monkeypatch, strategies):
+    monkeypatch.setattr(demo, "STRATEGIES", strategies)
+    done = command("demo", "--out", tmp_path / "demo", "--seeds", 2)
     assert done.returncode == 0, done.stderr
     written = {"results.csv", "settings.json", "report.html", "curves.png", "curves.svg", "curves.csv", "summary.csv"}
     assert {path.name for path in (tmp_path / "demo").iterdir()} == written
     results = pd.read_csv(tmp_path / "demo" / "results.csv", keep_default_na=False)
-    from ally.experiment import COLUMNS
-    from ally.experiment.demo import STRATEGIES
-
     assert list(results) == COLUMNS
     digits = results[results["dataset"] == "digits"]
-    assert list(digits["strategy"].unique()) == list(STRATEGIES)
-    assert set(results[results["dataset"] == "diabetes"]["strategy"]) == {n for n in STRATEGIES if "regression" in ally.CATALOGUE[n].tasks}
+    assert list(digits["strategy"].unique()) == list(strategies)
+    assert set(results[results["dataset"] == "diabetes"]["strategy"]) == {n for n in strategies if "regression" in ally.CATALOGUE[n].tasks}
     assert (digits.groupby(["strategy", "seed"])["labels"].agg(list).map(lambda labels: labels == list(range(20, 201, 20)))).all()
     assert digits[digits["round"] == 9]["value"].min() > 0.7
     assert "random on digits" in done.stdout

@@ -5,10 +5,7 @@ import hashlib
 import http.server
 import io
 import json
-import os
 import struct
-import subprocess
-import sys
 import threading
 from functools import partial
 
@@ -17,21 +14,14 @@ from rich.cells import cell_len
 from rich.console import Console
 from typer.testing import CliRunner
 
-from ally.cli import datasets as command
+from ally.cli import datasets as page
 from ally.datasets import DATASETS, Entry, File
 from ally.datasets.idx import read_mnist
 from ally.errors import DataError, InputError, UnknownName
 
 
 def invoke(*arguments):
-    return CliRunner().invoke(command.app, list(map(str, arguments)), catch_exceptions=False)
-
-
-def run(*arguments):
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "100"}
-    return subprocess.run(
-        [sys.executable, "-m", "ally", "datasets", *map(str, arguments)], capture_output=True, text=True, env=environment, check=False
-    )
+    return CliRunner().invoke(page.app, list(map(str, arguments)), catch_exceptions=False)
 
 
 def idx(shape, fill):
@@ -53,15 +43,15 @@ def folder(tmp_path):
 @pytest.mark.parametrize("columns", [80, 100, 200])
 def test_the_list_fits_and_says_what_is_missing(folder, monkeypatch, columns):
     out = io.StringIO()
-    monkeypatch.setattr(command, "stdout", Console(file=out, width=columns))
+    monkeypatch.setattr(page, "stdout", Console(file=out, width=columns))
     invoke("list", "--data-dir", folder)
     assert max(map(cell_len, out.getvalue().splitlines())) <= columns
     words = " ".join(out.getvalue().split())
     assert all(name in words for name in DATASETS)
-    if columns < command.WIDE:
+    if columns < page.WIDE:
         assert "classification · 60 000 + 10 000, 1×28×28 · partly; missing: mnist/t10k-images-idx3-ubyte.gz" in words
         assert "built in" in words
-    assert "absent; write its 1030 rows" in words or columns >= command.WIDE
+    assert "absent; write its 1030 rows" in words or columns >= page.WIDE
 
 
 def test_list_as_json_and_without_a_command(folder):
@@ -145,14 +135,17 @@ def test_names_are_checked_before_anything_is_fetched(served, tmp_path):
         invoke("fetch")
 
 
-def test_as_a_process(folder):
-    listed = run("list", "--data-dir", folder, "--json")
+def test_as_a_process(process, folder):
+    listed = process("datasets", "list", "--data-dir", folder, "--json")
     assert listed.returncode == 0, listed.stderr
     assert len(json.loads(listed.stdout)["datasets"]) == len(DATASETS)
-    unknown = run("fetch", "nope")
+
+
+def test_how_it_ends(command, folder):
+    unknown = command("datasets", "fetch", "nope")
     assert unknown.returncode == 2
     assert unknown.stderr.startswith("error: unknown data set 'nope'")
-    by_hand = run("fetch", "concrete", "--data-dir", folder)
+    by_hand = command("datasets", "fetch", "concrete", "--data-dir", folder)
     assert by_hand.returncode == 2
     assert "error: concrete cannot be fetched: write its 1030 rows into uci/concrete.csv.gz" in by_hand.stderr
-    assert run("verify", "mnist", "--data-dir", folder).returncode == 2
+    assert command("datasets", "verify", "mnist", "--data-dir", folder).returncode == 2

@@ -2,28 +2,19 @@
 
 import json
 import sqlite3
-import sys
 
 import pytest
 
 import ally
-from ally.cli import doctor as command
-from ally.cli import main
+from ally.cli import doctor
 
 
 @pytest.fixture
-def run(capsys, monkeypatch, tmp_path):
+def run(command, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
 
     def call(*words, code=0):
-        monkeypatch.setattr(sys, "argv", ["ally", "doctor", *words])
-        capsys.readouterr()
-        try:
-            main()
-            ended = 0
-        except SystemExit as end:
-            ended = end.code or 0
-        out, err = capsys.readouterr()
+        ended, out, err = command("doctor", *words)
         assert ended == code, (out, err)
         return out, err
 
@@ -50,16 +41,16 @@ def test_the_machine(run, monkeypatch, tmp_path):
     assert found["data"].endswith("1 data set (sst2)")
     assert found["a query"].startswith("3 samples chosen in ")
     assert found["a campaign"].startswith("12 labels told, 1 model trained in ")
-    assert {"Python", "torch", "devices", "memory", *command.PARTS} <= set(found)
+    assert {"Python", "torch", "devices", "memory", *doctor.PARTS} <= set(found)
 
 
 def test_what_is_missing_and_what_fails_is_told(run, monkeypatch):
-    monkeypatch.setattr(command, "PARTS", {"no_such_part": "does nothing: pip install no-such-part"})
+    monkeypatch.setattr(doctor, "PARTS", {"no_such_part": "does nothing: pip install no-such-part"})
 
     def fail():
         raise RuntimeError("the disk is on fire")
 
-    monkeypatch.setattr(command, "_try_campaign", fail)
+    monkeypatch.setattr(doctor, "_try_campaign", fail)
     out, _ = run(code=2)
     assert "not installed; does nothing: pip install no-such-part" in out
     assert "WRONG: RuntimeError: the disk is on fire" in out

@@ -1,9 +1,7 @@
 """`ally report`: answers, a table, JSON, and errors that end with 2."""
 
 import json
-import os
-import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -12,10 +10,9 @@ import pytest
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 
 
-def run(*arguments, cwd=None, columns=100):
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": str(columns)}
-    command = [sys.executable, "-m", "ally", "report", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, check=False)
+@pytest.fixture
+def run(command):
+    return partial(command, "report")
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +24,7 @@ def grid(tmp_path_factory):
     return folder
 
 
-def test_answers_table_and_files(grid):
+def test_answers_table_and_files(run, grid):
     done = run(grid)
     assert done.returncode == 0, done.stderr
     text = " ".join(done.stdout.split())
@@ -38,7 +35,7 @@ def test_answers_table_and_files(grid):
     assert {file.name for file in grid.iterdir()} == {"results.csv", "report.html", "curves.png", "curves.svg", "curves.csv", "summary.csv"}
 
 
-def test_on_a_narrow_terminal_no_number_is_cut(tmp_path):
+def test_on_a_narrow_terminal_no_number_is_cut(run, tmp_path):
     table = pd.read_csv(RESULTS / "paper" / "self-supervised-small.csv", keep_default_na=False)
     table[table["dataset"] == "mnist"].to_csv(tmp_path / "results.csv", index=False)
     done = run(tmp_path, columns=80)
@@ -52,7 +49,7 @@ def test_on_a_narrow_terminal_no_number_is_cut(tmp_path):
     assert "(random · pdcl-unlabelled)" in wide
 
 
-def test_json_holds_the_same(grid):
+def test_json_holds_the_same(run, grid):
     done = run(grid, "--json", "--smooth", 0.6, "--band", "std")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
@@ -75,14 +72,14 @@ def test_json_holds_the_same(grid):
         ([], "Missing argument 'DIR'"),
     ],
 )
-def test_bad_input_exits_with_2(grid, tmp_path, arguments, message):
+def test_bad_input_exits_with_2(run, grid, tmp_path, arguments, message):
     done = run(*(str(grid) if word == "{grid}" else word for word in arguments), cwd=tmp_path)
     assert done.returncode == 2
     assert message in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
 
 
-def test_an_older_report_survives_a_broken_grid(grid, tmp_path):
+def test_an_older_report_survives_a_broken_grid(run, grid, tmp_path):
     table = pd.read_csv(grid / "results.csv", keep_default_na=False)
     table.to_csv(tmp_path / "results.csv", index=False)
     (tmp_path / "report.html").write_text("older")

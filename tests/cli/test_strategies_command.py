@@ -2,9 +2,7 @@
 
 import io
 import json
-import os
-import subprocess
-import sys
+from functools import partial
 
 import pytest
 from rich.cells import cell_len
@@ -12,14 +10,12 @@ from rich.console import Console
 
 import ally
 from ally.cards import CARDS, FAMILIES
-from ally.cli import strategies as command
+from ally.cli import strategies as listing
 
 
-def run(*arguments):
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "100"}
-    return subprocess.run(
-        [sys.executable, "-m", "ally", "strategies", *arguments], capture_output=True, text=True, env=environment, check=False
-    )
+@pytest.fixture
+def run(command):
+    return partial(command, "strategies")
 
 
 @pytest.fixture
@@ -28,8 +24,8 @@ def shown(monkeypatch):
 
     def show(columns, name=None):
         out = io.StringIO()
-        monkeypatch.setattr(command, "stdout", Console(file=out, width=columns))
-        command.strategies(name)
+        monkeypatch.setattr(listing, "stdout", Console(file=out, width=columns))
+        listing.strategies(name)
         assert max(map(cell_len, out.getvalue().splitlines())) <= columns
         return out.getvalue()
 
@@ -46,7 +42,7 @@ def test_the_list_fits_and_is_grouped_by_family(shown, columns):
         family = max(place for place in places if place < first.index(name))
         assert first[family] == card.family, name
     text = " ".join(written.split())
-    if columns < command.WIDE:
+    if columns < listing.WIDE:
         assert all(card.use_when in text for card in CARDS.values())
         assert "both · embeddings · at worst O((L + b)nd)" in text
     else:
@@ -70,7 +66,7 @@ def test_every_card_can_be_shown(shown, name):
     assert shown(80, name).startswith(f"{name}: ")
 
 
-def test_json_holds_everything():
+def test_json_holds_everything(run):
     rows = json.loads(run("--json").stdout)
     assert [row["name"] for row in rows] == list(ally.CATALOGUE)
     for row in rows:
@@ -82,7 +78,7 @@ def test_json_holds_everything():
     assert one == rows[list(ally.CATALOGUE).index("badge")]
 
 
-def test_an_unknown_name_is_answered_with_a_suggestion():
+def test_an_unknown_name_is_answered_with_a_suggestion(run):
     done = run("bagde")
     assert done.returncode == 2
     assert done.stdout == ""

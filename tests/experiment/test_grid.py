@@ -51,6 +51,8 @@ def undisturbed(tmp_path_factory):
     return untimed(run_grid(trial, CELLS, tmp_path_factory.mktemp("grid"), workers=2))
 
 
+@pytest.mark.long
+@pytest.mark.xdist_group("undisturbed grid")
 def test_a_second_run_runs_nothing(tmp_path, undisturbed):
     first = run_grid(trial, CELLS, tmp_path, workers=1)
     pd.testing.assert_frame_equal(untimed(first), undisturbed)
@@ -70,30 +72,35 @@ if __name__ == "__main__":
 """
 
 
-def test_killed_at_random_moments_it_ends_with_the_same_numbers(tmp_path, undisturbed):
+def written(out):
+    """Lines of all journals so far."""
+    return sum(path.read_bytes().count(b"\n") for path in out.glob("cells/*.jsonl"))
+
+
+@pytest.mark.long
+@pytest.mark.xdist_group("undisturbed grid")
+@pytest.mark.parametrize("kills", [2, pytest.param(10, marks=pytest.mark.slow)])
+def test_killed_at_random_moments_it_ends_with_the_same_numbers(tmp_path, undisturbed, kills):
     out, program = tmp_path / "out", tmp_path / "program.py"
     program.write_text(PROGRAM.format(here=str(Path(__file__).parent), out=str(out)))
     rng = random.Random(0)
-    began = time.monotonic()
-    subprocess.run([sys.executable, str(program)], check=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
-    whole = time.monotonic() - began
-    for path in (out / "cells").iterdir():
-        path.unlink()
-    kills = 0
-    while kills < 10:
+    done = 0
+    while done < kills:
         process = subprocess.Popen([sys.executable, str(program)], start_new_session=True, stderr=subprocess.DEVNULL)
-        try:
-            process.wait(rng.uniform(0.4, 1.0) * whole)
-        except subprocess.TimeoutExpired:
-            # Half of the time only the first process is killed: its workers have to notice.
-            (os.killpg if rng.random() < 0.5 else os.kill)(process.pid, signal.SIGKILL)
+        goal = written(out) + rng.randint(1, 8)
+        while process.poll() is None and written(out) < goal:
+            time.sleep(rng.uniform(0.0, 0.02))
+        if process.poll() is None:
+            # Every second time only the first process is killed: its workers have to notice.
+            (os.killpg if done % 2 else os.kill)(process.pid, signal.SIGKILL)
             process.wait()
-            kills += 1
+            done += 1
         else:
             assert process.returncode == 0
             for path in (out / "cells").iterdir():
                 lines = path.read_bytes().splitlines(keepends=True)
                 path.write_bytes(b"".join(lines[: rng.randrange(1, len(lines))]) + b'{"record": {"dataset": "bl')
+    assert written(out) > 0
     results = run_grid(trial, CELLS, out, workers=2)
     pd.testing.assert_frame_equal(untimed(results), undisturbed)
 

@@ -12,7 +12,7 @@ from ally.constrained import Multipliers, lagrangian
 from ally.errors import InputError, ModelError, OneClassError, TrainingDiverged
 from ally.learning.fit import evaluate
 from ally.learning.learner import Learner
-from ally.learning.losses import absolute_error, cross_entropy, squared_error
+from ally.learning.losses import absolute_error, brier, cross_entropy, squared_error
 from ally.learning.objectives import ERM, PDCL, Feasibility, Session
 from ally.learning.objectives.base import forward
 from ally.learning.training import Examples, Training, Unlabelled
@@ -271,6 +271,27 @@ def test_auto_eps_is_a_multiple_of_the_unconstrained_loss(task, held_out):
     given = learner(**settings).fit(data, PDCL(eps=1.15 * reference.train_loss), streams(0), validation=validation)
     assert same(state(auto), state(given))
     assert report_of(auto) == report_of(given)
+
+
+def thousandfold(outputs, targets):
+    return 1000 * cross_entropy(outputs, targets)
+
+
+@pytest.mark.parametrize(("task", "loss"), [("classification", brier), ("classification", thousandfold), ("regression", absolute_error)])
+@pytest.mark.parametrize("held_out", [False, True], ids=["all-epochs", "early-stopped"])
+def test_auto_eps_is_of_the_loss_that_is_constrained(task, loss, held_out):
+    data, validation = examples(task=task), examples(40, task=task, seed=1) if held_out else None
+    trains = learner(task=task, lr=0.05, epochs=30, patience=3)
+    plain = trains.fit(data, ERM(), streams(0), validation=validation)
+    targets = torch.from_numpy(data.y if task == "classification" else plain.scale.apply(data.y).astype(np.float32))
+    mean = loss(plain.embed(plain.inputs(data.x))[1], targets).mean().item()
+    assert abs(mean / plain.report.train_loss - 1) > 0.1
+    if loss is thousandfold:
+        assert mean == pytest.approx(1000 * plain.report.train_loss, rel=1e-5)
+    auto = trains.fit(data, PDCL(eps="auto", secondary_loss=loss), streams(0), validation=validation)
+    given = trains.fit(data, PDCL(eps=1.15 * mean, secondary_loss=loss), streams(0), validation=validation)
+    torch.testing.assert_close(auto.duals["labelled"], given.duals["labelled"], rtol=1e-3, atol=1e-3)
+    assert auto.report.slacks.largest == pytest.approx(given.report.slacks.largest, rel=1e-3)
 
 
 @pytest.mark.parametrize(

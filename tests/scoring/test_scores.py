@@ -50,11 +50,16 @@ def test_predicted_dual_reads_pool_duals_directly(make_snapshot):
     np.testing.assert_allclose(PredictedDual()(snapshot, Streams(0)).values, np.log1p([0, 3, 1]))
 
 
-def test_cap_makes_the_highest_equal(make_snapshot):
-    free = PredictedDual()(make_snapshot(), Streams(0)).values
-    capped = PredictedDual(cap=0.9)(make_snapshot(), Streams(0)).values
-    assert int((capped == capped.max()).sum()) >= 20
-    assert torch.equal(capped[free < capped.max()], free[free < capped.max()])
+def test_a_cap_is_a_quantile_of_the_labelled_duals(make_snapshot):
+    snapshot = make_snapshot()
+    free, capped = (PredictedDual(cap=cap)(snapshot, Streams(0)) for cap in (None, 0.8))
+    assert torch.equal(free.values, capped.values)
+    assert free.bound == np.inf
+    assert "bound" not in free.report
+    quantile = np.quantile(snapshot.duals.double(), 0.8)
+    assert capped.bound == pytest.approx(np.log1p(quantile), abs=1e-8)
+    assert capped.report["bound"] == pytest.approx(quantile)
+    assert PredictedDual(cap=0.8, ceiling=quantile / 2)(snapshot, Streams(0)).report["bound"] == quantile / 2
     with pytest.raises(InputError, match="is not a quantile"):
         PredictedDual(cap=1.5)
 
@@ -62,9 +67,19 @@ def test_cap_makes_the_highest_equal(make_snapshot):
 def test_a_ceiling_is_a_value_of_the_dual(make_snapshot):
     s = make_snapshot(n=3)
     snapshot = Snapshot(s.task, s.candidates, s.labelled, s.labels, s.duals, torch.tensor([0.0, 3.0, 1.0]))
-    np.testing.assert_allclose(PredictedDual(ceiling=2.0)(snapshot, Streams(0)).values, np.log1p([0, 2, 1]))
+    scored = PredictedDual(ceiling=2.0)(snapshot, Streams(0))
+    np.testing.assert_allclose(scored.values, np.log1p([0, 3, 1]))
+    assert scored.bound == pytest.approx(np.log1p(2))
     with pytest.raises(InputError, match="ceiling=0 must be a finite number > 0"):
         PredictedDual(ceiling=0)
+
+
+@pytest.mark.parametrize("dual", [0.0, 0.1, 3.7])
+def test_among_equal_duals_nobody_is_above_the_bound(make_snapshot, dual):
+    s = make_snapshot()
+    for pool in (None, torch.full((200,), dual)):
+        scored = PredictedDual(cap=0.5)(Snapshot(s.task, s.candidates, s.labelled, s.labels, torch.full((20,), dual), pool), Streams(0))
+        assert bool((scored.values <= scored.bound).all())
 
 
 def test_equal_duals_give_equal_scores(make_snapshot):

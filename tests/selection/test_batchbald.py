@@ -16,7 +16,6 @@ from ally.scoring import Constant
 from ally.selection.base import Limits, largest
 from ally.selection.batchbald import BatchBALD, greedy
 from ally.strategies import Strategy
-from ally.testing import conformance_cases
 
 
 def posterior(m, draws, classes, seed=0, scale=2.0):
@@ -154,11 +153,3 @@ def test_equal_seeds_give_equal_ids_for_any_chunk_and_copies_are_avoided():
     assert small.ids.tolist() == whole.ids.tolist()
     assert small.scores.tolist() == whole.scores.tolist()
     assert len(set((whole.ids % 230).tolist())) == 4
-
-
-CASES = list(conformance_cases({"batchbald": Strategy(Constant(), BatchBALD(members=3))}))
-
-
-@pytest.mark.parametrize(("check", "strategy", "task"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
-def test_conformance(check, strategy, task):
-    check(strategy, task)

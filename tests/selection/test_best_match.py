@@ -24,8 +24,8 @@ from ally.selection.base import Limits
 from ally.selection.best_match import Matching, greedy_matching, spacing, squared_distances
 from ally.selection.paths import ClassHead, TargetHead, label_paths
 from ally.strategies import Strategy
-from ally.testing import conformance_cases
 from ally.types import BOTH_TASKS
+from conformance_params import params
 
 
 def choose(selection, snapshot, n, seed=0, limits=Limits()):
@@ -512,23 +512,21 @@ def test_a_score_that_fails_on_a_path_stops_the_round(make_snapshot):
         choose(BestMatch(Broken()), make_snapshot(n=30), 3)
 
 
-CASES = list(
-    conformance_cases(
-        {
-            "margin": Strategy(Margin(), BestMatch(Margin()), "erm"),
-            "ally": Strategy(PredictedDual(), BestMatch(PredictedDual()), "pdcl"),
-        }
-    )
+CASES = params(
+    {
+        "margin by matching": Strategy(Margin(), BestMatch(Margin()), "erm"),
+        "ally by matching": Strategy(PredictedDual(), BestMatch(PredictedDual()), "pdcl"),
+    }
 )
 
 
-@pytest.mark.parametrize(("check", "strategy", "task"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+@pytest.mark.parametrize(("check", "strategy", "task"), CASES)
 def test_conformance(check, strategy, task):
     check(strategy, task)
 
 
 def test_conformance_covers_both_tasks():
-    assert {(case[2].score, case[3]) for case in CASES} == {
+    assert {(case.values[1].score, case.values[2]) for case in CASES} == {
         (Margin(), "classification"),
         (PredictedDual(), "classification"),
         (PredictedDual(), "regression"),

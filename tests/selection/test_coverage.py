@@ -10,8 +10,9 @@ from ally.errors import InputError
 from ally.execution.engine import LocalEngine
 from ally.features import Embedding, Gradient, ProductRows
 from ally.rng import Streams
-from ally.selection import coverage, typiclust
+from ally.selection import coverage, kmeans, typiclust
 from ally.selection.base import Limits
+from ally.selection.centroids import UnitRows
 from ally.selection.coverage import Ball, Cover, Covering, Gaussian, Ranking, representatives
 from ally.selection.herding import Herding
 from ally.selection.kmeans import k_means
@@ -356,7 +357,7 @@ def test_typicality(kind):
 
 def test_typiclust_of_clusters_larger_than_a_sample(make_snapshot):
     snapshot = make_snapshot(n=900, m=0)
-    chosen = TypiClust(neighbours=5, clusters=2, members=60)(snapshot, torch.zeros(900), 8, Streams(2), Limits())
+    chosen = TypiClust(neighbours=5, normalise=False, clusters=2, members=60)(snapshot, torch.zeros(900), 8, Streams(2), Limits())
     h = doubles(snapshot.candidates.embeddings)
     clusters, rng = k_means(snapshot.candidates.embeddings, 2, 20, Streams(2).seed("k-means")), Streams(2).numpy("members")
     queues = []
@@ -376,6 +377,25 @@ def test_labelled_samples_join_the_clusters_of_many_candidates(monkeypatch):
     means = np.stack([doubles(x)[clusters == cluster].mean(0) for cluster in used])
     assert held.tolist() == used[pairwise(doubles(known), means).argmin(1)].tolist()
     assert cluster_together(x, known[:0], 9, 20, 5)[1].tolist() == []
+
+
+def test_rows_of_unit_length_are_made_as_they_are_read(monkeypatch):
+    """The same clusters as of a copy of unit length, also beyond the sample that centroids are trained on, and by several workers."""
+    x, known = pool("clusters", 600, 4), pool("clusters", 40, 4, 3)
+    x[5] = 0.0
+    lengths = x.double().norm(dim=1, keepdim=True).clamp(min=1e-300)
+    copy = (x.double() / lengths).float()
+    assert torch.equal(UnitRows(x)[:], copy)
+    assert torch.equal(UnitRows(x)[torch.tensor([5, 9])], copy[[5, 9]])
+    monkeypatch.setattr(kmeans, "SAMPLE", 100)
+    monkeypatch.setattr(typiclust, "JOINT", 100)
+    among = np.arange(0, 600, 3)
+    for engine in (LocalEngine(1), LocalEngine(2, 3)):
+        assert k_means(UnitRows(x), 1, 20, 5, engine=engine).tolist() == k_means(copy, 1, 20, 5).tolist()
+        assert k_means(UnitRows(x), 9, 20, 5, among, engine).tolist() == k_means(copy, 9, 20, 5, among).tolist()
+    unit = known.double() / known.double().norm(dim=1, keepdim=True)
+    mine, expected = cluster_together(x, known, 1, 20, 5, True), cluster_together(copy, unit.float(), 1, 20, 5)
+    assert [part.tolist() for part in mine] == [part.tolist() for part in expected]
 
 
 @pytest.mark.parametrize("build", [lambda: ProbCover(representatives=0), lambda: Herding(representatives=0), lambda: TypiClust(members=1)])

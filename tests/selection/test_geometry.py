@@ -17,7 +17,7 @@ from ally.selection.kmeans import k_means
 from ally.selection.lcmd import LCMD
 from ally.selection.neighbours import Points
 from ally.selection.probcover import ProbCover, pure_radius
-from ally.selection.typiclust import TypiClust
+from ally.selection.typiclust import TypiClust, typicality
 from ally.sources import BLOCK
 
 ALL = [LCMD(), LCMD(Gradient()), Herding(), Herding(weighted=True), Herding(normalise=False, features=Gradient()),
@@ -216,6 +216,7 @@ def test_pure_radius_is_a_quantile_of_the_distance_to_other_clusters():
 
 
 def naive_typiclust(h, known, k, neighbours, smallest, n, seed):
+    """Of rows as they are given: the most typical by the min(neighbours, half the cluster) nearest others, at least one."""
     found = k_means(torch.from_numpy(np.concatenate([h, known])).float(), k, 20, seed)
     clusters, held = found[: len(h)], found[len(h) :]
 
@@ -228,7 +229,7 @@ def naive_typiclust(h, known, k, neighbours, smallest, n, seed):
         inside = np.flatnonzero(clusters == cluster)
         distance = np.sqrt(pairwise(h[inside], h[inside]))
         np.fill_diagonal(distance, np.inf)
-        mean = np.sort(distance, 1)[:, : min(neighbours, max(len(inside) - 1, 1))].mean(1) if len(inside) else np.empty(0)
+        mean = np.sort(distance, 1)[:, : min(neighbours, max(len(inside) // 2, 1))].mean(1) if len(inside) else np.empty(0)
         queues[cluster] = inside[np.argsort(mean.astype(np.float32), kind="stable")].tolist()
     picks = []
     for small in (False, True):
@@ -240,10 +241,11 @@ def naive_typiclust(h, known, k, neighbours, smallest, n, seed):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(("labelled", "most", "n"), [(20, 500, 15), (0, 500, 10), (20, 6, 30), (5, 500, 120), (20, 1, 12)])
-def test_typiclust(make_snapshot, seed, labelled, most, n):
+@pytest.mark.parametrize("normalise", [False, True])
+def test_typiclust(make_snapshot, seed, labelled, most, n, normalise):
     snapshot, streams = make_snapshot(n=150, m=labelled, seed=seed), Streams(seed)
-    chosen = TypiClust(neighbours=4, clusters=most, smallest=3)(snapshot, torch.zeros(150), n, streams, Limits())
-    h, known = seen(snapshot)
+    chosen = TypiClust(neighbours=4, normalise=normalise, clusters=most, smallest=3)(snapshot, torch.zeros(150), n, streams, Limits())
+    h, known = (unit(side) if normalise else side for side in seen(snapshot))
     assert places(snapshot, chosen) == naive_typiclust(h, known, min(labelled + n, most), 4, 3, n, streams.seed("k-means"))
 
 
@@ -253,9 +255,30 @@ def test_typiclust_passes_over_clusters_with_labels(make_snapshot):
     snapshot.candidates.embeddings[:] = centres[torch.arange(90) % 3] + 0.1 * snapshot.candidates.embeddings
     snapshot.labelled.embeddings[:] = centres[:2]
     # k-means starts at random; this is a seed at which it finds the three groups.
-    chosen = TypiClust()(snapshot, torch.zeros(90), 1, Streams(3), Limits())
+    chosen = TypiClust(normalise=False)(snapshot, torch.zeros(90), 1, Streams(3), Limits())
     assert chosen.cluster_sizes.tolist() == [30]
     assert places(snapshot, chosen)[0] % 3 == 2
+
+
+def test_typiclust_sees_directions(make_snapshot):
+    """The same samples at other lengths give the same picks; samples at 0 have no direction and stay where they are."""
+    snapshot = make_snapshot(n=120, m=10)
+    snapshot.candidates.embeddings[::9] = 0.0
+    lengths = torch.exp2(torch.arange(120) % 7 - 3.0)[:, None]
+    longer = replace(snapshot, candidates=replace(snapshot.candidates, embeddings=lengths * snapshot.candidates.embeddings))
+
+    def picks(some, **settings):
+        return TypiClust(**settings)(some, torch.zeros(120), 15, Streams(0), Limits()).rows.tolist()
+
+    assert picks(longer) == picks(snapshot)
+    assert picks(longer, normalise=False) != picks(snapshot, normalise=False)
+
+
+def test_typicality_counts_half_of_a_small_cluster():
+    """Six samples on a line, K = 3: the mean distance to the three nearest others, not to all five."""
+    x = torch.tensor([0.0, 1.0, 2.0, 4.0, 8.0, 16.0])[:, None]
+    found = typicality(Points(ProductRows((x,)), False), 20, np.arange(6))
+    np.testing.assert_allclose(1 / found, [7 / 3, 5 / 3, 5 / 3, 3.0, 17 / 3, 34 / 3], rtol=1e-4)
 
 
 def naive_round_robin(clusters, uniforms, n):

@@ -30,6 +30,7 @@ from ally.selection.shards import Pick, Shard, best, greedy, shards
 from ally.selection.sketch import SHARE, directions, frame
 from ally.selection.weights import bits, is_worn, scale_of, share
 from ally.sources import BLOCK
+from ally.strategies import CATALOGUE
 
 KINDS = ["random", "clustered", "copies", "offset", "tiny", "huge", "flat", "long tail", "outlier", "few columns"]
 
@@ -173,6 +174,29 @@ def test_small_whole_numbers(data):
     for build in SELECTIONS:
         expected, _ = naive(build(), [rows], [known], picks, Streams(seed).numpy("d2 draws").random(picks))
         assert run(build(), snapshot, picks, seed=seed).rows.tolist() == expected, build
+
+
+def test_lcmd_of_the_catalogue_against_explicit_gradients(make_snapshot):
+    """Classification: a ⊗ h, an n×(dC) matrix. Regression: (h, 1), whose distances are those of h."""
+    lcmd = CATALOGUE["lcmd"].select
+    for seed in range(5):
+        snapshot = make_snapshot(n=150, m=15, seed=seed)
+        gradients = [explicit(view) for view in (snapshot.candidates, snapshot.labelled)]
+        picks, values = naive(LCMD(), [gradients[0]], [gradients[1]], 40, None)
+        chosen = run(lcmd, snapshot, 40)
+        assert (chosen.rows - 15).tolist() == picks
+        np.testing.assert_allclose(chosen.values, np.sqrt(values), rtol=1e-5)
+        assert chosen.rows.tolist() != run(LCMD(), snapshot, 40).rows.tolist()
+        targets = make_snapshot(n=150, m=15, seed=seed, task="regression")
+        h, known = (torch.nn.functional.pad(view.embeddings, (0, 1), value=1.0) for view in (targets.candidates, targets.labelled))
+        assert (run(lcmd, targets, 40).rows - 15).tolist() == naive(LCMD(), [h], [known], 40, None)[0]
+
+
+def explicit(view):
+    """(n, C·d) float64."""
+    p = view.probabilities.double()
+    a = p - torch.nn.functional.one_hot(p.argmax(1), p.shape[1])
+    return torch.einsum("nc,nd->ncd", a, view.embeddings.double()).flatten(1)
 
 
 def scene(kind, n, labelled, gradient, folder=None):

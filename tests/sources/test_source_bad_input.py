@@ -176,7 +176,9 @@ def test_a_table_without_features_says_what_to_do(tmp_path):
     path = csv("id,words\n" + "".join(f"{number},text number {number}\n" for number in range(9)))(tmp_path)
     samples = open_source(path)
     assert len(list(samples.scan())) == 9
-    with pytest.raises(DataError, match=r"no column that can serve as a feature .*'words' is left out.*name a text, image or feature column"):
+    with pytest.raises(
+        DataError, match=r"no column that can serve as a feature .*'words' is left out.*name a text, image or feature column"
+    ):
         samples.fingerprint()
 
 

@@ -355,7 +355,7 @@ class Campaign:
 
         trained, _ = self._newest()
         if source is None:
-            labelled = self._store.labels(self.settings.policy)
+            labelled = self._store.labels(self.settings.store_policy)
             ids = [sample.id for sample in self._store.samples() if not sample.gone and sample.row not in labelled]
             gone = set(self.samples.missing(ids))
             return predict_samples(trained, self.samples, [id for id in ids if id not in gone])

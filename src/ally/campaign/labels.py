@@ -81,7 +81,7 @@ def export(store: Store, settings: Settings, samples: Samples | None, path: str 
 
 def current(store: Store, settings: Settings, *, skips: bool = True) -> list[Answer]:
     """The labels that count, and the skips, in the order of samples."""
-    decided = store.decided(settings.policy)
+    decided = store.decided(settings.store_policy)
     rows = sorted(row for row, label in decided.items() if skips or label.kind == "label")
     found = []
     for row, id in zip(rows, store.ids(rows), strict=True):

@@ -56,7 +56,7 @@ class Material:
 def gather(store: Store, samples: Samples, settings: Settings, turn: int) -> Material:
     """Reads labels and samples; `turn` varies which unlabelled ones are looked at, if there are more than `look_at`."""
     seen = store.last_answer()
-    decided = store.decided(settings.policy)
+    decided = store.decided(settings.store_policy)
     labels = {row: label.value for row, label in decided.items() if label.kind == "label"}
     if settings.task == "classification":
         # Classes may have been declared after labels were given, and two people may have told 1 and "1" at the same moment.

@@ -10,11 +10,17 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import Any, Literal, TypeAlias, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, get_type_hints
 
 from ally.checks import check_count, check_number
 from ally.errors import InputError, LabelError, StoreVersion
-from ally.types import BOTH_TASKS, Policy, Task
+from ally.types import BOTH_TASKS, Task
+
+if TYPE_CHECKING:
+    from ally.store.values import Policy
+
+Vote: TypeAlias = Literal["last", "majority"]
+"""What a campaign may choose; `Settings.store_policy` says what it means to the store."""
 
 VERSION = 1
 LONGEST_LEASE = 366 * 86400.0
@@ -119,7 +125,12 @@ class Settings:
     model: str | None = setting(None, "Learner", "The network (default: by the kind of data).", optional(text))
     batch: int = setting(20, "Queries", "Samples in a query; the learner is trained again after as many answers.", count)
     lease_seconds: float = setting(3600.0, "Annotators", "How long a sample is kept for the person who asked for it.", lease)
-    policy: Policy = setting("last", "Annotators", "Which label counts where annotators disagree.", one_of(*get_args(Policy)))
+    policy: Vote = setting(
+        "last",
+        "Annotators",
+        "Which label counts where annotators disagree; the majority of numbers is their median.",
+        one_of(*get_args(Vote)),
+    )
     opinions: int = setting(1, "Annotators", "How many different annotators are asked about each sample.", count)
     evaluate: int = setting(
         0,
@@ -148,6 +159,11 @@ class Settings:
             raise InputError(f"the shares of held-out and random samples add up to {total:g}; leave something for active queries")
         if (self.evaluate or self.validate) and not self.held_out_share:
             raise InputError("samples are held out, but the share of queries for them is 0; use a share such as 0.25")
+
+    @property
+    def store_policy(self) -> Policy:
+        """How the store decides: of numbers to predict the majority is the median."""
+        return "median" if (self.policy, self.task) == ("majority", "regression") else self.policy
 
     def to_json(self) -> dict[str, Any]:
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}

@@ -18,7 +18,7 @@ GIVEN = "source"
 
 
 def status_of(store: Store, settings: Settings, now: float) -> Status:
-    counts, annotators, training = store.count(now, settings.policy), store.annotators(), last_training(store)
+    counts, annotators, training = store.count(now, settings.store_policy), store.annotators(), last_training(store)
     given = counts.deciders.get(GIVEN, 0)
     annotators.pop(GIVEN, None)
     good = [model for model in store.models() if model.state == "good"]

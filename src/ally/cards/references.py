@@ -14,6 +14,7 @@ BALD = Reference(
 BATCHBALD = Reference(
     "Kirsch, van Amersfoort, Gal", "BatchBALD: Efficient and Diverse Batch Acquisition for Deep Bayesian Active Learning", "NeurIPS", 2019
 )
+CALIBRATION = Reference("Guo, Pleiss, Sun, Weinberger", "On Calibration of Modern Neural Networks", "ICML", 2017)
 CLUSTER_MARGIN = Reference(
     "Citovsky, DeSalvo, Gentile, Karydas, Rajagopalan, Rostamizadeh, Kumar", "Batch Active Learning at Scale", "NeurIPS", 2021
 )

@@ -95,15 +95,18 @@ CARDS: Registry[Card] = Registry(
         "lcmd": Card(
             "coverage",
             "Regression: the batch follows the density of the pool and still reaches its edges.",
-            Cost("at worst O((L + b)nd)", "O(n + bd)"),
-            "next x = argmax_{c(x) = s*} D(x),  s* = argmax_s Σ_{c(x) = s} D(x)\nc(x) = nearest of L ∪ S,  D(x) = ‖h(x) − h(c(x))‖²",
+            Cost("at worst O((L + b)n(d + C)); regression O((L + b)nd)", "O(n + bd + bC); regression O(n + bd)"),
+            "next x = argmax_{c(x) = s*} D(x),  s* = argmax_s Σ_{c(x) = s} D(x)\n"
+            "c(x) = nearest of L ∪ S,  D(x) = ‖g(x) − g(c(x))‖²\n"
+            "g = (p − onehot(argmax p)) ⊗ h;  regression g = (h, 1), at the distances of h",
             (ref.LCMD,),
         ),
         "typiclust": Card(
             "coverage",
             "A handful of labels per class and features that cluster well, such as a pretrained network's.",
             Cost("O((n + L)kd + nmd)", "O(n + md + Ld)"),
-            "x = argmin of the mean distance to the nearest neighbours in its cluster\n"
+            "x = argmin of the mean distance to the K nearest neighbours in its cluster,  ‖h‖ = 1\n"
+            "K = min(20, half of the cluster)\n"
             "one x for each of the largest of k = L + b k-means clusters of h, those without labels first",
             (ref.TYPICLUST,),
         ),
@@ -125,8 +128,9 @@ CARDS: Registry[Card] = Registry(
             "hybrid",
             "Classification when you cannot say whether your labels are few or many.",
             Cost("O(nC + (n + L)md); at worst O(bnmd)", "O(n + md)"),
-            "next x = argmax_x Σ_{i ∈ U} w_i max_{j ∈ L ∪ S ∪ x} exp(−‖h_i − h_j‖²/σ²),  w = 1 − (p₁ − p₂)",
-            (ref.UHERDING,),
+            "next x = argmax_x Σ_{i ∈ U} w_i max_{j ∈ L ∪ S ∪ x} exp(−‖h_i − h_j‖²/σ²),  w = 1 − (p₁ − p₂)\n"
+            "p = softmax(log p / T),  T = argmin of −log p(y) over labels that were held out",
+            (ref.UHERDING, ref.CALIBRATION),
         ),
         "cluster-margin": Card(
             "hybrid",

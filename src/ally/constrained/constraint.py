@@ -15,7 +15,7 @@ Eps: TypeAlias = "float | str | Sequence[float] | Mapping[Any, float] | np.ndarr
 """A number, one number per sample, a mapping from class to number, ``"auto"``, or None for the paper's value."""
 
 AUTO_FACTOR = 1.15
-"""``"auto"`` is this times p_u, the mean loss of an unconstrained fit: the middle of the paper's [1.05, 1.25]."""
+"""``"auto"`` is this times p_u, the mean ℓ' of an unconstrained fit: the middle of the paper's [1.05, 1.25]."""
 
 PAPER_EPS = {"classification": 0.2, "regression": 0.1}
 """Nats of cross-entropy, and squared error of standardised targets (paper, section 5)."""

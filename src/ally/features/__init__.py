@@ -2,7 +2,7 @@
 
 from ally.features.embedding import Embedding
 from ally.features.fisher import FisherFactors, fisher_factors
-from ally.features.gradient import Gradient
+from ally.features.gradient import Gradient, LastLayer
 from ally.features.product import ProductRows, Representation
 
-__all__ = ["Embedding", "FisherFactors", "Gradient", "ProductRows", "Representation", "fisher_factors"]
+__all__ = ["Embedding", "FisherFactors", "Gradient", "LastLayer", "ProductRows", "Representation", "fisher_factors"]

@@ -1,4 +1,4 @@
-"""The backbone's output."""
+"""The backbone's output, or the vectors that stand in for it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ally.types import BOTH_TASKS, Task
 
 @dataclass(frozen=True)
 class Embedding:
-    """h = f_φ(x), (n, d)."""
+    """h = f_φ(x), (n, d), or the fixed vectors given as ``embeddings=``."""
 
     tasks: ClassVar[frozenset[Task]] = BOTH_TASKS
 
     def __call__(self, view: View) -> ProductRows:
-        return ProductRows((view.embeddings,))
+        return ProductRows((view.points,))

@@ -1,4 +1,4 @@
-r"""BADGE's hypothetical gradient of the last layer, in factored form."""
+r"""Gradients of the last layer, in factored form: BADGE's hypothetical one, and that of the output of a regression."""
 
 from __future__ import annotations
 
@@ -7,20 +7,38 @@ from typing import ClassVar
 
 import torch
 
+from ally.features.embedding import Embedding
 from ally.features.product import Patched, ProductRows
 from ally.learning.snapshot import View
 from ally.sources import blocks
-from ally.types import CLASSIFICATION, Task
+from ally.types import BOTH_TASKS, CLASSIFICATION, Task
 
 
 @dataclass(frozen=True)
 class Gradient:
-    r""":math:`g = a \otimes h` with :math:`a = p - \mathrm{onehot}(\arg\max p)`: factors (n, C) and (n, d)."""
+    r""":math:`g = a \otimes h` with :math:`a = p - \mathrm{onehot}(\arg\max p)`: factors (n, C) and (n, d).
+
+    It is a gradient of the network, so h is the network's own embedding, whatever is given as ``embeddings=``.
+    """
 
     tasks: ClassVar[frozenset[Task]] = CLASSIFICATION
 
     def __call__(self, view: View) -> ProductRows:
         return ProductRows((residuals(view), view.embeddings))
+
+
+@dataclass(frozen=True)
+class LastLayer:
+    r"""`Gradient` for classification; for regression, and before there are labels, `Embedding`.
+
+    The gradient of a single output by the weights and bias of its layer is (h, 1). The 1 adds a constant to inner products
+    and nothing to distances, so that distances of these gradients are those of the embeddings.
+    """
+
+    tasks: ClassVar[frozenset[Task]] = BOTH_TASKS
+
+    def __call__(self, view: View) -> ProductRows:
+        return Embedding()(view) if view.probabilities is None else Gradient()(view)
 
 
 def residuals(view: View) -> Patched:

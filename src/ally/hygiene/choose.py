@@ -1,8 +1,10 @@
-"""A batch chosen with outliers and near duplicates set aside."""
+"""A batch chosen with outliers, near duplicates and what scores above a bound set aside."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -15,7 +17,7 @@ from ally.hygiene.settings import Hygiene, SetAside
 from ally.hygiene.subset import Subsets
 from ally.learning.snapshot import Snapshot
 from ally.rng import Streams
-from ally.selection.base import Selection
+from ally.selection.base import Selection, largest
 from ally.sources import blocks
 from ally.types import IntArray
 
@@ -35,12 +37,43 @@ def choose(
     met: Sequence[torch.Tensor],
     streams: Streams,
     scratch: Scratch,
+    bound: float = math.inf,
 ) -> tuple[Selection, SetAside]:
     """n candidates by `pick`, and what was set aside for it.
 
-    `met` are embeddings (m, d) that picks keep apart from, besides each other. Only as many outliers are set aside as can be spared.
+    `met` are points (m, d) that picks keep apart from, besides each other. Only as many outliers are set aside as can be spared.
+    Candidates that score above `bound` are not asked about; where too few others are left, the lowest of them come last in the batch.
     """
-    points = snapshot.candidates.embeddings
+    part, recalled = below(snapshot, scores, bound, n, scratch)
+    selection, aside = _choose(hygiene, *part, n, pick, met, streams, scratch)
+    above = int((scores > bound).sum())
+    return put_last(selection, recalled), replace(aside, bound=above, recalled=aside.recalled + len(recalled))
+
+
+def below(
+    snapshot: Snapshot, scores: torch.Tensor, bound: float, n: int, scratch: Scratch
+) -> tuple[tuple[Snapshot, torch.Tensor], IntArray]:
+    """The candidates that score no higher than the bound, with their scores; and rows of others that were recalled for want of n."""
+    keep = scores <= bound
+    above = (~keep).nonzero().squeeze(1)
+    missing = n - int(keep.sum())
+    recalled = above[largest(-scores[above], missing)] if missing > 0 else above[:0]
+    keep[recalled] = True
+    return Subsets(snapshot, scores, scratch)(keep), snapshot.candidates.rows[recalled.numpy()]
+
+
+def _choose(
+    hygiene: Hygiene,
+    snapshot: Snapshot,
+    scores: torch.Tensor,
+    n: int,
+    pick: Pick,
+    met: Sequence[torch.Tensor],
+    streams: Streams,
+    scratch: Scratch,
+) -> tuple[Selection, SetAside]:
+    """The same without a bound."""
+    points = snapshot.candidates.points
     if len(snapshot.candidates) == n or not hygiene.compares:
         return pick(snapshot, scores, n), SetAside()
     metric = Metric(points[0].double())

@@ -15,7 +15,8 @@ Duplicates = Literal["keep", "exact", "near"]
 class Hygiene:
     """Which candidates a query sets aside. Some are recalled, and come last in the batch, where too few others are free.
 
-    Near duplicates and outliers are told by distances in the embedding space of the query; in the inputs where nothing is trained.
+    Near duplicates and outliers are told by distances in the embedding space of the query: in the vectors given as
+    ``embeddings=``, or else in what the network makes of the samples, or in the inputs where nothing is trained.
     The default of `near` suits images: on MNIST (slim ResNet-18, 300 labels) copies with noise of 1 % of the grey range lie at 0.01
     to 0.04 typical distances, those with 3 % at 0.03 to 0.11, and no two different images of 1000 below 0.05; of 8000 images seen
     by an MLP, about one in fifty has another within 0.05. Noise on features that are otherwise almost constant is not recognised
@@ -53,6 +54,8 @@ class SetAside:
     exact: int = 0
     near: int = 0
     outliers: int = 0
+    bound: int = 0
+    """Above the bound of the score (`PredictedDual.cap` and `ceiling`)."""
     recalled: int = 0
 
     @property
@@ -62,6 +65,7 @@ class SetAside:
             (self.exact, f"{_counted(self.exact, 'exact copy', 'exact copies')} set aside"),
             (self.near, f"{_counted(self.near, 'near duplicate', 'near duplicates')} set aside"),
             (self.outliers, f"{_counted(self.outliers, 'outlier', 'outliers')} set aside"),
+            (self.bound, f"{_counted(self.bound, 'candidate', 'candidates')} above the bound on the score set aside"),
             (self.recalled, f"{self.recalled} of those set aside recalled, as too few others were found; they come last"),
         )
         return tuple(sentence for count, sentence in sentences if count)

@@ -37,6 +37,7 @@ class Subsets:
             probabilities=None if seen.probabilities is None else self._rows("probabilities", seen.probabilities, positions),
             predictions=seen.predictions[positions] if len(seen.predictions) else seen.predictions,
             readouts={name: self._rows(f"readout {name}", values, positions) for name, values in seen.readouts.items()},
+            geometry=None if seen.geometry is None else self._rows("geometry", seen.geometry, positions),
         )
         part = replace(self._snapshot, candidates=candidates, candidate_duals=None if duals is None else duals[positions])
         return part, self._scores[positions]

@@ -17,8 +17,9 @@ from ally.constrained import Geometric
 from ally.errors import InputError, ModelError, OneClassError, TrainingDiverged
 from ally.execution.devices import resolve_device
 from ally.learning.fit import Fit, FitReport, TargetScale, evaluate, input_dtype, to_tensor
-from ally.learning.losses import PRIMARY
+from ally.learning.losses import PRIMARY, Loss
 from ally.learning.objectives import ERM, Batch, Objective, Problem, Session, UnlabelledBatch
+from ally.learning.objectives.regularizers import Regularizer
 from ally.learning.training import Examples, Training, Unlabelled
 from ally.models import ModelBuilder, check_split
 from ally.rng import Streams, seeded_torch
@@ -51,6 +52,11 @@ class Learner:
         device = resolve_device(self.training.device)
         outputs = self._outputs(len(examples))
         scale = TargetScale.of(examples.y) if self.task == "regression" else TargetScale()
+
+        def reference_loss(loss: Loss, regularizer: Regularizer | None) -> float:
+            plain = self.fit(examples, ERM(regularizer), streams, validation=validation).model
+            return float(loss(evaluate(plain, x), problem.targets).mean())
+
         with seeded_torch(streams.seed("weights"), device):
             built = self.build(tuple(examples.x.shape[1:]), outputs)
             if not isinstance(built, nn.Module):
@@ -67,7 +73,7 @@ class Learner:
                 task=self.task,
                 classes=self.classes,
                 loss=PRIMARY[self.task],
-                reference_loss=lambda regularizer: self.fit(examples, ERM(regularizer), streams, validation=validation).report.train_loss,
+                reference_loss=reference_loss,
                 n_unlabelled=0 if unlabelled is None else len(unlabelled.rows),
             )
             session = objective.start(problem)

@@ -30,17 +30,33 @@ class View:
     """(n,) class numbers (int64), or targets in their own units (float64)."""
     readouts: Mapping[str, torch.Tensor] = field(default_factory=dict)
     """(n, ...) what the strategy's readouts gave, by name."""
+    geometry: torch.Tensor | None = None
+    """(n, g) float32 vectors given as ``embeddings=`` to measure distances in; None for the network's own."""
 
     def __len__(self) -> int:
         return len(self.rows)
 
+    @property
+    def points(self) -> torch.Tensor:
+        """(n, d) or (n, g): where distances between samples are measured."""
+        return self.embeddings if self.geometry is None else self.geometry
+
     def at(self, places: torch.Tensor) -> View:
-        """The samples at these positions (m,), ascending."""
+        """The samples at these positions (m,)."""
         some = [tensor[places] if len(tensor) else tensor for tensor in (self.embeddings, self.predictions)]
-        probabilities = None if self.probabilities is None else self.probabilities[places]
-        return View(
-            self.rows[places.numpy()], some[0], probabilities, some[1], {name: values[places] for name, values in self.readouts.items()}
-        )
+        probabilities, geometry = (None if tensor is None else tensor[places] for tensor in (self.probabilities, self.geometry))
+        readouts = {name: values[places] for name, values in self.readouts.items()}
+        return View(self.rows[places.numpy()], some[0], probabilities, some[1], readouts, geometry)
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """What networks say about m labelled samples that they were not trained on."""
+
+    probabilities: torch.Tensor
+    """(m, C)."""
+    labels: torch.Tensor
+    """(m,) class numbers, int64."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +72,8 @@ class Snapshot:
     """(L,) λ of the labelled samples."""
     candidate_duals: torch.Tensor | None = None
     """(n,) λ of the candidates, for an objective with constraints over them."""
+    held_out: HeldOut | None = None
+    """For scores that calibrate; None where nothing could be held out."""
 
     def among(self, places: torch.Tensor) -> Snapshot:
         """The same round with only the candidates at these positions (m,), ascending."""

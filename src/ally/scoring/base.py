@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -19,6 +20,8 @@ class Scored:
 
     values: torch.Tensor
     report: dict[str, Any] = field(default_factory=dict)
+    bound: float = math.inf
+    """Candidates that score above it are set aside: no selection sees them, unless fewer than n others are left."""
 
 
 @runtime_checkable

@@ -17,15 +17,25 @@ from ally.rng import Streams
 from ally.scoring.base import Scored
 from ally.types import BOTH_TASKS, Task
 
+ROUNDING = 1e-9
+"""Of a score: where all λ are equal, nobody is above the others."""
+
 
 @dataclass(frozen=True)
 class PredictedDual:
     """log(1 + λ) predicted by a head fitted on the labelled samples' λ; read directly where the objective held duals for the pool.
 
+    An upper bound on the dual of a query keeps collective outliers out: samples that models fail to learn, such as mislabelled ones
+    (paper, section 4.4). Candidates whose predicted λ is above it are set aside, whatever the selection; where too few others are left,
+    the lowest of them fill the batch and the query's notes say so. Give it as `cap`, which follows the labels, or as `ceiling`.
+
     Attributes:
         head: how λ is predicted.
-        cap: quantile of the candidates' scores above which all count alike, against collective outliers; None for no cap.
-        ceiling: the same as a value of λ; None for none.
+        cap: candidates whose predicted λ is above this quantile of the labelled samples' λ are set aside; None for no bound. Take 1 less
+            twice the share of outliers that you expect among the labels, 0.8 if you do not know, with ``head=PaperHead()``, which
+            knows samples by their embedding. The default head for classes knows doubt only and sets aside many good samples too; with
+            it take 0.9. The level ε must be tight enough for most labelled λ to be positive, as that of the strategy ally is.
+        ceiling: the same bound as a value of λ; None for none. With both, the lower counts.
     """
 
     head: DualHead = RidgeHead()
@@ -43,7 +53,7 @@ class PredictedDual:
     def __call__(self, snapshot: Snapshot, streams: Streams) -> Scored:
         if snapshot.candidate_duals is not None:
             values = torch.log1p(snapshot.candidate_duals.double())
-            report = {"positive": _share(values > 0)}
+            report: dict[str, float | None] = {"positive": _share(values > 0)}
         elif snapshot.duals is not None:
             assert snapshot.labels is not None
             head = self.head.fit(Labelled(snapshot.labelled, snapshot.labels, snapshot.duals), streams.child("dual head"))
@@ -52,12 +62,19 @@ class PredictedDual:
             report = {"rank_quality": head.rank_quality, "positive": _share(values > zero)}
         else:
             raise InputError("the predicted dual needs an objective with constraints; use objective='pdcl' or 'feasibility'")
-        if self.cap is not None and len(values):
-            place = max(1, round(self.cap * len(values)))
-            values = values.clamp(max=float(values.kthvalue(place).values))
-        if self.ceiling is not None:
-            values = values.clamp(max=math.log1p(self.ceiling))
-        return Scored(values, report)
+        bound = self._bound(snapshot)
+        if bound < math.inf:
+            report["bound"] = bound
+        return Scored(values, report, math.log1p(bound) + ROUNDING)
+
+    def _bound(self, snapshot: Snapshot) -> float:
+        """The largest λ that is asked about."""
+        bound = math.inf if self.ceiling is None else self.ceiling
+        if self.cap is None:
+            return bound
+        known = snapshot.candidate_duals if snapshot.duals is None else snapshot.duals
+        assert known is not None
+        return min(bound, float(known.double().quantile(self.cap)))
 
 
 def _zero(predicted: torch.Tensor, duals: torch.Tensor) -> float:

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 import torch
 
+from ally.learning.calibration import temperature, tempered
 from ally.learning.snapshot import Snapshot
 from ally.rng import Streams
 from ally.scoring.base import Scored
@@ -20,24 +21,36 @@ from ally.types import CLASSIFICATION, Task
 
 @dataclass(frozen=True)
 class Entropy:
-    """−Σ p log p, in nats."""
+    """−Σ p log p, in nats.
 
+    Attributes:
+        calibrated: take probabilities at the temperature that fits held-out labels best (`learning.calibration`). Held out
+            are the validation samples; without any, each half of the labelled samples in turn, by two more trainings.
+    """
+
+    calibrated: bool = False
     tasks: ClassVar[frozenset[Task]] = CLASSIFICATION
     reads: ClassVar[bool] = True
 
     def __call__(self, snapshot: Snapshot, streams: Streams) -> Scored:
-        return Scored(_blockwise(snapshot, entropy))
+        return _scored(snapshot, entropy, self.calibrated)
 
 
 @dataclass(frozen=True)
 class Margin:
-    """1 − (p₁ − p₂), with p₁ ≥ p₂ the two largest probabilities."""
+    """1 − (p₁ − p₂), with p₁ ≥ p₂ the two largest probabilities.
 
+    Attributes:
+        calibrated: take probabilities at the temperature that fits held-out labels best (`learning.calibration`). Held out
+            are the validation samples; without any, each half of the labelled samples in turn, by two more trainings.
+    """
+
+    calibrated: bool = False
     tasks: ClassVar[frozenset[Task]] = CLASSIFICATION
     reads: ClassVar[bool] = True
 
     def __call__(self, snapshot: Snapshot, streams: Streams) -> Scored:
-        return Scored(_blockwise(snapshot, margin))
+        return _scored(snapshot, margin, self.calibrated)
 
 
 def entropy(p: torch.Tensor) -> torch.Tensor:
@@ -58,10 +71,13 @@ def _split_top(p: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return others, others.sum(1)
 
 
-def _blockwise(snapshot: Snapshot, function: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+def _scored(snapshot: Snapshot, function: Callable[[torch.Tensor], torch.Tensor], calibrated: bool) -> Scored:
+    """A function of the probabilities, block by block: as they are, or at the temperature that held-out labels call for."""
     probabilities = snapshot.candidates.probabilities
     assert probabilities is not None
+    heat = temperature(snapshot.held_out) if calibrated and snapshot.held_out is not None else None
     values = torch.empty(len(probabilities), dtype=torch.float64)
     for block in blocks(len(probabilities)):
-        values[block] = function(probabilities[block].double())
-    return values
+        p = probabilities[block]
+        values[block] = function(p.double() if heat is None else tempered(p, heat))
+    return Scored(values, {"temperature": heat} if calibrated else {})

@@ -41,9 +41,9 @@ class ClusterCentre:
         among = None
         if self.threshold is not None and int((scores >= self.threshold).sum()) >= n:
             among = np.flatnonzero(scores.numpy() >= self.threshold)
-        embeddings = snapshot.candidates.embeddings
-        clusters = k_means(embeddings, n, self.iterations, streams.seed("k-means"), among, limits.engine)
-        best = equal_top(-squared_to_centroid(embeddings, clusters, n, among), clusters, n, n)
+        points = snapshot.candidates.points
+        clusters = k_means(points, n, self.iterations, streams.seed("k-means"), among, limits.engine)
+        best = equal_top(-squared_to_centroid(points, clusters, n, among), clusters, n, n)
         positions = best if among is None else among[best]
         return Selection(
             rows=snapshot.candidates.rows[positions],

@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import torch
 
+from ally.selection.pairs import to_double
 from ally.sources import BLOCK, blocks
 from ally.types import IntArray
 
@@ -27,6 +29,26 @@ TINY = 2.0**-100
 
 
 @dataclass(frozen=True, eq=False)
+class UnitRows:
+    """Rows (m, d) scaled to unit length, in single precision, as they are read; rows of 0 stay 0."""
+
+    rows: torch.Tensor
+
+    @property
+    def shape(self) -> torch.Size:
+        return self.rows.shape
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, which: slice | torch.Tensor) -> torch.Tensor:
+        return torch.from_numpy(to_double(self.rows[which].contiguous().numpy(), True)).float()
+
+
+Rows: TypeAlias = torch.Tensor | UnitRows
+
+
+@dataclass(frozen=True, eq=False)
 class Frame:
     """x ↦ (x − centre) · scale in single precision: no square overflows or vanishes, and a common offset hides nothing."""
 
@@ -36,7 +58,7 @@ class Frame:
     """A power of two."""
 
     @staticmethod
-    def around(points: torch.Tensor, rows: IntArray) -> Frame:
+    def around(points: Rows, rows: IntArray) -> Frame:
         """Moves the mean of the points at `rows` to 0 and their largest coordinate between 1/2 and 1."""
         parts = [torch.from_numpy(rows[block]) for block in blocks(len(rows))]
         centre = torch.from_numpy(sum(points[part].numpy().sum(0, dtype=np.float64) for part in parts) / len(rows))

@@ -48,7 +48,7 @@ class ClusterTop:
             among = leaders(scores, self.shortlist * n).positions.sort().values.numpy()
         ranked = scores.numpy() if among is None else scores.numpy()[among]
         k = min(self.clusters or n, n)
-        clusters = k_means(snapshot.candidates.embeddings, k, self.iterations, streams.seed("k-means"), among, limits.engine)
+        clusters = k_means(snapshot.candidates.points, k, self.iterations, streams.seed("k-means"), among, limits.engine)
         best = equal_top(ranked, clusters, k, n)
         return Selection(
             rows=snapshot.candidates.rows[best if among is None else among[best]],

@@ -56,7 +56,7 @@ class Discriminative:
         check_number("lr", self.lr, positive=True)
 
     def __call__(self, snapshot: Snapshot, scores: torch.Tensor, n: int, streams: Streams, limits: Limits) -> Selection:
-        candidates, labelled = snapshot.candidates.embeddings, snapshot.labelled.embeddings
+        candidates, labelled = snapshot.candidates.points, snapshot.labelled.points
         positions: list[torch.Tensor] = []
         values: list[torch.Tensor] = []
         if not len(labelled):

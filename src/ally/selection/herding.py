@@ -81,8 +81,9 @@ def coverage_weights(scores: torch.Tensor) -> torch.Tensor:
 def covering_radius(points: Points, known: Points, n: int, shuffled: IntArray) -> float:
     """How far a sample is from the nearest of len(known) + n: the median over up to `BLOCK` candidates, with n others drawn at random.
 
-    A pick then serves the neighbourhood it will be nearest to, and the kernel narrows as labels grow, as in UHerding. Distances of 0
-    are left out; 1 if nothing is left. `shuffled` is a random order of the points.
+    A pick then serves the neighbourhood it will be nearest to, and the kernel narrows as labels grow, as in UHerding, whose
+    authors take the smallest distance between two labelled samples. Distances of 0 are left out; 1 if nothing is left.
+    `shuffled` is a random order of the points.
     """
     order, half = np.asarray(shuffled), len(points) // 2
     probes = points.at(order[: min(BLOCK, half)])

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import torch
 
 from ally.execution.engine import Engine, LocalEngine
-from ally.selection.centroids import GROUP, Centroids, Frame, row_squares
+from ally.selection.centroids import GROUP, Centroids, Frame, Rows, UnitRows, row_squares
 from ally.selection.seeding import seeds
 from ally.sources import blocks
 from ally.types import IntArray
@@ -24,9 +24,7 @@ DENSE = 0.4
 """When more of the bounds than this share are stale, one product over everything is faster."""
 
 
-def k_means(
-    points: torch.Tensor, k: int, iterations: int, seed: int, among: IntArray | None = None, engine: Engine = LocalEngine(1)
-) -> IntArray:
+def k_means(points: Rows, k: int, iterations: int, seed: int, among: IntArray | None = None, engine: Engine = LocalEngine(1)) -> IntArray:
     """The cluster of each of the (m, d) points, or of those at ascending positions `among` only; numbers below k, some perhaps unused.
 
     The sample, drawn from the seed alone and without replacement, is the only copy of points that is made. The `engine` shares out
@@ -48,12 +46,14 @@ def k_means(
 class Part(NamedTuple):
     """A run of points, of which those at positions `among` are asked about; None is all."""
 
-    points: torch.Tensor
+    points: Rows
     among: IntArray | None
 
 
-def parts(points: torch.Tensor, among: IntArray | None, number: int) -> list[Part]:
+def parts(points: Rows, among: IntArray | None, number: int) -> list[Part]:
     """Near-equal runs of the points, not copied."""
+    if isinstance(points, UnitRows):
+        return [Part(UnitRows(cast(torch.Tensor, part)), which) for part, which in parts(points.rows, among, number)]
     edges = np.linspace(0, len(points), number + 1).astype(int).tolist()
     if among is None:
         return [Part(points[start:stop], None) for start, stop in pairwise(edges)]
@@ -75,12 +75,12 @@ class Assigned:
         return result
 
 
-def read(points: torch.Tensor, run: slice, among: IntArray | None) -> torch.Tensor:
+def read(points: Rows, run: slice, among: IntArray | None) -> torch.Tensor:
     """A run of the points, or of those at positions `among`."""
     return points[run] if among is None else points[torch.from_numpy(among[run])]
 
 
-def framed(points: torch.Tensor, rows: IntArray) -> tuple[Frame, torch.Tensor]:
+def framed(points: Rows, rows: IntArray) -> tuple[Frame, torch.Tensor]:
     """The frame around some points, and those points in it."""
     frame = Frame.around(points, rows)
     x = torch.empty(len(rows), points.shape[1] + 2)
@@ -165,7 +165,7 @@ def improved(x: torch.Tensor, clusters: torch.Tensor, count: int, k: int) -> tor
     return torch.cat([means[kept], new[len(empty) :]])
 
 
-def cluster_means(points: torch.Tensor, clusters: torch.Tensor, k: int, among: IntArray | None = None) -> torch.Tensor:
+def cluster_means(points: Rows, clusters: torch.Tensor, k: int, among: IntArray | None = None) -> torch.Tensor:
     """(k, d) float64, 0 for an empty cluster. Sums are in the order of the points, block by block."""
     sums = torch.zeros(k, points.shape[1], dtype=torch.float64)
     for block in blocks(len(clusters)):

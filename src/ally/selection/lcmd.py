@@ -3,6 +3,10 @@
 With S the labelled and picked samples, c(i) = argmin_{s ∈ S} ‖g_i − g_s‖ and D_i = ‖g_i − g_{c(i)}‖², the next pick is
 
     argmax_{i : c(i) = s*} D_i,   s* = argmax_s Σ_{i : c(i) = s} D_i.
+
+The paper's g are gradients of the whole network, sketched. Here they are any representation; the catalogue takes gradients
+of the last layer (`features.LastLayer`), in factored form and so without a sketch. For regression the distances of these are
+those of the embeddings. For classification, samples that the network is sure of have gradients near 0, labelled ones too.
 """
 
 from __future__ import annotations

@@ -112,8 +112,9 @@ def _told(snapshot: Snapshot, picks: View, labels: torch.Tensor, duals: FittedHe
         return after[order] if before is None or not len(known) else torch.cat([before, after.to(before.dtype)])[order]
 
     probabilities = None if picks.probabilities is None else joined(known.probabilities, picks.probabilities)
+    geometry = None if picks.geometry is None else joined(known.geometry, picks.geometry)
     labelled = View(rows[order.numpy()], joined(known.embeddings, picks.embeddings), probabilities,
-                    joined(known.predictions, picks.predictions))  # fmt: skip
+                    joined(known.predictions, picks.predictions), geometry=geometry)  # fmt: skip
     known_duals = None if duals is None else joined(snapshot.duals, duals.duals(picks))
     return replace(snapshot, labelled=labelled, labels=joined(snapshot.labels, labels), duals=known_duals)
 
@@ -139,7 +140,7 @@ class ClassHead:
 
     def view(self, path: int, which: torch.Tensor) -> View:
         p = self._p[path][which].float()
-        return View(self._candidates.rows[which.numpy()], self._candidates.embeddings[which], p, p.argmax(1))
+        return replace(self._candidates.at(which), probabilities=p, predictions=p.argmax(1))
 
     def draw(self, places: torch.Tensor, generator: np.random.Generator) -> torch.Tensor:
         edges = self._p[torch.arange(len(places)), places].cumsum(1)
@@ -181,7 +182,7 @@ class TargetHead:
         self._labels = torch.zeros(paths, n, dtype=torch.float64)
 
     def view(self, path: int, which: torch.Tensor) -> View:
-        return View(self._candidates.rows[which.numpy()], self._candidates.embeddings[which], None, self._mean[path][which])
+        return replace(self._candidates.at(which), predictions=self._mean[path][which])
 
     def posterior(self, places: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Mean and variance of the label of one candidate of each path, (S,) each."""

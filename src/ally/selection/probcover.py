@@ -16,7 +16,7 @@ import torch
 
 from ally.checks import check_count
 from ally.errors import InputError
-from ally.features import Embedding, ProductRows
+from ally.features import Embedding
 from ally.learning.snapshot import Snapshot
 from ally.rng import Streams
 from ally.selection.base import Limits, Selection, picked
@@ -62,8 +62,8 @@ class ProbCover:
             check_count("representatives", self.representatives)
 
     def __call__(self, snapshot: Snapshot, scores: torch.Tensor, n: int, streams: Streams, limits: Limits) -> Selection:
-        points = Points(ProductRows((snapshot.candidates.embeddings,)), self.normalise)
-        known = Points(ProductRows((snapshot.labelled.embeddings,)), self.normalise)
+        points = Points(Embedding()(snapshot.candidates), self.normalise)
+        known = Points(Embedding()(snapshot.labelled), self.normalise)
         order = streams.numpy("representatives").permutation(len(points))[: self.representatives or MOST]
         radius = self.radius
         if radius is None:

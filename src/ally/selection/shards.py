@@ -63,6 +63,7 @@ def cut(view: View, which: slice) -> View:
         probabilities=None if view.probabilities is None else view.probabilities[which],
         predictions=view.predictions[which],
         readouts={name: values[which] for name, values in view.readouts.items()},
+        geometry=None if view.geometry is None else view.geometry[which],
     )
 
 

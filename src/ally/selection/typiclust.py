@@ -1,6 +1,7 @@
 r"""TypiClust (Hacohen et al., 2022): the most typical sample of each of the largest clusters that hold no label yet.
 
-Typicality(x) = (1/K Σ_{x' ∈ K-NN(x)} ‖x − x'‖)⁻¹ over the candidates of x's cluster, or over a seeded sample of a large cluster.
+Typicality(x) = (1/K Σ_{x' ∈ K-NN(x)} ‖x − x'‖)⁻¹ over the candidates of x's cluster, or over a seeded sample of a large one,
+with ‖x‖ = 1 and K = min(20, half the candidates of the cluster), as in the authors' code.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from ally.features import ProductRows
 from ally.learning.snapshot import Snapshot
 from ally.rng import Streams
 from ally.selection.base import Limits, Selection
+from ally.selection.centroids import Rows, UnitRows
 from ally.selection.kmeans import cluster_means, k_means
 from ally.selection.neighbours import Points, nearest
 from ally.sources import blocks
@@ -32,11 +34,12 @@ class TypiClust:
     Clusters take turns: fewer labelled samples first, then larger ones. In its turn a cluster gives its most typical candidate left.
 
     Attributes:
-        neighbours: K; all others in a cluster of fewer.
+        neighbours: the largest K; half the candidates of a smaller cluster, at least 1.
         clusters: the largest k.
         smallest: clusters of fewer samples come when all others are used up.
         iterations: Lloyd iterations.
         members: neighbours are sought among at most this many candidates of a cluster, a seeded sample.
+        normalise: scale embeddings to unit length, as the authors do; embeddings of 0 stay 0.
     """
 
     neighbours: int = 20
@@ -44,6 +47,7 @@ class TypiClust:
     smallest: int = 5
     iterations: int = 20
     members: int = 4096
+    normalise: bool = True
     tasks: ClassVar[frozenset[Task]] = BOTH_TASKS
     reads: ClassVar[bool] = True
 
@@ -53,13 +57,13 @@ class TypiClust:
         check_count("members", self.members, least=2)
 
     def __call__(self, snapshot: Snapshot, scores: torch.Tensor, n: int, streams: Streams, limits: Limits) -> Selection:
-        embeddings, known = snapshot.candidates.embeddings, snapshot.labelled.embeddings
-        k = min(len(known) + n, self.clusters, len(embeddings) + len(known))
-        clusters, held = cluster_together(embeddings, known, k, self.iterations, streams.seed("k-means"))
+        seen, known = snapshot.candidates.points, snapshot.labelled.points
+        k = min(len(known) + n, self.clusters, len(seen) + len(known))
+        clusters, held = cluster_together(seen, known, k, self.iterations, streams.seed("k-means"), self.normalise)
         labelled, sizes = np.bincount(held, minlength=k), np.bincount(clusters, minlength=k)
         order = np.lexsort((-(sizes + labelled), labelled, sizes + labelled < self.smallest))
         order, last = order[sizes[order] > 0], labelled + sizes < self.smallest
-        points = Points(ProductRows((embeddings,)), unit=False)
+        points = Points(ProductRows((seen,)), self.normalise)
         picks, values = take_turns(points, clusters, order, self.neighbours, n, last, self.members, streams.numpy("members"))
         return Selection(
             rows=snapshot.candidates.rows[picks],
@@ -69,22 +73,29 @@ class TypiClust:
         )
 
 
-def cluster_together(embeddings: torch.Tensor, known: torch.Tensor, k: int, iterations: int, seed: int) -> tuple[IntArray, IntArray]:
-    """The clusters of the candidates (m,) and of the labelled samples (L,).
+def cluster_together(
+    seen: torch.Tensor, known: torch.Tensor, k: int, iterations: int, seed: int, unit: bool = False
+) -> tuple[IntArray, IntArray]:
+    """The clusters of the candidates (m,) and of the labelled samples (L,), all scaled to unit length if `unit`.
 
     Above `JOINT` samples k-means sees the candidates only and they are not copied; a labelled sample joins the cluster of nearest mean.
     """
+
+    def rows(some: torch.Tensor) -> Rows:
+        return UnitRows(some) if unit else some
+
     if not len(known):
-        return k_means(embeddings, k, iterations, seed), np.empty(0, dtype=np.int64)
-    if len(embeddings) + len(known) <= JOINT:
-        found = k_means(torch.cat([embeddings, known]), k, iterations, seed)
-        return found[: len(embeddings)], found[len(embeddings) :]
-    clusters = k_means(embeddings, k, iterations, seed)
-    means = cluster_means(embeddings, torch.from_numpy(clusters), k)
+        return k_means(rows(seen), k, iterations, seed), np.empty(0, dtype=np.int64)
+    if len(seen) + len(known) <= JOINT:
+        found = k_means(rows(torch.cat([seen, known])), k, iterations, seed)
+        return found[: len(seen)], found[len(seen) :]
+    clusters = k_means(rows(seen), k, iterations, seed)
+    means = cluster_means(rows(seen), torch.from_numpy(clusters), k)
     used = np.flatnonzero(np.bincount(clusters, minlength=k))
     held = np.empty(len(known), dtype=np.int64)
     for block in blocks(len(known)):
-        held[block] = used[torch.cdist(known[block].double(), means[used], compute_mode="donot_use_mm_for_euclid_dist").argmin(1).numpy()]
+        apart = torch.cdist(rows(known)[block].double(), means[used], compute_mode="donot_use_mm_for_euclid_dist")
+        held[block] = used[apart.argmin(1).numpy()]
     return clusters, held
 
 
@@ -113,11 +124,13 @@ def take_turns(
 
 
 def typicality(points: Points, neighbours: int, among: IntArray) -> FloatArray:
-    """1 / (1e-5 + mean distance to the `neighbours` nearest other points `among` (t,) positions), (m,); 0 for a point alone.
+    """1 / (1e-5 + mean distance to the K nearest other points `among` (t,) positions), (m,); 0 for a point alone.
+
+    K is `neighbours`, or half of the m points if that is less, at least 1 and at most as many others as there are.
 
     1e-5 as the authors'. Rounded to single precision, so that rounding does not decide between the two points of a pair.
     """
-    k = min(neighbours, len(among) - 1)
+    k = min(neighbours, max(1, len(points) // 2), len(among) - 1)
     if k == 0:
         return np.zeros(len(points))
     apart = np.sqrt(nearest(points, points.at(among), k, labels=(np.arange(len(points)), among)))

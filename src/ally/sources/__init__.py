@@ -9,6 +9,7 @@ from ally.sources.opening import open_source
 from ally.sources.problems import Problem, Problems
 from ally.sources.samples import Kind, Sample, Samples, Shown
 from ally.sources.scaling import Checked, Scaler, fit_scaler
+from ally.sources.vectors import Vectors, open_vectors
 
 __all__ = [
     "BLOCK",
@@ -23,6 +24,7 @@ __all__ = [
     "Scaler",
     "Shown",
     "Source",
+    "Vectors",
     "as_source",
     "blocks",
     "check_answers",
@@ -30,6 +32,7 @@ __all__ = [
     "default_learner",
     "fit_scaler",
     "open_source",
+    "open_vectors",
     "read_answers",
     "write_answers",
     "write_image_folder",

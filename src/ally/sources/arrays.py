@@ -15,15 +15,15 @@ from ally.types import AnyArray, IntArray
 class ArraySource:
     """A numeric array or memory map of shape ``(n, *shape)``. Integers are read as floats that hold them exactly."""
 
-    def __init__(self, array: AnyArray, columns: Sequence[str] | None = None) -> None:
+    def __init__(self, array: AnyArray, columns: Sequence[str] | None = None, name: str = "X") -> None:
         if array.ndim < 2:
-            raise InputError(f"X has shape {array.shape}; one row per sample is needed: reshape to (n, features)")
+            raise InputError(f"{name} has shape {array.shape}; one row per sample is needed: reshape to (n, features)")
         if 0 in array.shape[1:]:
-            raise InputError(f"X has shape {array.shape}: the samples have 0 feature(s), while a minimum of 1 is required")
+            raise InputError(f"{name} has shape {array.shape}: the samples have 0 feature(s), while a minimum of 1 is required")
         if np.iscomplexobj(array):
-            raise InputError(f"X has dtype {array.dtype}. Complex data not supported: pass real features")
+            raise InputError(f"{name} has dtype {array.dtype}. Complex data not supported: pass real features")
         if array.dtype.kind not in "fiub":
-            raise InputError(f"X has dtype {array.dtype}; features must be numbers: encode text and categories first")
+            raise InputError(f"{name} has dtype {array.dtype}; features must be numbers: encode text and categories first")
         self._array = array
         self._columns = columns
 
@@ -47,12 +47,12 @@ class SparseSource:
     sparse = True
     """Zeros mean absence: features share one scale and are not centred."""
 
-    def __init__(self, matrix: Any) -> None:
+    def __init__(self, matrix: Any, name: str = "X") -> None:
         if matrix.ndim != 2:
-            raise InputError(f"X is sparse with shape {matrix.shape}; pass a 2-d sparse matrix")
+            raise InputError(f"{name} is sparse with shape {matrix.shape}; pass a 2-d sparse matrix")
         self._matrix = matrix.tocsr()
         if self._matrix.dtype.kind not in "fiub":
-            raise InputError(f"X has dtype {self._matrix.dtype}. Complex data not supported: pass real features")
+            raise InputError(f"{name} has dtype {self._matrix.dtype}. Complex data not supported: pass real features")
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -105,48 +105,51 @@ class DatasetSource:
         return str(number)
 
 
-def as_source(X: Any) -> Source:
-    """The source behind `X`: numpy array, memory map, sparse matrix, pandas / Polars / Arrow table, torch tensor or Dataset."""
+def as_source(X: Any, name: str = "X") -> Source:
+    """The source behind `X`: numpy array, memory map, sparse matrix, pandas / Polars / Arrow table, torch tensor or Dataset.
+
+    `name` is what errors call it.
+    """
     import scipy.sparse
 
     source: Source
     if isinstance(X, Source):
         source = X
     elif scipy.sparse.issparse(X):
-        source = SparseSource(X)
+        source = SparseSource(X, name)
     elif isinstance(X, np.ma.MaskedArray):
-        raise InputError("X is a masked array; fill its masked entries first, for instance with X.filled(...)")
+        raise InputError(f"{name} is a masked array; fill its masked entries first, for instance with {name.rstrip('=')}.filled(...)")
     elif isinstance(X, np.ndarray):
-        source = _from_numpy(X)
+        source = _from_numpy(X, name)
     elif (kind := _table_kind(X)) is not None:
-        source = _from_table(X, kind)
+        source = _from_table(X, kind, name)
     elif _is_tensor(X):
-        source = _from_numpy(_tensor_to_numpy(X))
+        source = _from_numpy(_tensor_to_numpy(X, name), name)
     elif hasattr(X, "__getitem__") and hasattr(X, "__len__") and not isinstance(X, (list, tuple, str, bytes, dict)):
         source = DatasetSource(X)
     elif isinstance(X, (list, tuple)):
-        source = _from_numpy(_array_of(X))
+        source = _from_numpy(_array_of(X, name), name)
     else:
-        raise InputError(f"X is a {type(X).__name__}; pass an array, a sparse matrix, a table, a tensor or a torch Dataset")
+        raise InputError(f"{name} is a {type(X).__name__}; pass an array, a sparse matrix, a table, a tensor or a torch Dataset")
     if len(source) == 0:
-        raise InputError("X has 0 sample(s), while a minimum of 1 is required: the pool is empty")
+        raise InputError(f"{name} has 0 sample(s), while a minimum of 1 is required: the pool is empty")
     return source
 
 
-def _array_of(X: Sequence[Any]) -> AnyArray:
+def _array_of(X: Sequence[Any], name: str) -> AnyArray:
     try:
         return np.asarray(X)
     except ValueError as error:
-        raise InputError(f"X is a list whose rows differ in length ({error}); make all rows one length") from error
+        raise InputError(f"{name} is a list whose rows differ in length ({error}); make all rows one length") from error
 
 
-def _from_numpy(X: AnyArray, columns: Sequence[str] | None = None) -> ArraySource:
+def _from_numpy(X: AnyArray, name: str) -> ArraySource:
     if X.dtype == object:
         try:
             X = X.astype(np.float64)
         except (TypeError, ValueError) as error:
-            raise InputError(f"X has dtype object and is not numeric ({error}); encode text and categories first") from error
-    return ArraySource(X, columns)
+            raise InputError(f"{name} has dtype object and is not numeric ({error}); encode text and categories first") from error
+    return ArraySource(X, name=name)
 
 
 def _as_float(values: AnyArray) -> AnyArray:
@@ -160,9 +163,9 @@ def _is_tensor(X: Any) -> bool:
     return type(X).__module__.split(".")[0] == "torch" and hasattr(X, "detach")
 
 
-def _tensor_to_numpy(X: Any) -> AnyArray:
+def _tensor_to_numpy(X: Any, name: str = "X") -> AnyArray:
     if str(X.layout) != "torch.strided":
-        raise InputError(f"X is a sparse tensor ({X.layout}); pass X.to_dense(), or a scipy sparse matrix")
+        raise InputError(f"{name} is a sparse tensor ({X.layout}); pass {name.rstrip('=')}.to_dense(), or a scipy sparse matrix")
     narrow = X.is_floating_point() and X.dtype.itemsize <= 2
     array: AnyArray = (X.float() if narrow else X).detach().cpu().numpy()
     return array
@@ -173,25 +176,25 @@ def _table_kind(X: Any) -> str | None:
     return root if root in {"pandas", "polars", "pyarrow"} else None
 
 
-def _from_table(X: Any, kind: str) -> ArraySource:
+def _from_table(X: Any, kind: str, name: str) -> ArraySource:
     if hasattr(X, "collect"):
-        raise InputError(f"X is a {kind} {type(X).__name__}; pass X.collect()")
+        raise InputError(f"{name} is a {kind} {type(X).__name__}; pass {name.rstrip('=')}.collect()")
     if not hasattr(X, "columns"):
-        raise InputError(f"X is a {kind} {type(X).__name__}; pass a table with one column per feature")
+        raise InputError(f"{name} is a {kind} {type(X).__name__}; pass a table with one column per feature")
     if kind == "polars":
         names = list(X.columns)
-        odd = next((name for name in names if not (X.schema[name].is_numeric() or str(X.schema[name]) == "Boolean")), None)
+        odd = next((key for key in names if not (X.schema[key].is_numeric() or str(X.schema[key]) == "Boolean")), None)
         if odd is not None:
             raise _not_numeric(odd, X[odd][0] if len(X) else None, X.schema[odd])
-        return ArraySource(np.asarray(X.to_numpy(), dtype=np.float64), names)
+        return ArraySource(np.asarray(X.to_numpy(), dtype=np.float64), names, name)
     frame = X if kind == "pandas" else X.to_pandas()
     repeated = frame.columns[frame.columns.duplicated()]
     if len(repeated):
         raise InputError(f"column {repeated[0]!r} appears more than once; give every feature its own name")
-    for name, dtype in frame.dtypes.items():
+    for key, dtype in frame.dtypes.items():
         if getattr(dtype, "kind", "O") not in "fiub":
-            raise _not_numeric(name, frame[name].iloc[0] if len(frame) else None, dtype)
-    return ArraySource(frame.to_numpy(dtype=np.float64, na_value=np.nan), [str(name) for name in frame.columns])
+            raise _not_numeric(key, frame[key].iloc[0] if len(frame) else None, dtype)
+    return ArraySource(frame.to_numpy(dtype=np.float64, na_value=np.nan), [str(key) for key in frame.columns], name)
 
 
 def _not_numeric(name: Any, value: Any, dtype: Any) -> InputError:

@@ -14,7 +14,9 @@ sample has been read.
 **Answers are only ever added.** An answer is a label, a skip, or an undo of an earlier answer. Answers are numbered 1, 2, 3 … without gaps
 in the order in which they became visible, so a reader who has seen number k and asks for what came since misses nothing. The current
 label is derived: of each annotator the last answer to a sample counts that was not undone; among annotators the last one
-("last"), or the label most of them gave ("majority"; of equals the one given last; skips do not vote).
+("last"), or the label most of them gave ("majority"; of equals the one given last; skips do not vote), or of labels that are numbers
+the middle one ("median"; of an even number the mean of the two in the middle, with annotator and time of the later; skips and other
+labels do not vote, but where no label is a number the last label counts).
 
 **An acknowledged call is on disk.** When a writing call has returned, its effect survives the end of the process and of the machine. A
 call that raised has written nothing. The exception is `StoreUnreachable`: the call may or may not be on record, and is to be repeated.

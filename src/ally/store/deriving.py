@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from sqlalchemy import ColumnElement, Connection, Subquery, case, func, select
+from sqlalchemy import ColumnElement, Connection, FromClause, Numeric, Subquery, case, func, select
+from sqlalchemy import cast as sql_cast
 
 from ally.store.numbers import in_pieces, last_number
 from ally.store.opinions import answered, counts
 from ally.store.schema import answers, leases, queries, samples
-from ally.store.texts import read_json
+from ally.store.texts import read_json, write_json
 from ally.store.values import Counts, Label, Policy, Role, RoleCounts, StoredAnswer
 
 
@@ -30,28 +31,28 @@ def opinions(record: Iterable[StoredAnswer]) -> dict[int, list[StoredAnswer]]:
 
 def decided(connection: Connection, policy: Policy) -> dict[int, Label]:
     """By row, the answer that counts."""
-    numbers, shared = _deciding(policy), _shared(connection)
-    lines = select(answers.c.sample, answers.c.value, answers.c.annotator, answers.c.at, answers.c.kind)
-    joined = numbers.join(answers, answers.c.number == numbers.c.number)
+    (joined, beside), shared = _said(policy), _shared(connection)
+    lines = select(answers.c.sample, answers.c.value, beside, answers.c.annotator, answers.c.at, answers.c.kind)
     found: dict[int, Label] = {}
-    for row, value, annotator, at, kind in connection.execute(lines.select_from(joined).order_by(answers.c.sample)):
+    for row, value, other, annotator, at, kind in connection.execute(lines.select_from(joined).order_by(answers.c.sample)):
         voters, differ = shared.get(row, (int(kind == "label"), False))
-        found[row] = Label(read_json(value), annotator, at, voters, differ, kind)
+        found[row] = Label(read_json(_middle(value, other)), annotator, at, voters, differ, kind)
     return found
 
 
 def count(connection: Connection, now: float, policy: Policy) -> Counts:
     """Counts by the answer that counts of each sample."""
-    numbers = _deciding(policy)
-    joined = numbers.join(answers, answers.c.number == numbers.c.number).join(samples, samples.c.row == answers.c.sample)
-    columns = (samples.c.role, answers.c.kind, answers.c.value, answers.c.annotator)
+    said, beside = _said(policy)
+    joined = said.join(samples, samples.c.row == answers.c.sample)
+    columns = (samples.c.role, answers.c.kind, answers.c.value, beside, answers.c.annotator)
     classes: Counter[str] = Counter()
     deciders: Counter[str] = Counter()
     parts: dict[str, Counter[str]] = {role: Counter() for role in ("pool", "evaluate", "validate")}
-    for role, kind, value, annotator, n in connection.execute(select(*columns, func.count()).select_from(joined).group_by(*columns)):
+    lines = connection.execute(select(*columns, func.count()).select_from(joined).group_by(*columns))
+    for role, kind, value, other, annotator, n in lines:
         parts[role]["labelled" if kind == "label" else "skipped"] += n
         if kind == "label":
-            classes[value] += n
+            classes[cast(str, _middle(value, other))] += n
             deciders[annotator] += n
     row = samples.c.row
     for role, n in connection.execute(select(samples.c.role, func.count()).group_by(samples.c.role)):
@@ -68,11 +69,32 @@ def count(connection: Connection, now: float, policy: Policy) -> Counts:
     return Counts(roles, dict(classes.most_common()), dict(deciders.most_common()), differ, total, asked)
 
 
-def _deciding(policy: Policy) -> Subquery:
-    """Numbers of the answers that count, one for each sample that has any.
+def _said(policy: Policy) -> tuple[FromClause, ColumnElement[Any]]:
+    """The answers that count, one for each sample that has any, and the value that stands beside theirs: the same, unless a median lies
+    between the two."""
+    deciding = _deciding(policy)
+    said = deciding.join(answers, answers.c.number == deciding.c.number)
+    if policy != "median":
+        return said, answers.c.value
+    beside = answers.alias("beside")
+    return said.join(beside, beside.c.number == deciding.c.beside), beside.c.value
 
-    last: the last answer, a skip too. majority: the most frequent label, of equals the one given last; skips do not vote.
+
+def _middle(value: str | None, beside: str | None) -> str | None:
+    """JSON text of the mean of two numbers, in JSON text too; equal texts stay as they are."""
+    if value == beside:
+        return value
+    return write_json("median", read_json(value) / 2 + read_json(beside) / 2)
+
+
+def _deciding(policy: Policy) -> Subquery:
+    """Numbers of the answers that count, one for each sample that has any; for a median also of the one `beside` it.
+
+    last: the last answer, a skip too. majority: the most frequent label, of equals the one given last; skips do not vote. median: the
+    number in the middle.
     """
+    if policy == "median":
+        return _medians()
     if policy == "last":
         return select(func.max(answers.c.number).label("number")).where(counts()).group_by(answers.c.sample).subquery()
     said = _opinions()
@@ -82,6 +104,22 @@ def _deciding(policy: Policy) -> Subquery:
     place = func.row_number().over(partition_by=tally.c.sample, order_by=order).label("place")
     ranked = select(tally.c.number, place).subquery()
     return select(ranked.c.number).where(ranked.c.place == 1).subquery()
+
+
+def _medians() -> Subquery:
+    """The answer in the middle by value, equal ones as they were given: of two in the middle the later, with the other `beside` it. Where
+    no label is a number, the last label; where there is none, the last skip."""
+    said = _opinions()
+    is_number = func.substr(said.c.value, 1, 1).in_([*"-0123456789"])
+    vote = case((is_number, sql_cast(said.c.value, Numeric)))
+    given = case((is_number, said.c.number), else_=-said.c.number)
+    order = (case((said.c.kind == "label", 0), else_=1), case((is_number, 0), else_=1), vote, given)
+    place = func.row_number().over(partition_by=said.c.sample, order_by=order).label("place")
+    voters = func.count(vote).over(partition_by=said.c.sample).label("voters")
+    ranked = select(said.c.sample, said.c.number, place, voters).subquery()
+    middle = ranked.c.place.in_([(ranked.c.voters + 1) // 2, (ranked.c.voters + 2) // 2])
+    pair = func.max(ranked.c.number).label("number"), func.min(ranked.c.number).label("beside")
+    return select(*pair).where(middle).group_by(ranked.c.sample).subquery()
 
 
 def _opinions(*where: ColumnElement[bool]) -> Subquery:
@@ -107,7 +145,7 @@ def _shared(connection: Connection) -> dict[int, tuple[int, bool]]:
 def _disagreements(connection: Connection, policy: Policy) -> int:
     """Samples with a label that counts whose annotators gave different ones."""
     differ = [row for row, (_, differs) in _shared(connection).items() if differs]
-    if policy == "majority":
+    if policy != "last":
         return len(differ)
     skipped = 0
     for piece in in_pieces(differ):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from ally.errors import AnswerError, IdError, InputError
 from ally.store.values import Policy
@@ -47,8 +47,8 @@ def check_key(value: Any) -> str | None:
 
 
 def check_policy(policy: Any) -> Policy:
-    if policy not in ("last", "majority"):
-        raise InputError.about("policy", policy, "must be 'last' or 'majority'")
+    if policy not in get_args(Policy):
+        raise InputError.about("policy", policy, "must be 'last', 'majority' or 'median'")
     return cast(Policy, policy)
 
 

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from ally.types import Policy as Policy
-
 Role: TypeAlias = Literal["pool", "evaluate", "validate"]
 AskKind: TypeAlias = Literal["active", "random", "evaluate", "validate"]
 AnswerKind: TypeAlias = Literal["label", "skip", "undo"]
+Policy: TypeAlias = Literal["last", "majority", "median"]
 ModelState: TypeAlias = Literal["writing", "good", "failed"]
 
 ROLE_OF: dict[AskKind, Role] = {"active": "pool", "random": "pool", "evaluate": "evaluate", "validate": "validate"}
@@ -117,7 +116,7 @@ class Added:
 @dataclass(frozen=True)
 class Label:
     """The answer that counts for a sample, who gave it and when; `answers` counts the annotators who gave a label, `disagree` if those
-    differ. A skip has no value."""
+    differ. A skip has no value. A median between two numbers is nobody's: it has the annotator and the time of the later one."""
 
     value: Any
     annotator: str

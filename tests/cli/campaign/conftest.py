@@ -2,14 +2,11 @@
 
 import csv
 import io
-import sys
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 from PIL import Image, ImageDraw
-
-from ally.cli import main
 
 
 class Done(NamedTuple):
@@ -23,22 +20,12 @@ class Done(NamedTuple):
 
 
 @pytest.fixture
-def ally(capsys, monkeypatch, tmp_path):
+def ally(command, monkeypatch, tmp_path):
     """``ally("ask", "pets", "--n", 3)``; it must succeed unless `code` says otherwise."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "100")
 
     def run(*words, code=0, stdin=None):
-        monkeypatch.setattr(sys, "argv", ["ally", *map(str, words)])
-        if stdin is not None:
-            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin if isinstance(stdin, bytes) else stdin.encode())))
-        capsys.readouterr()
-        try:
-            main()
-            ended = 0
-        except SystemExit as end:
-            ended = end.code or 0
-        done = Done(ended, *capsys.readouterr())
+        done = Done(*command(*words, stdin=stdin))
         assert done.code == code, done
         assert "Traceback" not in done.err
         return done

@@ -324,6 +324,18 @@ def test_a_sheet_whose_labels_were_outvoted_is_told_all_the_same(ally, table, tm
     ally("ask", "rows", "--n", 1, "--out", "q.csv", "--annotator", "ann")
 
 
+def test_the_majority_of_numbers_is_the_median(ally, table):
+    even = ("--from", "table.csv", "--policy", "majority", "--opinions", 2, "--by-hand")
+    assert "neither may be the majority" in ally("new", "classes", *even).out
+    assert "neither may be the majority" not in ally("new", "rows", *even, "--regression").out
+    assert "the majority of numbers (--regression) is their median" in " ".join(ally("new", "--help").out.replace("│", " ").split())
+    for who, value in (("ann", "1.0"), ("bob", "1.2"), ("cat", "9.0")):
+        ally("tell", "rows", f"r00={value}", "--annotator", who)
+    ally("export", "rows", "labels.csv")
+    with open("labels.csv", encoding="utf-8") as file:
+        assert "r00,1.2," in file.read()
+
+
 def test_when_all_is_labelled_the_next_step_is_named(ally, tmp_path):
     (tmp_path / "few.txt").write_text("a\nb\n")
     ally("new", "few", "--from", "few.txt", "--by-hand")

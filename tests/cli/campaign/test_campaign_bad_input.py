@@ -26,7 +26,10 @@ SOURCES = {
     "same column twice": ([*NEW, "twice.csv"], "has the column 'a' more than once"),
     "all rows too long": ([*NEW, "long.csv"], "the row has 3 fields and the header 2"),
     "no such column": ([*NEW, "table.csv", "--text", "words"], "has no column 'words' (text)"),
-    "no such kind of column": ([*NEW, "table.csv", "--column", "a=colour"], "'colour' is not a kind of column (for 'a'); use 'number' or 'category'"),
+    "no such kind of column": (
+        [*NEW, "table.csv", "--column", "a=colour"],
+        "'colour' is not a kind of column (for 'a'); use 'number' or 'category'",
+    ),
     "path above the folder": ([*NEW, "paths.csv", "--image", "file"], "is not a path below"),
     "not an array": ([*NEW, "fake.npy"], "fake.npy is not a whole .npy file"),
     "too few ids": ([*NEW, "X.npy", "--ids", "ids.txt"], "has 4 rows and there are 2 ids"),

@@ -117,7 +117,7 @@ def _page(campaign: Campaign, status: Status, place: str, source: str, following
         lines.append("  no sample is held out, so there will be no learning curve; --evaluate N holds some out")
     if status.validate.samples:
         lines.append(f"  {counted(status.validate.samples, 'random sample')} held out to stop a training early; {share}")
-    if settings.policy == "majority" and settings.opinions % 2 == 0:
+    if settings.store_policy == "majority" and settings.opinions % 2 == 0:
         lines.append(f"  of {settings.opinions} opinions neither may be the majority: then the last one counts; an odd number avoids it")
     lines += [f"  {note}" for note in samples.notes]
     if len(samples.problems):

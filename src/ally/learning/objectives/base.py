@@ -30,8 +30,9 @@ class Problem:
     task: Task
     classes: tuple[Any, ...] | None
     loss: Loss
-    reference_loss: Callable[[Regularizer | None], float]
-    """Mean training loss of an unconstrained fit by the same trainer, with the same R(f) (p_u); trains when called."""
+    reference_loss: Callable[[Loss, Regularizer | None], float]
+    """Mean of a loss over the labelled samples after an unconstrained fit by the same trainer, with the same R(f) (p_u); trains when
+    called."""
     n_unlabelled: int = 0
 
     @property

@@ -29,8 +29,8 @@ class PDCL:
     """Minimise mean ℓ subject to ℓ'_i ≤ ε_i.
 
     Attributes:
-        eps: ε: a number, one per sample, a mapping from class, ``"auto"`` (1.15 p_u), or None for the paper's
-            value (0.2 nats; 0.1 for squared error of standardised targets).
+        eps: ε: a number, one per sample, a mapping from class, ``"auto"`` (1.15 p_u, with p_u the mean ℓ' of the labelled
+            samples after an unconstrained fit), or None for the paper's value (0.2 nats; 0.1 for squared error of standardised targets).
         dual_lr: η_d; the step at the t-th dual move is ``dual_lr * t**-dual_decay``.
         dual_init: λ₀.
         dual_cap: upper bound of λ, or None.
@@ -73,6 +73,14 @@ class PDCL:
 class Feasibility(PDCL):
     """Minimise R(f) subject to ℓ'_i ≤ ε_i. With R = 0 only the path of the duals informs: at a strictly feasible point λ* = 0."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.weighted:
+            raise InputError(
+                "weighted=False leaves Feasibility nothing to learn from: it trains on the constraints alone; "
+                "use PDCL(weighted=False), or leave weighted=True"
+            )
+
     def start(self, problem: Problem) -> Session:
         return _ConstrainedSession(problem, self, risk=False)
 
@@ -84,7 +92,7 @@ class _ConstrainedSession(Session):
         self._weighted = objective.weighted
         self._regularizer = objective.regularizer
         self._same_loss = objective.secondary_loss is None
-        self._secondary = resolve_loss(objective.secondary_loss, problem.task)
+        self._secondary = _per_sample(resolve_loss(objective.secondary_loss, problem.task))
         self._period = objective.primal_steps
         self._per_batch = objective.slacks == "minibatch"
         self._schedule = Power(objective.dual_lr, objective.dual_decay)
@@ -95,7 +103,7 @@ class _ConstrainedSession(Session):
             problem.targets,
             task=problem.task,
             classes=problem.classes,
-            reference_loss=lambda: problem.reference_loss(objective.regularizer),
+            reference_loss=lambda: problem.reference_loss(self._secondary, objective.regularizer),
         )
         self._multipliers = Multipliers(len(problem.targets), start=objective.dual_init, device=problem.device, cap=objective.dual_cap)
         self._everyone = torch.arange(len(problem.targets), device=problem.device)
@@ -108,7 +116,7 @@ class _ConstrainedSession(Session):
     def loss(self, model: nn.Module, batch: Batch, unlabelled: UnlabelledBatch | None) -> torch.Tensor:
         outputs = forward(model, batch.x)
         losses = self.problem.loss(outputs, batch.targets)
-        secondary = losses if self._same_loss else _per_sample(self._secondary(outputs, batch.targets), losses)
+        secondary = losses if self._same_loss else self._secondary(outputs, batch.targets)
         slacks = secondary - self._eps[batch.index]
         risk = losses.mean() if self._risk else losses.new_zeros(())
         if self._regularizer is not None:
@@ -133,10 +141,14 @@ class _ConstrainedSession(Session):
         return self._secondary(outputs, self.problem.targets) - self._eps
 
 
-def _per_sample(values: Any, like: torch.Tensor) -> torch.Tensor:
-    if not isinstance(values, torch.Tensor) or values.shape != like.shape:
-        shape = tuple(values.shape) if isinstance(values, torch.Tensor) else type(values).__name__
-        raise InputError(
-            f"secondary_loss gave {shape} for a batch of {len(like)}; it must give one number per sample, shape ({len(like)},)"
-        )
-    return values
+def _per_sample(loss: Loss) -> Loss:
+    """The same loss, which raises unless it gives one number per sample."""
+
+    def checked(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        values: Any = loss(outputs, targets)
+        if not isinstance(values, torch.Tensor) or values.shape != targets.shape:
+            shape, n = tuple(values.shape) if isinstance(values, torch.Tensor) else type(values).__name__, len(targets)
+            raise InputError(f"secondary_loss gave {shape} for a batch of {n}; it must give one number per sample, shape ({n},)")
+        return values
+
+    return checked

@@ -160,24 +160,61 @@ def labels_by_either_policy(create: Create) -> None:
     end(store)
 
 
+def the_median_of_numbers(create: Create) -> None:
+    store = make(create, 9)
+    said: list[list[Any]] = [[1.0, 1.2, 9.0], [1.0, 4.0], [4.0, 1.0, 9.0, 3.0], [-2.5], [1.0, 9.0, 1.0], [10.0, 9.5, -100.0, 1e3, 2.0]]
+    said += [[2.0, 2.0], [1e300, -1e300, 1.7e308, 1e308], [7, 8.5]]
+    for row, values in enumerate(said):
+        for at, value in enumerate(values):
+            store.answer(f"person {at}", float(at), [NewAnswer(f"s{row}", value)])
+    found = store.labels("median")
+    expected = [1.2, 2.5, 3.5, -2.5, 1.0, 9.5, 2.0, 1e300 / 2 + 1e308 / 2, 7.75]
+    assert [found[row].value for row in range(9)] == expected
+    assert [found[row].disagree for row in range(9)] == [True, True, True, False, True, True, False, True, True]
+    assert [found[row].annotator for row in (0, 1, 2, 4)] == ["person 1", "person 1", "person 3", "person 2"]
+    counts = store.count(9.0, "median")
+    assert Counter(map(json.loads, counts.classes)) == Counter(expected)
+    assert (counts.labelled, counts.disagreements) == (9, 7)
+    store.answer("person 2", 10.0, [NewAnswer("s0", kind="skip"), NewAnswer("s1", 100.0)])
+    store.answer("person 0", 11.0, [NewAnswer("s3", kind="skip")])
+    changed = store.labels("median")
+    assert (changed[0].value, changed[1].value, changed.get(3)) == (1.1, 4.0, None), "a skip votes, or a later number does not"
+    store.undo("person 2", 12.0)
+    assert store.labels("median")[1].value == 2.5, "a number that was taken back votes"
+    assert {row: label.value for row, label in store.labels("last").items()}[4] == 1.0
+    end(store)
+
+
 def _decide(people: list[StoredAnswer], policy: Policy) -> Label:
     """The answer that counts by the words of the contract."""
     voters = [answer for answer in people if answer.kind == "label"]
-    chosen = people[-1]
+    chosen = value = None
     if policy == "majority" and voters:
         votes = Counter(answer.value for answer in voters)
         chosen = max(voters, key=lambda answer: (votes[answer.value], answer.number))
+    if policy == "median" and voters:
+        numbers = sorted((answer for answer in voters if not isinstance(answer.value, str)), key=lambda answer: float(answer.value))
+        middle = numbers[(len(numbers) - 1) // 2 : len(numbers) // 2 + 1] or voters[-1:]
+        chosen = max(middle, key=lambda answer: answer.number)
+        value = chosen.value if len({answer.value for answer in middle}) == 1 else sum(answer.value for answer in middle) / 2
+    chosen = chosen or people[-1]
+    value = chosen.value if value is None else value
     differ = len({answer.value for answer in voters}) > 1
-    return Label(chosen.value, chosen.annotator, chosen.at, len(voters), differ, "skip" if chosen.kind == "skip" else "label")
+    return Label(value, chosen.annotator, chosen.at, len(voters), differ, "skip" if chosen.kind == "skip" else "label")
 
 
-def counts_by_either_policy(create: Create) -> None:
+def counts_by_every_policy(create: Create) -> None:
+    for values in (["cat", "dog", "owl"], [1.0, 2.5, 4.0, 9.0], ["cat", 1.0, 2.0, "dog"]):
+        _counts_by_every_policy(create, values)
+
+
+def _counts_by_every_policy(create: Create, values: list[Any]) -> None:
     rng = random.Random(3)
     store = make(create, 30)
     store.reserve("evaluate", 5, 0.0)
     for at in range(150):
         annotator, sample = rng.choice(["ann", "bob", "eve"]), f"s{rng.randrange(25)}"
-        new = NewAnswer(sample, kind="skip") if rng.random() < 0.15 else NewAnswer(sample, rng.choice(["cat", "dog", "owl"]))
+        new = NewAnswer(sample, kind="skip") if rng.random() < 0.15 else NewAnswer(sample, rng.choice(values))
         store.answer(annotator, float(at), [new])
         if rng.random() < 0.15:
             store.undo(annotator, at + 0.5)
@@ -308,7 +345,8 @@ CHECKS: tuple[Check, ...] = (
     undo_takes_back_one_answer,
     skips_close_a_sample,
     labels_by_either_policy,
-    counts_by_either_policy,
+    the_median_of_numbers,
+    counts_by_every_policy,
     what_several_people_said_in_one_call,
     what_is_passed_on_overrules_nobody_who_answered_since,
     the_labels_there_are,
