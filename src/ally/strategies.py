@@ -8,7 +8,7 @@ from typing import Any
 from ally.errors import InputError, UnsupportedTask
 from ally.features import Embedding, Gradient
 from ally.learning.dual_head import PaperHead
-from ally.learning.objectives import PDCL, VAAL, WAAL, Feasibility, LearningLoss, Objective, PDCLUnlabelled, resolve_objective
+from ally.learning.objectives import PDCL, VAAL, WAAL, Feasibility, LearningLoss, Objective, OverPool, PDCLUnlabelled, resolve_objective
 from ally.learning.readouts import Readout, readouts_of
 from ally.registry import Registry
 from ally.scoring import (
@@ -74,7 +74,7 @@ class Strategy:
             "embeddings": self.select.reads,
             "duals": isinstance(objective, (PDCL, PDCLUnlabelled)),
             "dropout or an ensemble": any(readout.members > 1 for readout in self.readouts),
-            "extra training": isinstance(objective, (PDCLUnlabelled, LearningLoss, VAAL, WAAL)),
+            "extra training": isinstance(objective, (OverPool, LearningLoss, VAAL, WAAL)),
         }
         return tuple(name for name, wanted in found.items() if wanted)
 

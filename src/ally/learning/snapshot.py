@@ -55,7 +55,7 @@ class Snapshot:
     duals: torch.Tensor | None = None
     """(L,) λ of the labelled samples."""
     candidate_duals: torch.Tensor | None = None
-    """(n,) λ of the candidates, for an objective with constraints over them."""
+    """(n,) λ of the candidates, for an objective with constraints over them; NaN where it is not known."""
 
     def among(self, places: torch.Tensor) -> Snapshot:
         """The same round with only the candidates at these positions (m,), ascending."""
