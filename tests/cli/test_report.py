@@ -46,7 +46,7 @@ def test_on_a_narrow_terminal_no_number_is_cut(run, tmp_path):
     assert "against random · erm" not in text
     assert "one seed: no interval" in text
     wide = run(tmp_path, columns=160).stdout
-    assert "(random · pdcl-unlabelled)" in wide
+    assert "(random · smooth-unlabelled)" in wide
 
 
 def test_json_holds_the_same(run, grid):
