@@ -36,7 +36,7 @@ def test_answers_table_and_files(run, grid):
 
 
 def test_on_a_narrow_terminal_no_number_is_cut(run, tmp_path):
-    table = pd.read_csv(RESULTS / "paper" / "self-supervised-small.csv", keep_default_na=False)
+    table = pd.read_csv(RESULTS / "paper" / "self-supervised-small-fixed.csv", keep_default_na=False)
     table[table["dataset"] == "mnist"].to_csv(tmp_path / "results.csv", index=False)
     done = run(tmp_path, columns=80)
     assert done.returncode == 0, done.stderr
