@@ -1,4 +1,4 @@
-"""What self-supervised constraints over the whole pool save: the error of training on few random labels, by setting of the objective.
+"""What a self-supervised loss over the whole pool saves: the error of training on few random labels, by setting of the objective.
 
     python benchmarks/unlabelled.py --data-dir DATA [--trial mnist parkinsons] [--seeds 1] [--out benchmarks/results/unlabelled.csv]
 
@@ -21,18 +21,19 @@ import pandas as pd
 import torch
 
 from ally.experiment import Cell, Trial, simulate
-from ally.learning.objectives import ERM, Objective, PDCLUnlabelled
+from ally.learning.objectives import ERM, Objective, PDCLUnlabelled, SmoothUnlabelled
 from ally.learning.selfsupervised import Smoothness
 from ally.learning.training import Training
 from ally.strategies import CATALOGUE
 from mnist import load_development
 
-DEFAULT = PDCLUnlabelled()
+DEFAULT = SmoothUnlabelled()
+CONSTRAINED = PDCLUnlabelled()
 BOTH: dict[str, Objective] = {
     "plain training": ERM(),
     "default": DEFAULT,
-    "multipliers 0.3": replace(DEFAULT, dual_init=0.3),
-    "moved, cap 3": replace(DEFAULT, weights="moved", eps=0.02, dual_cap=3.0),
+    "weight 0.3": replace(DEFAULT, weight=0.3),
+    "constraints": CONSTRAINED,
     "noise": replace(DEFAULT, secondary_loss="noise"),
     "mask": replace(DEFAULT, secondary_loss="mask"),
     "reconstruction": replace(DEFAULT, secondary_loss="reconstruction"),
@@ -43,7 +44,8 @@ CLASSIFICATION: dict[str, Objective] = {
     "no warm-up": replace(DEFAULT, warmup=0.0),
     "warm-up throughout": replace(DEFAULT, warmup=1.0),
     "shares of the labels": replace(DEFAULT, shares="labels"),
-    "moved from 0, price 1": replace(DEFAULT, weights="moved", dual_init=0.0, dual_lr=0.2, eps=0.02, price=1.0, warmup=0.0),
+    "constraints, always in force": replace(CONSTRAINED, confidence=0.0),
+    "constraints, price 1": replace(CONSTRAINED, price=1.0),
     "shift": replace(DEFAULT, secondary_loss="shift"),
     "entropy": replace(DEFAULT, secondary_loss="entropy"),
 }

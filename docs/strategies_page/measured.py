@@ -41,8 +41,10 @@ def measured(folder: Path) -> list[str]:
         "seed, positive is better, with a 95 % interval (Student's t over seeds); it is not corrected for the number of rows. Seconds per",
         "query are medians on a busy machine. `benchmarks/catalogue.py` says what was run, [measurements.md](measurements.md) where.",
         "A row with one seed is a hint and no result: seeds differ by about .003 on MNIST and .02 on digits. What a table lacks was",
-        "not run: on images VAAL took too long here, and BatchBALD asks for a handful at a time; `lcmd`, `typiclust` and",
-        "`uherding` have changed since MNIST was run.",
+        "not run: on images VAAL took too long here, and BatchBALD asks for a handful at a time; `lcmd`, `typiclust`, `uherding`,",
+        "`pdcl-unlabelled` and `ally-unlabelled` have changed since MNIST was run and were not run again. accumulated-smoothness is",
+        "`ally` with `smooth-unlabelled` and, for want of duals, the smoothness loss of each candidate added up over the training;",
+        "there is no such strategy any more.",
         "",
         *lines,
     ]
@@ -68,6 +70,7 @@ def by_objective(results: pd.DataFrame) -> list[str]:
         plain = {
             (c.strategy, strategy): c
             for strategy, rows in part.groupby("strategy", sort=False)
+            if "erm" in set(rows["setting"])
             for c in compare(rows.assign(strategy=rows["setting"], setting=""), "erm")
         }
         rows = []
@@ -75,8 +78,9 @@ def by_objective(results: pd.DataFrame) -> list[str]:
             alike = trained.assign(setting="")
             spread = _spread(alike)
             for c in compare(alike, "random"):
-                other = plain[str(objective), c.strategy]
-                rows.append([_code(str(objective)), _code(c.strategy), _mean(c, spread), _both(c), _both(other), str(c.seeds)])
+                other = plain.get((str(objective), c.strategy))
+                gains = [_both(c), "–" if other is None else _both(other)]
+                rows.append([_code(str(objective)), _code(c.strategy), _mean(c, spread), *gains, str(c.seeds)])
         metric = str(part["metric"].iloc[0])
         head = [
             "objective",

@@ -39,7 +39,7 @@ is at hand, as far as the [measurements](#measured) and the papers go:
 - **Ten labels a round or fewer, each dear:** `batchbald`. **Thousands a round:** `cluster-margin`.
 - **Noisy labels:** `bald` or `powerbald` for doubt that a label can settle. **Outliers in the pool:** not `coreset`; see
   [hygiene](#pool-hygiene).
-- **A large pool, and time to train:** any strategy with `objective="pdcl-unlabelled"` learns from the unlabelled samples as well.
+- **A large pool, and time to train:** any strategy with `objective="smooth-unlabelled"` learns from the unlabelled samples as well.
   On MNIST that gained more than any choice of samples did ([measurements](measurements.md)); trainings take many times as long.
 - **No time:** `margin`, or `Perturbed` for a batch that is not all alike; both cost next to nothing.
 

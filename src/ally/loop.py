@@ -182,6 +182,7 @@ class Loop:
             strategy, snapshot = self._look(rows, scratch, report, notes)
             scored = strategy.score(snapshot, round_streams)
             check_scores(scored, snapshot, strategy.score)
+            notes.extend(scored.notes)
 
             def pick(part: Snapshot, scores: torch.Tensor, count: int) -> Selection:
                 selection = strategy.select(part, scores, count, round_streams, Limits(scratch.budget))

@@ -9,7 +9,7 @@ from ally.checks import check_count
 from ally.errors import InputError, UnsupportedTask
 from ally.features import Embedding, Gradient, LastLayer
 from ally.learning.dual_head import PaperHead
-from ally.learning.objectives import PDCL, VAAL, WAAL, Feasibility, LearningLoss, Objective, PDCLUnlabelled, resolve_objective
+from ally.learning.objectives import PDCL, VAAL, WAAL, Feasibility, LearningLoss, Objective, OverPool, PDCLUnlabelled, resolve_objective
 from ally.learning.readouts import Readout, readouts_of
 from ally.registry import Registry
 from ally.scoring import (
@@ -80,7 +80,7 @@ class Strategy:
             "embeddings": self.select.reads,
             "duals": isinstance(objective, (PDCL, PDCLUnlabelled)),
             "dropout or an ensemble": any(readout.members > 1 for readout in self.readouts),
-            "extra training": self.calibrates or isinstance(objective, (PDCLUnlabelled, LearningLoss, VAAL, WAAL)),
+            "extra training": self.calibrates or isinstance(objective, (OverPool, LearningLoss, VAAL, WAAL)),
         }
         return tuple(name for name, wanted in found.items() if wanted)
 

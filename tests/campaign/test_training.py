@@ -361,3 +361,33 @@ def test_a_pool_that_is_labelled_whole_with_one_class_is_no_failure(tmp_path):
         campaign.relabel({"a": "dog"})
         campaign.retrain()
         assert (campaign.trained, campaign.status().training_state) == (True, "done")
+
+
+def test_duals_that_need_no_label_are_no_evidence_of_wrong_ones():
+    from ally.campaign.material import Part
+    from ally.campaign.reviewing import suspects
+    from ally.learning.objectives import PDCL, PDCLUnlabelled
+    from ally.learning.training import Training
+    from ally.loop import Loop
+    from ally.testing.pools import blobs
+
+    scene = blobs("classification", labelled=8)
+
+    def loop(objective):
+        quick = Training(epochs=4, batch_size=16)
+        return Loop(scene.X, scene.y, strategy="random", objective=objective, model="linear", training=quick, random_state=0)
+
+    def asked(objective):
+        """Whether plain trainings are asked for instead of the loop's own duals."""
+        calls = []
+
+        def accumulating():
+            calls.append(1)
+            return loop(PDCL(eps=0.0, weighted=False))
+
+        rows = tuple(range(8))
+        suspects(loop(objective), Part(rows, tuple(map(str, rows)), ()), None, accumulating=accumulating, fit=None, seed=0)
+        return bool(calls)
+
+    assert asked(PDCLUnlabelled(steps=8))
+    assert not asked(PDCL(eps=0.0))

@@ -36,7 +36,7 @@ def test_answers_table_and_files(run, grid):
 
 
 def test_on_a_narrow_terminal_no_number_is_cut(run, tmp_path):
-    table = pd.read_csv(RESULTS / "paper" / "self-supervised-small.csv", keep_default_na=False)
+    table = pd.read_csv(RESULTS / "paper" / "self-supervised-small-fixed.csv", keep_default_na=False)
     table[table["dataset"] == "mnist"].to_csv(tmp_path / "results.csv", index=False)
     done = run(tmp_path, columns=80)
     assert done.returncode == 0, done.stderr
@@ -46,7 +46,7 @@ def test_on_a_narrow_terminal_no_number_is_cut(run, tmp_path):
     assert "against random · erm" not in text
     assert "one seed: no interval" in text
     wide = run(tmp_path, columns=160).stdout
-    assert "(random · pdcl-unlabelled)" in wide
+    assert "(random · smooth-unlabelled)" in wide
 
 
 def test_json_holds_the_same(run, grid):

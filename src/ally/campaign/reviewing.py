@@ -24,10 +24,13 @@ def suspects(
     """Row and dual of the labelled samples with the highest duals, highest first, at most `KEPT`; with the label and probability that
     a learner gives them which was trained on the other half of the labels.
 
-    For numbers, and where the objective of `loop` has no dual variables, losses added up over a plain training serve as duals: for classes
-    they find wrong labels as well as duals do, for numbers a little better (docs/review.md).
+    For numbers, and where the objective of `loop` has no dual variables of labels, losses added up over a plain training serve as duals:
+    for classes they find wrong labels as well as duals do, for numbers a little better (docs/review.md).
     """
-    duals = None if loop.fit().task == "regression" else loop.fit().duals.get("labelled")
+    fitted = loop.fit()
+    # Constraints over the pool need no label, so that their duals know nothing of wrong ones.
+    about_labels = fitted.task == "classification" and "unlabelled" not in fitted.duals
+    duals = fitted.duals.get("labelled") if about_labels else None
     if duals is None:
         loop = accumulating()
         duals = loop.fit().duals["labelled"]

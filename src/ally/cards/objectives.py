@@ -29,11 +29,19 @@ OBJECTIVE_CARDS: dict[str, ObjectiveCard] = {
         "as pdcl",
         "min_θ  1/L Σ ℓ_i;  λ_i ← [λ_i + η_d (ℓ_i − ε)]₊",
     ),
-    "pdcl-unlabelled": ObjectiveCard(
+    "smooth-unlabelled": ObjectiveCard(
         "Some hundreds of labels and a large pool to learn from; with fewer labels it may be worse than erm.",
         "at least `steps` optimiser steps on labelled and unlabelled batches, with about three passes each",
-        "min_θ  1/L Σ_{i ∈ L} ℓ_i  s.t.  ℓ'(f_θ, x_i) ≤ ε, i ∈ L ∪ U\n"
+        "min_θ  1/L Σ_{i ∈ L} ℓ_i + w mean ℓ'(f_θ, x_i) over batches of L and of U\n"
         "ℓ' = KL(p(·|x) ‖ p(·|x + r)), regression (f(x) − f(x + r))²;  r of length ρ moves f most",
+        (ref.VAT,),
+    ),
+    "pdcl-unlabelled": ObjectiveCard(
+        "You want the dual variable of every sample of the pool; to save labels, smooth-unlabelled is surer.",
+        "as smooth-unlabelled, and one number per sample of the pool",
+        "min_θ  1/L Σ_{i ∈ L} ℓ_i  s.t.  ℓ'(f_θ, x_i) ≤ ε, i ∈ L ∪ U;  ℓ' as for smooth-unlabelled\n"
+        "θ descends 1/L Σ_{i ∈ L} ℓ_i + mean_{i ∈ L ∪ U} λ_i (ℓ'_i − ε)\n"
+        "λ_i ← [λ_i + η_d (ℓ'_i − ε)]₊ once in every pass over L ∪ U, η_d diminishing",
         (ref.ALLY, ref.VAT),
     ),
     "learning-loss": ObjectiveCard(

@@ -177,7 +177,7 @@ CARDS: Registry[Card] = Registry(
         ),
         "ally-unlabelled": Card(
             "constrained",
-            "A large pool and time to train: it learns from the unlabelled samples, which saved most labels here.",
+            "You want duals that are read and not predicted; it learns from the pool, and training takes long.",
             Cost("O(n + b²d)", "O(n + bd)"),
             "min_θ mean_{i ∈ L} ℓ_i  s.t.  KL(p(x_i) ‖ p(x_i + r_i)) ≤ ε, i ∈ L ∪ U\n"
             "λ of U is read, not predicted\nS = argmax λ in each of b k-means clusters of h over the shortlist·b largest λ",

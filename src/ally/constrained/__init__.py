@@ -1,8 +1,9 @@
 """The mathematics of constrained learning: constraint, multipliers, Lagrangian, step schedules."""
 
-from ally.constrained.constraint import Eps, Slacks, resolve_eps
+from ally.constrained.constraint import AUTO_FACTOR, Eps, Slacks, resolve_eps
 from ally.constrained.lagrangian import lagrangian
 from ally.constrained.multipliers import Multipliers
+from ally.constrained.passes import PassMultipliers
 from ally.constrained.schedules import Geometric, Power
 
-__all__ = ["Eps", "Geometric", "Multipliers", "Power", "Slacks", "lagrangian", "resolve_eps"]
+__all__ = ["AUTO_FACTOR", "Eps", "Geometric", "Multipliers", "PassMultipliers", "Power", "Slacks", "lagrangian", "resolve_eps"]

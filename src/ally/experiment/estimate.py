@@ -11,7 +11,7 @@ from ally.experiment.cell import Cell
 from ally.experiment.run import Cells, Load
 from ally.experiment.simulate import begin
 from ally.experiment.trial import Trial
-from ally.learning.objectives import PDCLUnlabelled, resolve_objective
+from ally.learning.objectives import OverPool, resolve_objective
 from ally.pool import Oracle
 from ally.rng import Streams
 
@@ -46,7 +46,7 @@ def _cost(trial: Trial, cell: Cell) -> Callable[[int, int], float]:
     early = cell.validation > 0 and cell.training.keep == "best"
     epochs = cell.training.epochs if early else max(1, cell.training.epochs // PARTS)
     parts = cell.training.epochs / epochs
-    if isinstance(objective, PDCLUnlabelled):
+    if isinstance(objective, OverPool):
         steps = max(1, objective.steps // PARTS)
         objective, parts = replace(objective, steps=steps), objective.steps / steps
     tried = replace(cell, training=replace(cell.training, epochs=epochs), objective=objective, copies=None,
@@ -59,7 +59,7 @@ def _cost(trial: Trial, cell: Cell) -> Callable[[int, int], float]:
     others = max((readout.members for readout in cell.composition.readouts), default=1) - 1
 
     def seconds(labels: int, candidates: int) -> float:
-        steps_grow = 1.0 if isinstance(objective, PDCLUnlabelled) else labels / cell.init
+        steps_grow = 1.0 if isinstance(objective, OverPool) else labels / cell.init
         return float((1 + others) * training * steps_grow + queries[0] + slope * candidates)
 
     return seconds

@@ -120,7 +120,8 @@ def collect(out: Path, cells: Cells | None = None) -> pd.DataFrame:
 
 
 def table(records: Iterable[Record]) -> pd.DataFrame:
-    return pd.DataFrame([asdict(record) for record in records], columns=COLUMNS)
+    found = pd.DataFrame([asdict(record) for record in records], columns=COLUMNS)
+    return found.astype({"positive_duals": float, "rank_quality": float})
 
 
 def cells_folder(out: Path) -> Path:

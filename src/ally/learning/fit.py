@@ -44,11 +44,13 @@ class FitReport:
     train_loss: float
     validation_loss: float | None
     positive_duals: float | None
-    """Share of labelled samples with λ > 0."""
+    """Share of samples with λ > 0 among those whose λ is known: the labelled ones, and the pool's where constraints range over it."""
     slacks: Slacks | None
     seconds: float = 0.0
     dual_epoch: int = 0
     """The epoch of the duals: that of the network, unless `Training.keep` says otherwise."""
+    eps: float | None = None
+    """ε of constraints over the pool."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +66,7 @@ class Fit:
     modules: dict[str, nn.Module] = field(default_factory=dict, repr=False)
     """Other networks the objective trained beside the model, in evaluation mode, by name."""
     unlabelled_rows: IntArray | None = field(default=None, repr=False)
-    """Absolute rows of ``duals["unlabelled"]``."""
+    """Absolute rows of ``duals["unlabelled"]``, which is NaN where a dual is not known."""
 
     def inputs(self, x: AnyArray) -> torch.Tensor:
         """Samples as the network takes them, on its device."""

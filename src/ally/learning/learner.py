@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,6 +26,8 @@ from ally.rng import Streams, seeded_torch
 from ally.types import FloatArray, Progress, Task
 
 Duals = dict[str, torch.Tensor]
+REFERENCE = 1024
+"""Samples of L ∪ U that the level of a constraint over the pool is worked out from."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,11 @@ class Learner:
             plain = self.fit(examples, ERM(regularizer), streams, validation=validation).model
             return float(loss(evaluate(plain, x), problem.targets).mean())
 
+        def pool_reference(measure: Callable[[nn.Module, torch.Tensor], float]) -> float:
+            plain = self.fit(examples, ERM(), streams, validation=validation).model
+            with seeded_torch(streams.seed("reference"), device):
+                return measure(plain, _some_of_all(x, unlabelled, streams))
+
         with seeded_torch(streams.seed("weights"), device):
             built = self.build(tuple(examples.x.shape[1:]), outputs)
             if not isinstance(built, nn.Module):
@@ -75,6 +82,7 @@ class Learner:
                 loss=PRIMARY[self.task],
                 reference_loss=reference_loss,
                 n_unlabelled=0 if unlabelled is None else len(unlabelled.rows),
+                pool_reference=pool_reference,
             )
             session = objective.start(problem)
             held_out = None
@@ -140,7 +148,6 @@ class Learner:
         if training.keep == "best":
             best.restore(model, session)
         outputs = evaluate(model, x)
-        labelled = best.duals.get("labelled")
         train_loss = float(problem.loss(outputs, problem.targets).mean())
         if not math.isfinite(train_loss):
             raise TrainingDiverged(f"the training loss is {train_loss} after epoch {epoch} (lr={training.lr}); lower lr or dual_lr")
@@ -151,8 +158,9 @@ class Learner:
             dual_epoch=best.epoch,
             train_loss=train_loss,
             validation_loss=best.loss if held_out is not None else None,
-            positive_duals=None if labelled is None else float((labelled > 0).float().mean()),
+            positive_duals=_positive(best.duals),
             slacks=session.slacks(outputs),
+            eps=session.eps,
         )
         return report, best.duals
 
@@ -202,6 +210,12 @@ class _Best:
             net.load_state_dict(state)
 
 
+def _positive(duals: Duals) -> float | None:
+    """Share of the known duals that are positive; None without any."""
+    known = [values[~values.isnan()] for values in duals.values()]
+    return float((torch.cat(known) > 0).float().mean()) if known else None
+
+
 def _training_mode(model: nn.Module, n: int) -> None:
     """Training mode; batch norm uses its running statistics where a single sample has none of its own."""
     model.train()
@@ -214,6 +228,16 @@ def _training_mode(model: nn.Module, n: int) -> None:
 def _near_equal(order: torch.Tensor, size: int) -> tuple[torch.Tensor, ...]:
     """Batches of at most `size` whose sizes differ by one at most, so that the last is not a remnant."""
     return torch.tensor_split(order, max(1, -(-len(order) // size)))
+
+
+def _some_of_all(x: torch.Tensor, unlabelled: Unlabelled | None, streams: Streams) -> torch.Tensor:
+    """At most `REFERENCE` of the labelled inputs `x` and the unlabelled ones together, (m, *shape)."""
+    if unlabelled is None or not len(unlabelled.rows):
+        return x[:REFERENCE]
+    drawn = torch.randperm(len(x) + len(unlabelled.rows), generator=streams.torch("reference"))[:REFERENCE]
+    labelled, others = drawn[drawn < len(x)], (drawn[drawn >= len(x)] - len(x)).sort().values
+    read = to_tensor(unlabelled.source.read(unlabelled.rows[others.numpy()]), x.device, x.dtype)
+    return torch.cat([x[labelled.to(x.device)], read])
 
 
 def _unlabelled_batches(

@@ -180,6 +180,17 @@ class ReconstructionLoss(nn.Module):
         super().__init__()
         self.decoder = decoder
 
+    def settle(self, model: nn.Module, x: torch.Tensor, steps: int = 200) -> ReconstructionLoss:
+        """Trains the decoder alone, on `x` (m, *shape), for a network that stays as it is."""
+        optimizer = torch.optim.Adam(self.parameters(), lr=1e-2)
+        with torch.no_grad():
+            embedding = cast(nn.Module, model.backbone)(x)
+        for _ in range(steps):
+            optimizer.zero_grad(set_to_none=True)
+            torch.autograd.backward(F.mse_loss(self.decoder(embedding), x.flatten(1)))
+            optimizer.step()
+        return self
+
     def forward(self, model: nn.Module, x: torch.Tensor, outputs: torch.Tensor) -> torch.Tensor:
         restored = self.decoder(cast(nn.Module, model.backbone)(x))
         return F.mse_loss(restored, x.flatten(1), reduction="none").mean(1)
@@ -208,6 +219,13 @@ def resolve_self_supervised(loss: Any) -> SelfSupervised | Reconstruction:
     raise InputError(
         f"secondary_loss is a {type(loss).__name__}; pass a name ({', '.join(SELF_SUPERVISED)}) or a loss such as Smoothness()"
     )
+
+
+def mean_loss(loss: SelfSupervised | Reconstruction, model: nn.Module, x: torch.Tensor, batch: int) -> float:
+    """The mean ℓ' of `x` (m, *shape) for a network in evaluation mode, `batch` at a time; a decoder is fitted to it first."""
+    fitted = loss.build(model, x).settle(model, x) if isinstance(loss, Reconstruction) else loss
+    with torch.no_grad():
+        return float(torch.cat([fitted(model, part, forward(model, part)) for part in torch.split(x, batch)]).mean())
 
 
 def _normalised(direction: torch.Tensor) -> torch.Tensor:

@@ -71,7 +71,7 @@ class Snapshot:
     duals: torch.Tensor | None = None
     """(L,) λ of the labelled samples."""
     candidate_duals: torch.Tensor | None = None
-    """(n,) λ of the candidates, for an objective with constraints over them."""
+    """(n,) λ of the candidates, for an objective with constraints over them; NaN where it is not known."""
     held_out: HeldOut | None = None
     """For scores that calibrate; None where nothing could be held out."""
 

@@ -16,12 +16,13 @@ from ally.types import Task
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """Scores of all candidates, (n,) float64 in the order of ``snapshot.candidates``, and what to report about them."""
+    """Scores of all candidates, (n,) float64 in the order of ``snapshot.candidates``, what to report about them, and notes for the user."""
 
     values: torch.Tensor
     report: dict[str, Any] = field(default_factory=dict)
     bound: float = math.inf
     """Candidates that score above it are set aside: no selection sees them, unless fewer than n others are left."""
+    notes: tuple[str, ...] = ()
 
 
 @runtime_checkable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 
@@ -12,18 +12,22 @@ from ally.checks import check_number
 from ally.errors import InputError
 from ally.learning.dual_head import DualHead, RidgeHead
 from ally.learning.head_features import Labelled
-from ally.learning.snapshot import Snapshot
+from ally.learning.snapshot import Snapshot, View
 from ally.rng import Streams
 from ally.scoring.base import Scored
 from ally.types import BOTH_TASKS, Task
 
 ROUNDING = 1e-9
 """Of a score: where all λ are equal, nobody is above the others."""
+EXAMPLES = 2000
+"""Candidates that a head learns from to predict the duals of others."""
 
 
 @dataclass(frozen=True)
 class PredictedDual:
     """log(1 + λ) predicted by a head fitted on the labelled samples' λ; read directly where the objective held duals for the pool.
+
+    Where it held them and λ of some candidates is not known (NaN), the head predicts those from the candidates that have one.
 
     An upper bound on the dual of a query keeps collective outliers out: samples that models fail to learn, such as mislabelled ones
     (paper, section 4.4). Candidates whose predicted λ is above it are set aside, whatever the selection; where too few others are left,
@@ -51,30 +55,58 @@ class PredictedDual:
             check_number("ceiling", self.ceiling, positive=True)
 
     def __call__(self, snapshot: Snapshot, streams: Streams) -> Scored:
-        if snapshot.candidate_duals is not None:
-            values = torch.log1p(snapshot.candidate_duals.double())
-            report: dict[str, float | None] = {"positive": _share(values > 0)}
+        notes: tuple[str, ...] = ()
+        if snapshot.candidate_duals is not None and not bool(snapshot.candidate_duals.isnan().all()):
+            values, report, notes = self._held(snapshot, snapshot.candidate_duals, streams)
         elif snapshot.duals is not None:
             assert snapshot.labels is not None
             head = self.head.fit(Labelled(snapshot.labelled, snapshot.labels, snapshot.duals), streams.child("dual head"))
             values = head(snapshot.candidates)
             zero = _zero(head(snapshot.labelled), snapshot.duals)
             report = {"rank_quality": head.rank_quality, "positive": _share(values > zero)}
+            if snapshot.candidate_duals is not None and len(values):
+                notes = (
+                    f"training reached the constraint of no candidate: their {len(values)} duals are predicted from the labelled ones'",
+                )
         else:
-            raise InputError("the predicted dual needs an objective with constraints; use objective='pdcl' or 'feasibility'")
+            raise InputError(
+                "the predicted dual needs an objective with constraints; use objective='pdcl', 'feasibility' or 'pdcl-unlabelled'"
+            )
         bound = self._bound(snapshot)
         if bound < math.inf:
             report["bound"] = bound
-        return Scored(values, report, math.log1p(bound) + ROUNDING)
+        return Scored(values, report, math.log1p(bound) + ROUNDING, notes)
 
     def _bound(self, snapshot: Snapshot) -> float:
         """The largest λ that is asked about."""
         bound = math.inf if self.ceiling is None else self.ceiling
         if self.cap is None:
             return bound
-        known = snapshot.candidate_duals if snapshot.duals is None else snapshot.duals
-        assert known is not None
-        return min(bound, float(known.double().quantile(self.cap)))
+        duals = snapshot.candidate_duals if snapshot.duals is None else snapshot.duals
+        assert duals is not None
+        known = duals[~duals.isnan()].double()
+        return min(bound, float(known.quantile(self.cap))) if len(known) else bound
+
+    def _held(self, snapshot: Snapshot, duals: torch.Tensor, streams: Streams) -> tuple[torch.Tensor, dict[str, Any], tuple[str, ...]]:
+        """Scores, report and notes where the candidates' own λ (n,) are there, not all of them NaN."""
+        values, known = torch.log1p(duals.double()), ~duals.isnan()
+        report: dict[str, Any] = {"positive": _share(values[known] > 0)}
+        if bool(known.all()):
+            return values, report, ()
+        head = self.head.fit(_examples(snapshot.candidates, duals, known, streams), streams.child("dual head"))
+        values = torch.where(known, values, head(snapshot.candidates))
+        missing = int((~known).sum())
+        report |= {"rank_quality": head.rank_quality, "predicted": missing}
+        note = f"training did not reach the constraint of {missing} of {len(duals)} candidates: their duals are predicted from the others'"
+        return values, report, (note,)
+
+
+def _examples(candidates: View, duals: torch.Tensor, known: torch.Tensor, streams: Streams) -> Labelled:
+    """Candidates with a known λ for a head to learn from, at most `EXAMPLES`; their predictions stand in for labels."""
+    places = known.nonzero().squeeze(1)
+    drawn = torch.randperm(len(places), generator=streams.torch("dual examples"))[:EXAMPLES].sort().values
+    some = candidates.at(places[drawn])
+    return Labelled(some, some.predictions.double(), duals[places[drawn]])
 
 
 def _zero(predicted: torch.Tensor, duals: torch.Tensor) -> float:

@@ -10,7 +10,7 @@ from ally.experiment.cell import Cell
 from ally.experiment.folder import Grid
 from ally.experiment.presets.ablations import asking, bed_for, own_ally, rounds_for
 from ally.experiment.presets.base import DIABETES, DIGITS, MNIST, PARKINSONS, SMOKE, Bed, Preset, Rounds, Scale, Variant, cells, grid
-from ally.learning.objectives import Feasibility, Objective, PDCLUnlabelled
+from ally.learning.objectives import Feasibility, Objective, PDCLUnlabelled, SmoothUnlabelled
 from ally.learning.training import Training
 from ally.scoring import PredictedDual
 from ally.selection import BestMatch, ClusterTop, Herding, KCenter, KMeansPP, Perturbed, Select, Shortlist, Top
@@ -76,15 +76,21 @@ def diversity(scale: Scale, data_dir: Path | None) -> Grid:
 
 
 def self_supervised(scale: Scale, data_dir: Path | None) -> Grid:
-    """Strategy × objective: constraints that need no label, over the whole pool, against training on labels alone."""
+    """Strategy × objective: losses that need no label, over the whole pool, against training on labels alone."""
 
-    pool = PDCLUnlabelled(steps=40) if scale == "smoke" else "pdcl-unlabelled"
-    objectives: dict[str, str | Objective] = {"erm": "erm", "pdcl": DUALS, "pdcl-unlabelled": pool}
+    objectives: dict[str, str | Objective] = {
+        "erm": "erm",
+        "pdcl": DUALS,
+        "smooth-unlabelled": SmoothUnlabelled(steps=40) if scale == "smoke" else "smooth-unlabelled",
+        "pdcl-unlabelled": PDCLUnlabelled(steps=40) if scale == "smoke" else "pdcl-unlabelled",
+    }
 
     def lines(*names: str) -> Iterator[Variant]:
         for objective in objectives:
             for name in names:
-                # The dual needs duals: where there are none it is the accumulated loss, which trains as erm does.
+                # The dual needs duals: under erm it is the accumulated loss, which trains as erm does; a penalty has nothing like it.
+                if (name, objective) == ("ally", "smooth-unlabelled"):
+                    continue
                 trained = "accumulated-loss" if (name, objective) == ("ally", "erm") else objectives[objective]
                 yield Variant(name, objective, objective=trained)
 
@@ -105,7 +111,9 @@ def self_supervised(scale: Scale, data_dir: Path | None) -> Grid:
         for bed, rounds, names in beds:
             yield from cells(bed, rounds, lines(*names))
 
-    return grid("Self-supervised constraints", "What do constraints that need no label save, with which strategy?", scale, made())
+    question = "What do losses that need no label save, as constraints or as a penalty, with which strategy?"
+    notes = ["ally is not run with smooth-unlabelled, a penalty of fixed weight, which has no duals"]
+    return grid("Self-supervised constraints", question, scale, made(), notes=notes)
 
 
 BEYOND = {

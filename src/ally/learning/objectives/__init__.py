@@ -8,7 +8,7 @@ from ally.learning.objectives.constrained import PDCL, Feasibility
 from ally.learning.objectives.erm import ERM
 from ally.learning.objectives.learning_loss import LearningLoss
 from ally.learning.objectives.regularizers import HalfSquaredNorm
-from ally.learning.objectives.unlabelled import PDCLUnlabelled
+from ally.learning.objectives.unlabelled import OverPool, PDCLUnlabelled, SmoothUnlabelled
 from ally.learning.objectives.vaal import VAAL
 from ally.learning.objectives.waal import WAAL
 from ally.registry import Registry
@@ -18,6 +18,7 @@ OBJECTIVES: Registry[Objective] = Registry(
     {
         "erm": ERM(),
         "pdcl": PDCL(),
+        "smooth-unlabelled": SmoothUnlabelled(),
         "pdcl-unlabelled": PDCLUnlabelled(),
         "feasibility": Feasibility(),
         "accumulated-loss": PDCL(eps=0.01, weighted=False),
@@ -50,9 +51,11 @@ __all__ = [
     "HalfSquaredNorm",
     "LearningLoss",
     "Objective",
+    "OverPool",
     "PDCLUnlabelled",
     "Problem",
     "Session",
+    "SmoothUnlabelled",
     "UnlabelledBatch",
     "resolve_objective",
 ]

@@ -34,6 +34,9 @@ class Problem:
     """Mean of a loss over the labelled samples after an unconstrained fit by the same trainer, with the same R(f) (p_u); trains when
     called."""
     n_unlabelled: int = 0
+    pool_reference: Callable[[Callable[[nn.Module, torch.Tensor], float]], float] | None = None
+    """What a function of a network and inputs (m, *shape) gives for an unconstrained fit by the same trainer and a seeded sample of
+    L ∪ U; trains when called. For p_u of a loss that needs no label."""
 
     @property
     def device(self) -> torch.device:
@@ -63,6 +66,8 @@ class Session(ABC):
     unlabelled_batch: int = 0
     min_steps: int = 0
     """Optimiser steps the whole fit should take at least; the trainer passes over the labelled samples more often per epoch."""
+    eps: float | None = None
+    """The constraint level, if it is one number for all samples that the report should give."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -78,7 +83,8 @@ class Session(ABC):
         """Called after optimiser step 1, 2, …; `outputs()` evaluates all labelled samples in evaluation mode."""
 
     def duals(self) -> dict[str, torch.Tensor]:
-        """Current duals by what they belong to: ``"labelled"`` (n,), ``"unlabelled"`` (n_unlabelled,); may be empty."""
+        """Current duals by what they belong to: ``"labelled"`` (n,), ``"unlabelled"`` (n_unlabelled,), NaN where it is
+        not known; may be empty."""
         return {}
 
     def modules(self) -> dict[str, nn.Module]:

@@ -1,8 +1,10 @@
-r"""Constraints that need no label, over labelled and unlabelled samples alike (the paper's future work).
+r"""Losses that need no label, over labelled and unlabelled samples alike.
 
-.. math:: \min_\theta \frac1n \sum_{i \in L} \ell_i \quad\text{s.t.}\quad \ell'(f_\theta, x_i) \le \varepsilon,\; i \in L \cup U
+As constraints (the paper's future work), whose duals over the pool are there after training, without a head:
 
-The duals of the pool are then there after training, without a head.
+.. math:: \min_\theta \frac1{|L|} \sum_{i \in L} \ell_i \quad\text{s.t.}\quad \ell'(f_\theta, x_i) \le \varepsilon,\; i \in L \cup U
+
+Or as a penalty of fixed weight, which has no duals. Both are trained by one session; they differ in what weighs ℓ'.
 """
 
 from __future__ import annotations
@@ -10,31 +12,30 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 import torch
 from torch import nn
 
 from ally.checks import check_count, check_number
-from ally.constrained import Multipliers, Power, lagrangian
-from ally.errors import InputError
+from ally.constrained import AUTO_FACTOR, Multipliers, PassMultipliers, Power, lagrangian
+from ally.errors import InputError, TrainingDiverged
 from ally.learning.objectives.base import Batch, Problem, Session, UnlabelledBatch, forward
-from ally.learning.selfsupervised import Reconstruction, SelfSupervised, Smoothness, resolve_self_supervised
+from ally.learning.selfsupervised import Reconstruction, SelfSupervised, Smoothness, mean_loss, resolve_self_supervised
+
+LEAST_EPS = 1e-8
+"""What ``eps="auto"`` gives where the unconstrained fit has no such loss at all: a constraint at 0 could never be met with slack."""
 
 
 @dataclass(frozen=True)
-class PDCLUnlabelled:
-    """Minimise mean ℓ on L subject to ℓ' ≤ ε on L ∪ U.
+class OverPool:
+    """What objectives with a loss over labelled and unlabelled samples share.
 
     Attributes:
         secondary_loss: ℓ', a `SelfSupervised` loss or its name.
-        eps: ε, the same for all.
-        weights: ``"held"`` trains with λ₀ for every sample, and λ only records the slacks; ``"moved"`` trains with λ.
-        dual_init, dual_lr, dual_decay, dual_cap: as for `PDCL`.
-        price: α of a resilient constraint: slack u may be bought at α u²/2, which makes λ pay λ/α of its slack; None for none.
-        warmup: share of the optimiser steps over which the weight of the constraints grows from 0 to 1.
-        confidence: a constraint binds only while the likeliest class has at least this probability (classification). Where the
-            network does not know yet, smoothness would spread whatever class is near, and few labels are then drowned.
+        warmup: share of the optimiser steps over which the weight of ℓ' grows from 0 to its full size.
+        confidence: ℓ' counts only while the likeliest class has at least this probability (classification). Where the network does
+            not know yet, smoothness would spread whatever class is near, and few labels are then drowned.
         shares: also pull the predicted class shares of the pool towards those of the labels, or towards equal ones; None for neither.
             Right only if the labels were drawn at random, or the classes are about equally frequent.
         shares_weight: the weight of that pull, KL(shares ‖ mean p).
@@ -43,13 +44,6 @@ class PDCLUnlabelled:
     """
 
     secondary_loss: str | SelfSupervised | Reconstruction = Smoothness()
-    eps: float = 0.0
-    weights: Literal["held", "moved"] = "held"
-    dual_init: float = 1.0
-    dual_lr: float = 0.05
-    dual_decay: float = 1 / 16
-    dual_cap: float | None = None
-    price: float | None = None
     warmup: float = 0.3
     confidence: float = 0.8
     shares: Literal["labels", "equal"] | None = None
@@ -58,57 +52,175 @@ class PDCLUnlabelled:
     steps: int = 1500
 
     def __post_init__(self) -> None:
-        for name in ("eps", "dual_init", "dual_lr", "dual_decay", "warmup", "confidence", "shares_weight"):
+        for name in ("warmup", "confidence", "shares_weight"):
             check_number(name, getattr(self, name))
-        for name in ("dual_cap", "price"):
-            if getattr(self, name) is not None:
-                check_number(name, getattr(self, name), positive=True)
         for name in ("batch", "steps"):
             check_count(name, getattr(self, name))
-        if self.weights not in ("held", "moved"):
-            raise InputError(f"weights={self.weights!r}; pass 'held' or 'moved'")
         if self.confidence >= 1:
-            raise InputError(f"confidence={self.confidence} lets no constraint bind; pass a number below 1, or 0 for all")
+            raise InputError(f"confidence={self.confidence} lets no sample count; pass a number below 1, or 0 for all")
         if self.shares not in ("labels", "equal", None):
             raise InputError(f"shares={self.shares!r}; pass 'labels', 'equal' or None")
         resolve_self_supervised(self.secondary_loss)
 
+
+@dataclass(frozen=True)
+class SmoothUnlabelled(OverPool):
+    """Minimise mean ℓ on L plus `weight` times mean ℓ' over batches of L and of U: a penalty, which has no duals.
+
+    Attributes:
+        weight: of ℓ' beside ℓ, the same for all samples throughout.
+    """
+
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_number("weight", self.weight)
+
     def start(self, problem: Problem) -> Session:
-        return _UnlabelledSession(problem, self)
+        return _PoolSession(problem, self, _Penalty(self.weight))
 
 
-class _UnlabelledSession(Session):
+@dataclass(frozen=True)
+class PDCLUnlabelled(OverPool):
+    """Minimise mean ℓ on L subject to ℓ' ≤ ε on L ∪ U, by primal-dual updates: every sample is weighed by its own λ.
+
+    λ moves once in every pass over L ∪ U, and is read as it was after the last whole pass: all samples have had as many moves by then,
+    so that none ranks higher for being visited once more. λ of a sample of the pool that was not visited, or whose constraint was never
+    in force, is NaN: not known.
+
+    Attributes:
+        eps: ε, the same for all. The default suits smoothness (nats, or squares of standardised targets). ``"auto"`` fits any loss:
+            1.15 p_u, with p_u the mean ℓ' of a sample of L ∪ U after an unconstrained fit. For smoothness that is loose.
+        dual_lr: η_d; the step in the t-th pass is ``dual_lr * t**-dual_decay``.
+        dual_init: λ₀.
+        dual_decay: see `dual_lr`.
+        dual_cap: upper bound of λ, or None.
+        price: α of a resilient constraint: slack u may be bought at α u²/2, which makes λ pay λ/α of its slack; None for none.
+        warmup: share of the optimiser steps during which λ rests at λ₀, whose weight grows from 0 to its full size.
+        confidence: a constraint is in force only while the likeliest class has at least this probability (classification), and its λ
+            moves only then: where the network does not know yet, smoothness would spread whatever class is near.
+    """
+
+    eps: float | Literal["auto"] = 0.02
+    dual_lr: float = 0.05
+    dual_init: float = 0.0
+    dual_decay: float = 1 / 16
+    dual_cap: float | None = None
+    price: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.warmup >= 1:
+            raise InputError(f"warmup={self.warmup} leaves no step in which the duals move; pass a number below 1")
+        if self.eps != "auto":
+            if isinstance(self.eps, str):
+                raise InputError(f"eps={self.eps!r}; pass a number > 0, or 'auto'")
+            check_number("eps", self.eps, positive=True)
+        for name in ("dual_lr", "dual_init", "dual_decay"):
+            check_number(name, getattr(self, name))
+        for name in ("dual_cap", "price"):
+            if getattr(self, name) is not None:
+                check_number(name, getattr(self, name), positive=True)
+
+    def start(self, problem: Problem) -> Session:
+        return _PoolSession(problem, self, _Duals(problem, self))
+
+
+class _Weights(Protocol):
+    """What ℓ' − ε is multiplied with; (B + M,) numbers of a batch of B labelled and M unlabelled samples."""
+
+    eps: float
+
+    def __call__(self, labelled: torch.Tensor, unlabelled: torch.Tensor) -> torch.Tensor:
+        """The weights of the samples at these indices, (B,) and (M,)."""
+        ...
+
+    def ascend(self, labelled: torch.Tensor, unlabelled: torch.Tensor, slacks: torch.Tensor, in_force: torch.Tensor) -> None:
+        """Told the slacks of the batch, (B + M,), and which constraints are in force, (B + M,) bool."""
+        ...
+
+    def read(self) -> dict[str, torch.Tensor]:
+        """The duals, as `Session.duals` gives them."""
+        ...
+
+
+class _Penalty:
+    eps = 0.0
+
+    def __init__(self, weight: float) -> None:
+        self._weight = weight
+
+    def __call__(self, labelled: torch.Tensor, unlabelled: torch.Tensor) -> torch.Tensor:
+        return torch.full((len(labelled) + len(unlabelled),), self._weight, device=labelled.device)
+
+    def ascend(self, labelled: torch.Tensor, unlabelled: torch.Tensor, slacks: torch.Tensor, in_force: torch.Tensor) -> None:
+        """A penalty stays as it is."""
+
+    def read(self) -> dict[str, torch.Tensor]:
+        return {}
+
+
+class _Duals:
+    """One λ for every sample of L ∪ U, the labelled ones first."""
+
     def __init__(self, problem: Problem, objective: PDCLUnlabelled) -> None:
+        self.eps = _level(problem, objective)
+        self._price = objective.price
+        self._n = len(problem.targets)
+        multipliers = Multipliers(self._n + problem.n_unlabelled, start=objective.dual_init, device=problem.device, cap=objective.dual_cap)
+        self._multipliers = PassMultipliers(multipliers, Power(objective.dual_lr, objective.dual_decay))
+
+    def __call__(self, labelled: torch.Tensor, unlabelled: torch.Tensor) -> torch.Tensor:
+        """λ, times what makes the mean over a batch an estimate of the mean over L ∪ U, of which it holds most of L and little of U."""
+        values = self._multipliers.values
+        drawn = (len(labelled) + len(unlabelled)) / len(values)
+        return torch.cat(
+            [
+                values[labelled] * (drawn * self._n / len(labelled)),
+                values[self._n + unlabelled] * (drawn * (len(values) - self._n) / len(unlabelled)),
+            ]
+        )
+
+    def ascend(self, labelled: torch.Tensor, unlabelled: torch.Tensor, slacks: torch.Tensor, in_force: torch.Tensor) -> None:
+        index = torch.cat([labelled, self._n + unlabelled])
+        if self._price is not None:
+            slacks = slacks - self._multipliers.values[index] / self._price
+        self._multipliers.ascend(index, slacks, in_force)
+
+    def read(self) -> dict[str, torch.Tensor]:
+        duals = self._multipliers.read()
+        # A labelled sample is visited in every epoch: where its constraint was never in force, nothing was asked of it.
+        return {"labelled": duals[: self._n].nan_to_num(0.0), "unlabelled": duals[self._n :]}
+
+
+class _PoolSession(Session):
+    def __init__(self, problem: Problem, objective: OverPool, weights: _Weights) -> None:
         super().__init__(problem)
         self.unlabelled_batch = objective.batch
         self.min_steps = objective.steps
+        self.eps = weights.eps or None
         self._objective = objective
-        self._schedule = Power(objective.dual_lr, objective.dual_decay)
-        self._labelled, self._unlabelled = (
-            Multipliers(n, start=objective.dual_init, device=problem.device, cap=objective.dual_cap)
-            for n in (len(problem.targets), problem.n_unlabelled)
-        )
+        self._weights = weights
         self._secondary = resolve_self_supervised(objective.secondary_loss)
         self._beside: torch.optim.Optimizer | None = None
         self._log_shares = _log_shares(problem, objective.shares)
         self._step = 0
-        self._epoch = 0
-
-    def start_epoch(self, epoch: int) -> None:
-        self._epoch = epoch
 
     def loss(self, model: nn.Module, batch: Batch, unlabelled: UnlabelledBatch | None) -> torch.Tensor:
         assert unlabelled is not None
         x = torch.cat([batch.x, unlabelled.x])
         outputs = forward(model, x)
         risk = self.problem.loss(outputs[: len(batch.x)], batch.targets).mean()
-        slacks = self._loss(model, x)(model, x, outputs) - self._objective.eps
-        duals = torch.cat([self._labelled.values[batch.index], self._unlabelled.values[unlabelled.index]])
-        weights = torch.full_like(duals, self._objective.dual_init) if self._objective.weights == "held" else duals
-        value = lagrangian(risk, slacks, self._ramp() * self._binding(outputs) * weights)
+        slacks = self._loss(model, x)(model, x, outputs) - self._weights.eps
+        in_force = self._in_force(outputs)
+        weights = self._weights(batch.index, unlabelled.index)
+        ramp = self._ramp()
+        value = lagrangian(risk, slacks, ramp * in_force.to(outputs.dtype) * weights)
         if self._log_shares is not None:
             value = value + self._objective.shares_weight * self._unlikeness(outputs[len(batch.x) :])
-        self._ascend(batch.index, unlabelled.index, slacks.detach(), duals)
+        if ramp == 1.0:
+            self._weights.ascend(batch.index, unlabelled.index, slacks.detach(), in_force)
         return value
 
     def after_step(self, step: int, outputs: Callable[[], torch.Tensor]) -> None:
@@ -121,7 +233,7 @@ class _UnlabelledSession(Session):
         return {"secondary loss": self._secondary} if isinstance(self._secondary, nn.Module) else {}
 
     def duals(self) -> dict[str, torch.Tensor]:
-        return {"labelled": self._labelled.values.clone(), "unlabelled": self._unlabelled.values.clone()}
+        return self._weights.read()
 
     def _loss(self, model: nn.Module, x: torch.Tensor) -> SelfSupervised:
         """ℓ', with its own network where it has one, which is trained along."""
@@ -131,11 +243,11 @@ class _UnlabelledSession(Session):
             self._secondary = built
         return self._secondary
 
-    def _binding(self, outputs: torch.Tensor) -> torch.Tensor:
-        """1 for samples whose constraint binds, else 0, (B,)."""
+    def _in_force(self, outputs: torch.Tensor) -> torch.Tensor:
+        """Whether ℓ' of a sample counts now, (B + M,) bool."""
         if self.problem.task == "regression" or not self._objective.confidence:
-            return outputs.new_ones(len(outputs))
-        return (outputs.detach().softmax(1).amax(1) >= self._objective.confidence).to(outputs.dtype)
+            return torch.ones(len(outputs), dtype=torch.bool, device=outputs.device)
+        return outputs.detach().softmax(1).amax(1) >= self._objective.confidence
 
     def _unlikeness(self, outputs: torch.Tensor) -> torch.Tensor:
         """KL(shares ‖ mean p)."""
@@ -147,12 +259,17 @@ class _UnlabelledSession(Session):
         length = self._objective.warmup * self._objective.steps
         return min(1.0, self._step / length) if length else 1.0
 
-    def _ascend(self, labelled: torch.Tensor, unlabelled: torch.Tensor, slacks: torch.Tensor, duals: torch.Tensor) -> None:
-        if self._objective.price is not None:
-            slacks = slacks - duals / self._objective.price
-        step = self._schedule(self._epoch)
-        self._labelled.ascend(labelled, slacks[: len(labelled)], step)
-        self._unlabelled.ascend(unlabelled, slacks[len(labelled) :], step)
+
+def _level(problem: Problem, objective: PDCLUnlabelled) -> float:
+    """ε as a number."""
+    if objective.eps != "auto":
+        return objective.eps
+    assert problem.pool_reference is not None
+    secondary = resolve_self_supervised(objective.secondary_loss)
+    mean = problem.pool_reference(lambda model, x: mean_loss(secondary, model, x, objective.batch))
+    if not math.isfinite(mean):
+        raise TrainingDiverged(f"eps='auto': the mean of {secondary} is {mean} after an unconstrained fit; pass eps as a number")
+    return max(LEAST_EPS, AUTO_FACTOR * mean)
 
 
 def _log_shares(problem: Problem, shares: str | None) -> torch.Tensor | None:

@@ -1,0 +1,49 @@
+r"""Dual variables of samples that are visited a batch at a time."""
+
+from __future__ import annotations
+
+import torch
+
+from ally.constrained.multipliers import Multipliers
+from ally.constrained.schedules import Power
+
+
+class PassMultipliers:
+    """λ of n samples, of which a few are visited at a time, some more often than others.
+
+    A pass is over when everyone was visited since the last one ended. λ moves at the first visit of a pass, by a step that is the
+    same for all, and is read as it was after the last whole pass: all have had as many moves by then, so that nobody ranks higher
+    for being visited once more. During the first pass λ is read as it is. It is NaN, not known, where no constraint was in force yet.
+    """
+
+    def __init__(self, multipliers: Multipliers, schedule: Power) -> None:
+        self._multipliers = multipliers
+        self._schedule = schedule
+        self._moves = torch.zeros_like(multipliers.values, dtype=torch.int32)
+        self._known = torch.zeros_like(multipliers.values, dtype=torch.bool)
+        self._kept: torch.Tensor | None = None
+        self._number = 1
+        self._left = len(self._moves)
+
+    @property
+    def values(self) -> torch.Tensor:
+        """λ as training uses it now, (n,)."""
+        return self._multipliers.values
+
+    def ascend(self, index: torch.Tensor, slacks: torch.Tensor, in_force: torch.Tensor) -> None:
+        """A visit to the samples at `index` (b,) with their slacks (b,); λ moves only where the constraint is `in_force`, (b,) bool."""
+        due = self._moves[index] < self._number
+        moved = due & in_force
+        self._multipliers.ascend(index, slacks * moved, self._schedule(self._number))
+        self._moves[index] = self._number
+        self._known[index] |= moved
+        self._left -= int(due.sum())
+        if not self._left:
+            self._kept, self._number, self._left = self._now(), self._number + 1, len(self._moves)
+
+    def read(self) -> torch.Tensor:
+        """λ after the last whole pass, (n,); NaN where it is not known."""
+        return self._now() if self._kept is None else self._kept.clone()
+
+    def _now(self) -> torch.Tensor:
+        return self.values.masked_fill(~self._known, torch.nan)
