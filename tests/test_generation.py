@@ -219,34 +219,34 @@ def test_a_peak_is_found(scale):
 
 
 HILLS = pytest.mark.parametrize(
-    ("height", "start", "why"),
+    ("height", "start", "rest", "why"),
     [
-        (lambda x: (-x[:, 0].abs()).maximum(3 - (x[:, 0] - 4).abs()), 0.0, "peak"),
-        (lambda x: x[:, 0].clamp(2, 4), 0.0, "flat"),
-        (lambda x: (x[:, 0] - 2).relu().square().clamp(max=4), 1.0, "flat"),
+        (lambda x: (-x[:, 0].abs()).maximum(3 - (x[:, 0] - 4).abs()), 0.07, 0.0, "peak"),
+        (lambda x: x[:, 0].clamp(2, 4), 0.0, 0.0, "flat"),
+        (lambda x: (x[:, 0] - 2).relu().square().clamp(max=4), 1.0, 1.0, "flat"),
     ],
     ids=["a lower peak", "a plain", "units that are off"],
 )
 
 
 @HILLS
-def test_a_sample_that_is_stuck_jumps_and_climbs_on(height, start, why):
+def test_a_sample_that_is_stuck_jumps_and_climbs_on(height, start, rest, why):
     stuck, free = (climb_from(height, [start], 200, jumps=jumps) for jumps in (0, 8))
     assert stuck.stops == [why]
-    assert stuck.x[0, 0] == start
+    assert float(stuck.place) == pytest.approx(rest, abs=1e-3)
     assert stuck.jumped.tolist() == [0]
     assert float(free.highest) > float(stuck.highest) + 1.5
     assert free.jumped.item() >= 3
 
 
 @HILLS
-def test_jumps_that_lead_nowhere_are_undone(height, start, why):
+def test_jumps_that_lead_nowhere_are_undone(height, start, rest, why):
     climb = climb_from(height, [start], 200, way=-1.0, jumps=3)
     climb.settle()
     assert climb.jumped.tolist() == [3]
     assert climb.stops == [why]
-    assert climb.place[0, 0] == start
-    assert float(climb.highest) == float(height(torch.tensor([[start]])))
+    assert float(climb.place) == pytest.approx(rest, abs=1e-3)
+    assert float(climb.highest) == float(height(climb.place)) >= float(height(torch.tensor([[start]])))
 
 
 def test_a_jump_stays_in_its_range_and_below_the_ceiling():
@@ -279,23 +279,29 @@ def test_smoothed_steps_follow_the_covariance_of_the_data():
         soften_by(X, spread[:5])
 
 
-@pytest.mark.parametrize("height", [lambda x: -10 * x[:, 0].abs() + x[:, -1], lambda x: -10 * x[:, :2].abs().amax(1) + x[:, -1]])
-def test_smoothed_steps_follow_creases_too(height):
+def test_smoothed_steps_follow_a_crease_too():
     data = np.random.default_rng(0).normal(size=(200, 3)) @ np.array([[1, 0.5, 0.3], [0, 1, 0.2], [0, 0, 1]])
+
+    def height(x):
+        return -10 * x[:, 0].abs() + x[:, -1]
+
     climb = climb_from(height, [0.31, 0.17, 0.0], 200, soften=soften_by(data, torch.ones(3, dtype=torch.float64)))
     assert climb.x[0, -1] > 3.0
 
 
-def test_smoothed_images_change_in_strokes(learned, digits):
+def test_smoothed_images_change_as_images_differ(learned, digits):
     model = learned["paper"]
     starts = digits[0][model.quietest(10)]
     plain, smooth = (ascend(model.dual, starts, bounds=(0, 16), steps=60, step_size=0.02, smooth=data) for data in (None, digits[0]))
 
-    def roughness(path):
-        change = (path.samples[-1] - path.samples[0])[:, 0]
-        return np.square(np.diff(change, axis=2)).sum() / np.square(change).sum()
+    main = np.linalg.svd(digits[0].reshape(-1, 64) - digits[0].reshape(-1, 64).mean(0))[2][:20]
 
-    assert roughness(smooth) < 0.6 * roughness(plain)
+    def along_main_components(path):
+        change = (path.samples[-1] - path.samples[0]).reshape(-1, 64)
+        return np.square(change @ main.T).sum() / np.square(change).sum()
+
+    assert along_main_components(plain) < 0.8
+    assert along_main_components(smooth) > 0.9
     assert (smooth.duals[-1] > smooth.duals[0]).all()
     assert smooth.samples.min() >= 0
     assert smooth.samples.max() <= 16
@@ -372,9 +378,10 @@ def test_dead_units_are_told():
     assert path.samples[-1, 0, 0] == -5.0
     assert path.duals[-1, 1] > path.duals[0, 1]
     assert "1 of 2 samples stopped before step 10: the gradient vanished" in path.notes[0]
-    woken = ascend((fit, head), np.array([[-5.0]]), bounds=(-6, 6), steps=40, jumps=20)
-    assert woken.duals[-1, 0] > woken.duals[0, 0]
-    assert woken.notes == ("1 of 1 samples were stuck and jumped; the last moment is the best each has seen",)
+    restless = ascend((fit, head), np.array([[-5.0]]), bounds=(-6, 6), steps=10)
+    assert restless.jumps[0] > 0
+    assert restless.samples[-1, 0, 0] == -5.0, "nowhere is higher"
+    assert restless.notes[0] == "1 of 1 samples were stuck and jumped; the last moment is the best each has seen"
 
 
 def test_a_corner_is_told():
