@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -55,7 +56,7 @@ class Learned:
 
     def high(self, share: float = 0.1) -> float:
         """The predicted λ above which this share of the pool lies."""
-        return float(np.expm1(max(0.0, np.quantile(self.pool.ranking, 1 - share))))
+        return math.expm1(max(0.0, float(np.quantile(self.pool.ranking, 1 - share))))
 
     def quietest(self, n: int, among: Side = "pool") -> IntArray:
         """Rows of n samples with the lowest predicted duals, a predicted class at a time so that all take part; equals by row."""
