@@ -48,6 +48,15 @@ def test_digits_by_default(tmp_path):
     assert "up for 4 of 4 samples" in done.output
 
 
+def test_the_papers_head_is_trained_as_in_the_paper(tmp_path):
+    done = run("--head", "paper", "--smooth", "--samples", 4, "--out", tmp_path / "out")
+    assert done.exit_code == 0, done.output
+    assert "digits: trained on 130 labelled samples and stopped at epoch" in done.output
+    assert " by 14 others" in done.output
+    assert "of 4 end among the highest tenth of the pool's duals" in done.output
+    assert "note: steps were smoothed" in done.output
+
+
 def test_equal_seeds_give_equal_samples(tmp_path):
     def samples(seed):
         run("--steps", 2, "--samples", 2, "--epochs", 3, "--seed", seed, "--head", "paper", "--out", tmp_path / "out")

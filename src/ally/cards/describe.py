@@ -52,5 +52,6 @@ def objective_name(entry: Strategy) -> str:
 def python(entry: Strategy) -> str:
     """Code that makes an equal strategy out of its parts, ready to be changed."""
     made = {axis: source_of(getattr(entry, axis)) for axis in ("score", "select", "objective")}
+    made |= {} if entry.patience is None else {"patience": str(entry.patience)}
     imports = imports_of(entry.score, entry.select, entry.objective)
     return "\n".join(["from ally import Strategy", *imports, "", "strategy = Strategy(", *(f"    {k}={v}," for k, v in made.items()), ")"])

@@ -46,8 +46,16 @@ def generate(
     step_size: Annotated[float, typer.Option(help="Length of a step, in standard deviations of the features.")] = 0.01,
     ceiling: Annotated[float | None, typer.Option(help="Lead no sample above this predicted dual.")] = None,
     head: Annotated[Head, typer.Option(help="How duals are predicted: ridge on the doubt, or the paper's network.")] = "ridge",
-    eps: Annotated[float, typer.Option(help="Every training loss is to stay below this.")] = 0.01,
-    epochs: Annotated[int, typer.Option(help="Epochs of training.", min=1)] = 40,
+    smooth: Annotated[
+        bool, typer.Option("--smooth", help="Change features the way they vary together in the data, rather than each on its own.")
+    ] = False,
+    eps: Annotated[
+        float | None, typer.Option(help="Every training loss is to stay below this (default: 0.01; the paper's value with its head).")
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(help="Epochs of training (default: 40; with the paper's head 100 at most).", min=1)] = None,
+    validation: Annotated[
+        int | None, typer.Option(help="Labels to stop training by (default: none; with the paper's head 200, a tenth at most).", min=0)
+    ] = None,
     image_shape: Annotated[str | None, typer.Option(help="Read rows as images of this shape, such as 28x28 or 3x32x32.")] = None,
     seed: Annotated[int, typer.Option(help="Equal seeds give equal samples.")] = 0,
     data_dir: Annotated[Path | None, typer.Option(help="Folder of the data sets (default: ALLY_DATA, else a cache folder).")] = None,
@@ -56,9 +64,6 @@ def generate(
     """Lead uninformative samples to the highest predicted dual, by gradient ascent on the samples."""
     from ally.errors import InputError
     from ally.generation import ascend, learn
-    from ally.learning.dual_head import PaperHead, RidgeHead
-    from ally.learning.objectives import PDCL
-    from ally.learning.training import Training
 
     began = time.perf_counter()
     if out.exists() and not out.is_dir():
@@ -70,19 +75,40 @@ def generate(
         material = _from_files(pool, labels, image_shape, {"--dataset": dataset, "--target": target, "--share": share})
     with live_progress() as progress:
         learned = learn(
-            material.X, material.y, task=material.task, classes=material.classes, objective=PDCL(eps=eps),
-            head=RidgeHead() if head == "ridge" else PaperHead(), training=Training(epochs=epochs), random_state=seed, progress=progress,
+            material.X, material.y, task=material.task, classes=material.classes, random_state=seed, progress=progress,
+            **_training(head, eps, epochs, validation, sum(label is not None for label in material.y)),
         )  # fmt: skip
         rows = learned.quietest(samples, start)
         path = ascend(
-            learned.dual, material.X[rows], bounds=learned.bounds, steps=steps, step_size=step_size, ceiling=ceiling, progress=progress
-        )
+            learned.dual, material.X[rows], bounds=learned.bounds, steps=steps, step_size=step_size, ceiling=ceiling,
+            smooth=material.X if smooth else None, random_state=seed, progress=progress,
+        )  # fmt: skip
     _write(out, path, material, rows)
     for note in (*material.notes, *learned.notes, *path.notes):
         stderr.print(f"note: {note}", highlight=False, soft_wrap=True)
     for line in (*_story(material, learned, path), f"{out / 'progression.png'}, progression.svg, progression.csv and samples.npy"):
         stdout.print(line, highlight=False, soft_wrap=True)
     stderr.print(f"{time.perf_counter() - began:.0f} s", highlight=False)
+
+
+def _training(head: Head, eps: float | None, epochs: int | None, validation: int | None, labels: int) -> dict[str, Any]:
+    """How to learn. The paper's head is fitted on duals as the paper trains them: Algorithm 1, stopped early by some of the labels."""
+    from dataclasses import replace
+
+    from ally.experiment.protocol import MOST_EPOCHS, PATIENCE
+    from ally.learning.dual_head import PaperHead, RidgeHead
+    from ally.learning.training import Training
+    from ally.strategies import ALGORITHM_1, DUALS
+
+    if head == "ridge":
+        own = DUALS if eps is None else replace(DUALS, eps=eps)
+        return {"objective": own, "head": RidgeHead(), "training": Training(epochs=epochs or 40), "validation": validation or 0}
+    return {
+        "objective": replace(ALGORITHM_1, eps=eps),
+        "head": PaperHead(),
+        "training": Training(epochs=epochs or MOST_EPOCHS, patience=PATIENCE),
+        "validation": min(200, labels // 10) if validation is None else validation,
+    }
 
 
 def _from_dataset(
@@ -172,11 +198,14 @@ def _story(material: Material, learned: Learned, path: Progression) -> list[str]
     """What happened, in sentences."""
     quality = "" if learned.rank_quality is None else f"; the dual head ranks held-out ones with correlation {learned.rank_quality:.2f}"
     rose = int((path.duals[-1] > path.duals[0]).sum())
+    held_out = f" and stopped at epoch {learned.report.kept_epoch} by {learned.validation} others" if learned.validation else ""
     lines = [
-        f"{material.title}: trained on {learned.report.samples} labelled samples, {100 * (learned.report.positive_duals or 0):.0f} % of "
-        f"their duals are positive{quality}",
+        f"{material.title}: trained on {learned.report.samples} labelled samples{held_out}, "
+        f"{100 * (learned.report.positive_duals or 0):.0f} % of their duals are positive{quality}",
         f"predicted dual from {path.duals[0].mean():.3g} to {path.duals[-1].mean():.3g} on average, up for {rose} of {len(path)} samples",
     ]
+    if len(learned.pool.rows):
+        lines.append(f"{int((path.duals[-1] >= learned.high()).sum())} of {len(path)} end among the highest tenth of the pool's duals")
     if path.probabilities is not None:
         first, last = path.probabilities[[0, -1]].max(axis=2).mean(axis=1)
         lines.append(f"probability of the likeliest class from {first:.2f} to {last:.2f} on average")

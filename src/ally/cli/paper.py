@@ -18,9 +18,9 @@ from ally.errors import DataError, InputError
 Scale = Literal["smoke", "small", "full"]
 ProtocolChoice = Literal["paper", "fixed", "early-duals"]
 GENERATION: dict[str, dict[str, Any]] = {
-    "smoke": {"dataset": "digits", "share": 0.1, "samples": 4, "steps": 40, "head": "paper"},
-    "small": {"dataset": "mnist", "share": 0.02, "samples": 8, "steps": 200, "head": "paper"},
-    "full": {"dataset": "mnist", "share": 0.1, "samples": 8, "steps": 200, "head": "paper"},
+    "smoke": {"dataset": "digits", "share": 0.1, "samples": 4, "steps": 40, "head": "paper", "smooth": True},
+    "small": {"dataset": "mnist", "share": 0.02, "samples": 8, "steps": 120, "head": "paper", "smooth": True},
+    "full": {"dataset": "mnist", "share": 0.1, "samples": 8, "steps": 120, "head": "paper", "smooth": True},
 }
 """Arguments of `ally generate` that are the paper's figure; `small` labels 2 % of MNIST instead of 10 %."""
 paper = typer.Typer(no_args_is_help=True, help="The paper's experiments, by name.")

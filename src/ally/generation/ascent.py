@@ -3,7 +3,7 @@ r"""Gradient ascent on the sample.
 .. math:: x \leftarrow \Pi\bigl[x + \eta\, s \odot g / \lVert g \rVert\bigr],\quad g = s \odot \nabla_x \log(1 + \hat\lambda(x))
 
 s is the spread of each feature, ‖·‖ the root mean square over features, Π the projection onto the valid range. A step that would
-lower the predicted dual is not taken; `Climb` says what is done instead.
+lower the predicted dual is not taken; `Climb` says what is done instead, and how a sample leaves a place where it is stuck.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ import torch
 from ally.checks import check_count, check_number
 from ally.errors import InputError
 from ally.generation.bounds import check_bounds
-from ally.generation.climb import Climb
+from ally.generation.climb import Climb, Rules
 from ally.generation.dual import as_dual
 from ally.generation.progression import Progression, join
+from ally.generation.smooth import soften_by
+from ally.rng import Streams, streams
 from ally.sources import Checked, as_source, blocks
 from ally.types import AnyArray, Progress
 
@@ -33,6 +35,9 @@ def ascend(
     step_size: float = 0.01,
     every: int | None = None,
     ceiling: float | None = None,
+    jumps: int = 6,
+    smooth: Any = None,
+    random_state: Any = 0,
     progress: Progress | None = None,
 ) -> Progression:
     """Leads each sample to a higher predicted dual; the model stays as it is.
@@ -46,6 +51,10 @@ def ascend(
             the model standardises by; the width of `bounds` for a model that does not).
         every: steps between the moments that are kept; a fifth of `steps` if None. The first and the last are always kept.
         ceiling: no step leads above this predicted λ, against collective outliers; None for no ceiling.
+        jumps: how often a sample that is stuck may jump. The last moment is the best place that a sample has seen.
+        smooth: samples (m, *shape), such as the pool: steps are mixtures of the ways in which these differ, so that images change in
+            strokes rather than in single pixels. None for the plain gradient.
+        random_state: directions of the jumps.
     """
     steps, step_size = check_count("steps", steps), check_number("step_size", step_size, positive=True)
     every = max(1, steps // 5) if every is None else check_count("every", every)
@@ -58,20 +67,32 @@ def ascend(
     width = torch.tensor(np.where(high > low, high - low, 1.0))
     spread = (dual.scale if dual.standardized else width).expand(source.shape).reshape(-1)
     full = step_size * math.sqrt(math.prod(source.shape))
+    rules = Rules(
+        torch.tensor(low).flatten(), torch.tensor(high).flatten(), spread, full, top, check_count("jumps", jumps, least=0),
+        None if smooth is None else soften_by(smooth, spread),
+    )  # fmt: skip
+    seeds = streams(random_state)
     parts = []
     for block in blocks(len(starts)):
         flat = torch.from_numpy(starts[block]).flatten(1)
-        climb = Climb(dual, source.shape, flat, torch.tensor(low).flatten(), torch.tensor(high).flatten(), spread, full, top)
+        climb = Climb(dual, source.shape, flat, rules, lambda jump: _direction(seeds, jump, len(spread)))
         moments = []
         for step in range(steps + 1):
             if step:
                 climb.step(step)
+            if step == steps:
+                climb.settle()
             if step in kept:
                 moments.append(climb.moment())
             if progress is not None:
                 progress("ascend", block.start + (block.stop - block.start) * step // steps, len(starts))
-        parts.append((moments, climb.stops))
-    return join(kept, parts, dual.fit, (low, high))
+        parts.append((moments, climb.stops, climb.jumped.tolist()))
+    return join(kept, parts, dual.fit, (low, high), smooth is not None)
+
+
+def _direction(seeds: Streams, jump: int, size: int) -> torch.Tensor:
+    """The same for every sample, so that none depends on its company."""
+    return torch.from_numpy(seeds.numpy(f"jump {jump}").standard_normal(size))
 
 
 def _ensure_within(starts: AnyArray, low: AnyArray, high: AnyArray) -> None:

@@ -23,9 +23,12 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#aa3377", "#8c6d31")
 
 def draw(progression: Progression, *files: Path | str, names: Sequence[str] | None = None) -> Figure:
     """One row per sample. Images: one column per moment, below it the predicted dual and the likeliest classes. Tables: the predicted
-    dual, and the features that moved most. Saved to each of `files` (.png, .svg, …); the first 12 samples are drawn.
+    dual, and the features that moved most. A title says so where steps were smoothed. Saved to each of `files` (.png, .svg, …); the first
+    12 samples are drawn.
     """
     figure = _images(progression) if is_image(progression.samples.shape[2:]) else _curves(progression, names)
+    if progression.smooth:
+        figure.suptitle("steps smoothed: mixtures of the ways in which samples differ", fontsize=9)
     for file in files:
         figure.savefig(file, dpi=150)
     return figure

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -20,7 +21,7 @@ from ally.learning.pool_learner import PoolLearner
 from ally.learning.training import Training
 from ally.models import model_builder
 from ally.pool import Pool, State, parse_labels
-from ally.rng import streams
+from ally.rng import Streams, streams
 from ally.sources import Scaler, as_source
 from ally.sources.scaling import Standardized
 from ally.strategies import DUALS
@@ -50,6 +51,12 @@ class Learned:
     pool: Ranked = field(repr=False)
     labelled: Ranked = field(repr=False)
     notes: tuple[str, ...] = ()
+    validation: int = 0
+    """Labelled samples that were held out to stop the training by."""
+
+    def high(self, share: float = 0.1) -> float:
+        """The predicted λ above which this share of the pool lies."""
+        return math.expm1(max(0.0, float(np.quantile(self.pool.ranking, 1 - share))))
 
     def quietest(self, n: int, among: Side = "pool") -> IntArray:
         """Rows of n samples with the lowest predicted duals, a predicted class at a time so that all take part; equals by row."""
@@ -78,6 +85,7 @@ def learn(
     head: DualHead = RidgeHead(),
     model: str = "mlp",
     training: Training = Training(),
+    validation: int = 0,
     random_state: Any = None,
     progress: Progress | None = None,
 ) -> Learned:
@@ -88,10 +96,12 @@ def learn(
         objective: one with a dual for every label: ``"pdcl"``, ``"feasibility"``, or either with settings of yours.
         head: how λ is predicted: `RidgeHead` or `PaperHead`.
         model: a name of `ally.models.MODELS`.
+        validation: labelled rows, drawn at random, that are not trained on: training stops early by them (`Training.patience`).
     """
     source = as_source(X)
     labels = parse_labels(y, len(source), task=task, classes=classes)
-    seeds, pool = streams(random_state), Pool(labels.values)
+    seeds = streams(random_state)
+    pool, held_out = _split(labels.values, check_count("validation", validation, least=0), seeds)
     learner = PoolLearner(
         raw=source,
         rows=np.arange(len(source)),
@@ -99,6 +109,7 @@ def learn(
         objective=resolve_objective(objective),
         training=training,
         streams=seeds.child("training"),
+        validation=(source.read(held_out), labels.code.decode(labels.values[held_out])) if len(held_out) else None,
         progress=progress,
     )
     fit = learner.fit(pool, labels.code)
@@ -113,4 +124,17 @@ def learn(
         seen = learner.source
         assert isinstance(seen, Standardized)
         dual = DualOf(fit, fitted, Scaler(seen.mean, seen.scale))
-    return Learned(dual, bounds_of(X), fit.report, fitted.rank_quality, pooled, labelled, labels.notes)
+    return Learned(dual, bounds_of(X), fit.report, fitted.rank_quality, pooled, labelled, labels.notes, len(held_out))
+
+
+def _split(values: FloatArray, validation: int, seeds: Streams) -> tuple[Pool, IntArray]:
+    """The pool without `validation` of its labelled rows, and these rows; they are neither trained on nor started from."""
+    known = np.flatnonzero(~np.isnan(values))
+    if validation and validation >= len(known):
+        raise InputError(f"validation={validation} of {len(known)} labelled samples leaves none to train on; hold out fewer")
+    held_out = np.sort(seeds.numpy("validation").permutation(known)[:validation])
+    rest = values.copy()
+    rest[held_out] = np.nan
+    pool = Pool(rest)
+    pool.restrict(np.setdiff1d(np.arange(len(values)), held_out))
+    return pool, held_out

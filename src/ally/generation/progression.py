@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -22,6 +22,7 @@ STOPS: dict[Stop, str] = {
     "peak": "no step, however short, raised the dual any more: a local maximum",
     "ceiling": "the predicted dual reached the ceiling",
 }
+SMOOTHED = "steps were smoothed: each is a mixture of the ways in which samples of the data differ, not the plain gradient"
 
 
 class Moment(NamedTuple):
@@ -31,6 +32,10 @@ class Moment(NamedTuple):
     duals: FloatArray
     predictions: AnyArray
     probabilities: FloatArray | None
+
+
+Part = tuple[Sequence[Moment], Sequence[Stop | None], Sequence[int]]
+"""Moments of a block of samples, why each stopped, how often each jumped."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,16 +56,27 @@ class Progression:
     bounds: Bounds = field(repr=False)
     stops: tuple[Stop | None, ...] = ()
     """(n,) why a sample stopped before the last step; None if it did not."""
+    jumps: tuple[int, ...] = ()
+    """(n,) how often a sample was stuck and jumped."""
+    smooth: bool = False
+    """Whether steps followed the ways in which samples differ, instead of the plain gradient."""
 
     def __len__(self) -> int:
         return int(self.samples.shape[1])
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """How many samples stopped early, and why, in sentences."""
+        """How steps were smoothed, how many samples jumped or stopped early, and why, in sentences."""
         counts = {why: self.stops.count(why) for why in STOPS}
-        return tuple(
-            f"{count} of {len(self)} samples stopped before step {self.steps[-1]}: {STOPS[why]}" for why, count in counts.items() if count
+        jumped = sum(jumps > 0 for jumps in self.jumps)
+        return (
+            *([SMOOTHED] if self.smooth else []),
+            *([f"{jumped} of {len(self)} samples were stuck and jumped; the last moment is the best each has seen"] if jumped else []),
+            *(
+                f"{count} of {len(self)} samples stopped before step {self.steps[-1]}: {STOPS[why]}"
+                for why, count in counts.items()
+                if count
+            ),
         )
 
     def table(self, names: Sequence[str] | None = None, starts: Sequence[Any] | None = None) -> pd.DataFrame:
@@ -95,10 +111,10 @@ class Progression:
         return self.samples[-1].copy(), given.copy()
 
 
-def join(steps: IntArray, parts: Iterable[tuple[Sequence[Moment], Sequence[Stop | None]]], fit: Fit, bounds: Bounds) -> Progression:
+def join(steps: IntArray, parts: Sequence[Part], fit: Fit, bounds: Bounds, smooth: bool) -> Progression:
     """One progression from blocks of samples, classes by name."""
-    blocks = list(parts)
-    whole = [Moment(*(_side_by_side(values) for values in zip(*row, strict=True))) for row in zip(*(m for m, _ in blocks), strict=True)]
+    rows = zip(*(moments for moments, _, _ in parts), strict=True)
+    whole = [Moment(*(_side_by_side(values) for values in zip(*row, strict=True))) for row in rows]
     classes = None if fit.classes is None else _array_of(fit.classes)
     predictions = np.stack([moment.predictions for moment in whole])
     return Progression(
@@ -109,7 +125,9 @@ def join(steps: IntArray, parts: Iterable[tuple[Sequence[Moment], Sequence[Stop 
         probabilities=None if classes is None else np.stack([moment.probabilities for moment in whole if moment.probabilities is not None]),
         classes=classes,
         bounds=bounds,
-        stops=tuple(why for _, stops in blocks for why in stops),
+        stops=tuple(why for _, stops, _ in parts for why in stops),
+        jumps=tuple(count for _, _, jumps in parts for count in jumps),
+        smooth=smooth,
     )
 
 
