@@ -27,8 +27,8 @@ from pathlib import Path
 import numpy as np
 
 from ally import Campaign
-from ally.campaign.duty import BEGUN, LOCK
-from ally.campaign.training import AHEAD
+from ally.campaign.training.run import AHEAD
+from ally.campaign.training.schedule import BEGUN, LOCK
 from ally.learning.trained import Trained
 from ally.store import Event, Store, StoredModel
 from ally.store import open as open_store
@@ -72,7 +72,7 @@ def create(url: str, folder: Path) -> None:
 
 
 class Trainings:
-    """What became of trainings, read from the record; the naive twin of `ally.campaign.duty`. Nobody may train meanwhile."""
+    """What became of trainings, read from the record; the naive twin of `ally.campaign.training.schedule`. Nobody may train meanwhile."""
 
     def __init__(self) -> None:
         self.begun = 0

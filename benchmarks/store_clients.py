@@ -19,7 +19,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from ally import SKIP, Campaign
-from ally.campaign.duty import LOCK, begin
+from ally.campaign.training.schedule import LOCK, begin
 from ally.errors import StoreUnreachable
 from ally.store import Ranked, Store
 from ally.store import open as open_store

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from ally import SKIP, Campaign
-from ally.campaign.material import gather
+from ally.campaign.training.data import gather
 from ally.errors import AnswerError, InputError, LabelError
 
 

@@ -13,9 +13,9 @@ from sklearn.metrics import cohen_kappa_score, r2_score
 
 import ally
 from ally import Campaign
-from ally.campaign.composing import composition
-from ally.campaign.measuring import agreement, score
+from ally.campaign.composition import composition
 from ally.campaign.settings import Settings
+from ally.campaign.training.measures import agreement, score
 from ally.errors import DataError, InputError
 from ally.learning.trained import Trained
 
@@ -183,7 +183,7 @@ def test_a_model_travels_as_one_file(trained, tmp_path, table):
     new = pd.read_csv(table[0]).iloc[:50]
     new.to_csv(tmp_path / "new.csv", index=False)
     expected = trained.predict(tmp_path / "new.csv")
-    from ally.campaign.predicting import predict
+    from ally.campaign.training.predict import predict
 
     pd.testing.assert_frame_equal(predict(Trained.read(path), tmp_path / "new.csv", {}), expected)
     right = np.mean([table[1][id] == label for id, label in zip(expected["id"], expected["label"], strict=True)])
@@ -364,8 +364,8 @@ def test_a_pool_that_is_labelled_whole_with_one_class_is_no_failure(tmp_path):
 
 
 def test_duals_that_need_no_label_are_no_evidence_of_wrong_ones():
-    from ally.campaign.material import Part
-    from ally.campaign.reviewing import suspects
+    from ally.campaign.training.data import Part
+    from ally.campaign.training.review import suspects
     from ally.learning.objectives import PDCL, PDCLUnlabelled
     from ally.learning.training import Training
     from ally.loop import Loop

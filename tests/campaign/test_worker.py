@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from ally import Campaign
-from ally.campaign import worker
-from ally.campaign.duty import ATTEMPTS, BEGUN, LOCK, due
+from ally.campaign.training import worker
+from ally.campaign.training.schedule import ATTEMPTS, BEGUN, LOCK, due
 from ally.errors import StoreError
 
 PATIENCE = 90.0

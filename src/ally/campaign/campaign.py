@@ -17,16 +17,18 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import Unpack
 
-from ally.campaign import doubts, labels, scanning, worker
-from ally.campaign.composing import composition
-from ally.campaign.creating import check_names, create
-from ally.campaign.duty import LOCK, due, running
-from ally.campaign.opening import SourceOptions, absolute, beside, cache, check_options, found_source, kept_place, moved_settings, on_disk
+from ally.campaign import answers as given_answers
+from ally.campaign import source as sources
+from ally.campaign.answers import Vocabulary, likely_slips
+from ally.campaign.composition import composition
+from ally.campaign.create import check_names, create
 from ally.campaign.settings import Settings, changed_settings, declarations, declared_classes
-from ally.campaign.slips import slips
+from ally.campaign.source import SourceOptions, absolute, beside, cache, check_options, found_source, kept_place, moved_settings, on_disk
 from ally.campaign.status import GIVEN, status_of
+from ally.campaign.training import worker
+from ally.campaign.training.schedule import LOCK, due, running
+from ally.campaign.training.suspects import review
 from ally.campaign.values import AskedSample, CampaignQuery, Scanned, Status, Suspect, Told, Undone
-from ally.campaign.vocabulary import Vocabulary
 from ally.checks import check_count
 from ally.errors import AnswerError, InputError, PoolExhausted, StoreBusy, StoreError
 from ally.sources import Samples, Shown, read_answers
@@ -89,7 +91,7 @@ class Campaign:
         evaluate = settings.pop("evaluate")
         store, samples = create(place, source, options, settings, evaluate=evaluate, clock=clock, progress=progress)
         campaign = cls(place, store, source, options, clock, samples)
-        scanning.note_problems(store, samples, campaign._clock())
+        sources.note_problems(store, samples, campaign._clock())
         campaign._offer_training()
         return campaign
 
@@ -185,7 +187,7 @@ class Campaign:
         number = query.id if isinstance(query, CampaignQuery) else query
         who = person(annotator or self._store.query(number).annotator)
         settings = self.settings
-        new = labels.new_answers(answers, settings, self._known(settings))
+        new = given_answers.new_answers(answers, settings, self._known(settings))
         waiting = [id for id in self._store.waiting(number, settings.opinions) if id not in answers]
         told = self._answer(who, new, number, key)
         with suppress(StoreError):  # the answers are on record, and that is to be said
@@ -195,11 +197,11 @@ class Campaign:
     def relabel(self, answers: Mapping[str, Any], *, annotator: str | None = None, key: str | None = None) -> Told:
         """Labels samples of one's own choice, asked about or not, labelled already or not. Earlier answers stay on record."""
         settings = self.settings
-        return self._answer(person(annotator), labels.new_answers(answers, settings, self._known(settings)), None, key)
+        return self._answer(person(annotator), given_answers.new_answers(answers, settings, self._known(settings)), None, key)
 
     def untold(self, answers: Mapping[str, Any]) -> list[str]:
         """Ids of answers that are not on record as what somebody says now, and would be lost with the file that holds them."""
-        return labels.untold(self._store, answers)
+        return given_answers.untold(self._store, answers)
 
     def skip(self, ids: Iterable[str], *, annotator: str | None = None, key: str | None = None) -> Told:
         """Sets samples aside; they are not asked about again."""
@@ -229,9 +231,9 @@ class Campaign:
         """What looks like a slip among labels about to be recorded after answer `last`."""
         settings = self.settings
         if settings.task == "classification":
-            return slips(settings, self._known(settings), labels)
+            return likely_slips(settings, self._known(settings), labels)
         recent, _ = self._store.values(max(0, last - RECENT))
-        return slips(settings, {reads(value): value for value in recent}, labels)
+        return likely_slips(settings, {reads(value): value for value in recent}, labels)
 
     def _known(self, settings: Settings) -> Mapping[str, Any]:
         """Labels by how they read, where any label is a class."""
@@ -252,17 +254,17 @@ class Campaign:
         if not found:
             raise AnswerError(f"{path} holds no answers; fill in its column label, or write yes into a column skip")
         passed_on = [answer._replace(annotator=answer.annotator or importer) for answer in found]
-        return self._answer(importer, labels.new_answers(passed_on, settings, self._known(settings)), None, None)
+        return self._answer(importer, given_answers.new_answers(passed_on, settings, self._known(settings)), None, None)
 
     def export(self, path: str | Path, *, skips: bool = True, link: bool = False) -> int:
         """Writes the labels that count to a .csv, .jsonl or .parquet file, which `import_labels` reads back; without an ending, the
         images to a new folder with one folder per class; how many. `link` saves space in that folder by hard links."""
         folder = Path(path).suffix == ""
-        return labels.export(self._store, self.settings, self.samples if folder else None, path, skips=skips, link=link)
+        return given_answers.export(self._store, self.settings, self.samples if folder else None, path, skips=skips, link=link)
 
     def labels(self) -> dict[str, Any]:
         """The label that counts of each labelled sample."""
-        return {answer.id: answer.label for answer in labels.current(self._store, self.settings, skips=False)}
+        return {answer.id: answer.label for answer in given_answers.current(self._store, self.settings, skips=False)}
 
     def classes(self) -> list[Any]:
         """Those that were declared; otherwise those that annotators say now, in the order in which they came."""
@@ -275,7 +277,7 @@ class Campaign:
 
     def disagreements(self) -> dict[str, dict[str, Any]]:
         """By id, what each annotator says, where their labels differ."""
-        return doubts.disagreements(self._store, self.settings)
+        return given_answers.disagreements(self._store, self.settings)
 
     # Training
 
@@ -306,7 +308,7 @@ class Campaign:
         return worker.train_while_due(self._store, self.settings.batch, self._train, now=now)
 
     def _train(self, progress: Progress | None = None) -> int:
-        from ally.campaign.training import train
+        from ally.campaign.training.run import train
 
         return train(self._store, lambda: self.samples, self.settings, self._clock, progress)
 
@@ -327,7 +329,7 @@ class Campaign:
 
     def review(self, n: int = 20) -> list[Suspect]:
         """Labels that are likely to be wrong, likeliest first, as the newest model sees them; those answered anew since are left out."""
-        return doubts.review(self._store, self.settings, check_count("n", n))
+        return review(self._store, self.settings, check_count("n", n))
 
     @property
     def trained(self) -> bool:
@@ -337,8 +339,8 @@ class Campaign:
 
     def evaluate(self) -> Measure:
         """The newest model on the evaluation sample as it is labelled now; recorded."""
-        from ally.campaign.material import gather
-        from ally.campaign.measuring import score
+        from ally.campaign.training.data import gather
+        from ally.campaign.training.measures import score
 
         trained, number = self._newest()
         part = gather(self._store, self.samples, self.settings, 0).evaluate
@@ -351,7 +353,7 @@ class Campaign:
 
     def predict(self, source: Any = None, **options: Unpack[SourceOptions]) -> pd.DataFrame:
         """A table of ids, labels and their probabilities for other data of the same kind, or for the unlabelled pool."""
-        from ally.campaign.predicting import predict, predict_samples
+        from ally.campaign.training.predict import predict, predict_samples
 
         trained, _ = self._newest()
         if source is None:
@@ -389,11 +391,11 @@ class Campaign:
     def rescan(self, progress: Progress | None = None) -> Scanned:
         """Looks at the source again: new samples join the pool, vanished ones are set aside, and those that came back return."""
         settings = self.settings
-        return scanning.rescan(self._store, self.samples, settings, self._known(settings), self._clock(), progress)
+        return sources.rescan(self._store, self.samples, settings, self._known(settings), self._clock(), progress)
 
     def problems(self) -> tuple[str, ...]:
         """What was wrong with single samples when the source was last read, in sentences; at most twenty."""
-        return scanning.problems(self._store)
+        return sources.problems(self._store)
 
     def check(self) -> list[str]:
         """What is wrong with the store or its source, in words; empty if nothing is."""

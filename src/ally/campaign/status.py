@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ally.campaign.advice import Advice, Evidence, Point, advise
-from ally.campaign.duty import last_training, waiting
 from ally.campaign.settings import Settings
+from ally.campaign.training.schedule import last_training, waiting
 from ally.campaign.values import METRIC, Held, ModelLine, RandomComparison, Status
 from ally.sources.export.answers import reads
 from ally.store import Counts, Measure, Store, StoredModel

@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from ally.campaign.advice import Advice
-from ally.campaign.duty import TrainingState
+from ally.campaign.training.schedule import TrainingState
 from ally.store.values import AskKind
 from ally.types import SKIP, Task
 

@@ -74,7 +74,7 @@ def _machine() -> list[Finding]:
     import torch
 
     import ally
-    from ally.campaign.opening import sqlite_journal
+    from ally.campaign.source import sqlite_journal
 
     cuda = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30

@@ -206,7 +206,7 @@ def test_training_runs_beside_the_commands(table, tmp_path):
 
 
 def test_training_in_the_background_by_command(ally, rows):
-    from ally.campaign import worker
+    from ally.campaign.training import worker
 
     ally("tell", "rows", *(f"{id}={label}" for id, label in list(rows.items())[:10]))
     assert ally("retrain", "rows", "--background").out == "training in the background; `ally status rows` shows how it went\n"

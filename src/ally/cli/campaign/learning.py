@@ -91,7 +91,7 @@ def predict(
 
 
 def _by_model(path: str, data: str, options: dict[str, Any]) -> pd.DataFrame:
-    from ally.campaign.predicting import predict as predict_by
+    from ally.campaign.training.predict import predict as predict_by
     from ally.learning.trained import Trained
 
     return predict_by(Trained.read(path), data, options)

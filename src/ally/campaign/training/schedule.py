@@ -16,7 +16,7 @@ ATTEMPTS = 3
 TrainingState: TypeAlias = Literal["none", "running", "done", "failed", "interrupted"]
 
 
-class Training(NamedTuple):
+class LastTraining(NamedTuple):
     """What became of the training that began last, and what it said if it failed."""
 
     state: TrainingState
@@ -53,21 +53,21 @@ def running(store: Store) -> bool:
         return False
 
 
-def last_training(store: Store) -> Training:
+def last_training(store: Store) -> LastTraining:
     if running(store):
-        return Training("running")
+        return LastTraining("running")
     begun = _begun(store)
     if not begun:
-        return Training("none")
+        return LastTraining("none")
     mine = [model for model in store.models() if model.report.get("begun") == begun[-1].number]
-    return _outcome(mine[-1]) if mine else Training("interrupted")
+    return _outcome(mine[-1]) if mine else LastTraining("interrupted")
 
 
-def _outcome(model: StoredModel) -> Training:
+def _outcome(model: StoredModel) -> LastTraining:
     if model.state == "good":
-        return Training("done")
+        return LastTraining("done")
     error = model.report.get("error")
-    return Training("failed", str(error)) if error else Training("interrupted")
+    return LastTraining("failed", str(error)) if error else LastTraining("interrupted")
 
 
 def _begun(store: Store, after: int = 0) -> list[Event]:

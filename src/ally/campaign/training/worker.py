@@ -12,12 +12,18 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from ally.campaign.duty import LOCK, due
+from ally.campaign.training.schedule import LOCK, due
 from ally.errors import StoreError
 from ally.store import Store
 
 # Not by -m: that puts the current folder first, and a file queue.py there would be taken for Python's own.
-PROGRAM = "import sys; sys.path[:] = filter(None, sys.path); from ally.campaign.worker import main; main()"
+PROGRAM = """
+import sys
+sys.path[:] = filter(None, sys.path)
+from ally.campaign import Campaign
+with Campaign.open(sys.stdin.read()) as campaign:
+    campaign.train_while_due(now="--now" in sys.argv)
+"""
 WAIT = 5.0
 """Seconds to wait for the lock: somebody may hold it for a moment, only to see whether a training is under way."""
 
@@ -78,10 +84,3 @@ def train_while_due(store: Store, batch: int, train: Callable[[], int], *, now: 
         # Whoever answered while the lock was still held saw a training under way and started none.
         if not due(store, batch):
             return made
-
-
-def main() -> None:
-    from ally.campaign.campaign import Campaign
-
-    with Campaign.open(sys.stdin.read()) as campaign:
-        campaign.train_while_due(now="--now" in sys.argv)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ally.campaign.material import Material, Part
-from ally.campaign.measuring import RESAMPLES, determination
 from ally.campaign.settings import Settings
+from ally.campaign.training.data import Part, TrainingData
+from ally.campaign.training.measures import RESAMPLES, determination
 from ally.campaign.values import RandomComparison
 from ally.learning.trained import Trained
 from ally.sources import Samples
@@ -20,7 +20,7 @@ LEAST = 20
 
 
 def compare(
-    store: Store, settings: Settings, material: Material, samples: Samples, fit: Callable[[Part], Trained]
+    store: Store, settings: Settings, material: TrainingData, samples: Samples, fit: Callable[[Part], Trained]
 ) -> RandomComparison | None:
     """The m labels asked at random against the first m asked by the model; None before there are enough of each."""
     if not settings.random_share or len(material.evaluate) < LEAST:

@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ally.campaign.labels import settled
-from ally.campaign.opening import beside, cache, kept_options, kept_place
 from ally.campaign.settings import Settings
+from ally.campaign.source import beside, cache, kept_options, kept_place, new_sample
 from ally.campaign.status import GIVEN
-from ally.sources import Answer, Sample, Samples, open_source
+from ally.sources import Samples, open_source
 from ally.store import NewSample, Store
 from ally.store import create as create_store
 from ally.store.values import Role
@@ -72,12 +71,6 @@ class _Reading:
             if self.progress is not None and self.found % 1000 == 0:
                 self.progress("reading samples", self.found, 0)
             yield new_sample(sample, self.settings, self.first)
-
-
-def new_sample(sample: Sample, settings: Settings, first: dict[str, Any]) -> NewSample:
-    """A sample as the store takes it; a label that the source has is checked. `first` are labels by how they read, and grows."""
-    label = None if sample.label is None else settled(Answer(sample.id, sample.label), settings, first).label
-    return NewSample(sample.id, sample.hash, label=label)
 
 
 def evaluate_by_default(samples: int) -> int:

@@ -1,12 +1,16 @@
-"""Labels in and out of a campaign: checked answers, and the files they are kept in."""
+"""Answers: checked before they are recorded, likely slips among them, what counts of them, and the files they are kept in."""
 
 from __future__ import annotations
 
+import re
+import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from ally.campaign.settings import Settings
 from ally.errors import AnswerError, IdError
@@ -15,6 +19,11 @@ from ally.sources.export.answers import as_answers, reads
 from ally.store import NewAnswer, Store
 from ally.store.texts import LATEST
 from ally.types import SKIP
+
+ENOUGH = 20
+"""Different numbers told before anything is said about another."""
+FAR = 5.0
+"""Times the distance between the quartiles, beyond them."""
 
 
 def new_answers(answers: Mapping[str, Any] | Sequence[Answer], settings: Settings, known: Mapping[str, Any]) -> list[NewAnswer]:
@@ -106,3 +115,76 @@ def _seconds(answer: Answer) -> float:
     if not 0 <= at < LATEST:
         raise AnswerError(f"the time {answer.at} of the answer to {answer.id!r} is not between 1970 and 9998; correct it, or leave it out")
     return at
+
+
+class Vocabulary:
+    """The different labels of a campaign by how they read, the first of those that read alike. Reads only what is new in the record."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._first: dict[str, Any] = {}
+        self._seen = 0
+        self._lock = threading.Lock()
+
+    def known(self) -> Mapping[str, Any]:
+        with self._lock:
+            values, self._seen = self._store.values(self._seen)
+            if values:
+                first = dict(self._first)
+                for value in values:
+                    first.setdefault(reads(value), value)
+                self._first = first
+            return self._first
+
+
+def disagreements(store: Store, settings: Settings) -> dict[str, dict[str, Any]]:
+    """By id, what each annotator says, where their labels differ."""
+    differ = [row for row, label in store.labels(settings.store_policy).items() if label.disagree]
+    found: dict[str, dict[str, Any]] = {}
+    for people in store.opinions(differ).values():
+        found[people[0].sample] = {answer.annotator: SKIP if answer.kind == "skip" else answer.value for answer in people}
+    return found
+
+
+def likely_slips(settings: Settings, known: Mapping[str, Any], answers: Mapping[str, Any]) -> list[str]:
+    """One sentence each; `known` are labels on record by how they read, and `answers`, by id, are not on record yet."""
+    told = {id: label for id, label in answers.items() if label is not SKIP}
+    if settings.task == "regression":
+        return _far_off(known, told)
+    return [] if settings.classes is not None else _alike(known, told)
+
+
+def _alike(known: Mapping[str, Any], told: Mapping[str, Any]) -> list[str]:
+    """New classes that differ from another only by how they are written."""
+    first: dict[str, str] = {}
+    for text in (*known, *map(reads, told.values())):
+        first.setdefault(_plain(text), text)
+    odd: dict[str, str] = {}
+    for id, label in told.items():
+        other = first[_plain(reads(label))]
+        if other != reads(label) and reads(label) not in known:
+            odd.setdefault(other, f"{label!r} (of {id!r}) is a class of its own beside {other!r}; if it is a slip, answer again")
+    return list(odd.values())
+
+
+def _plain(text: str) -> str:
+    """Without case, and with spaces for other marks between words."""
+    return " ".join(re.sub(r"(?<=\w)[-_]+(?=\w)", " ", text.casefold()).split())
+
+
+def _far_off(known: Mapping[str, Any], told: Mapping[str, Any]) -> list[str]:
+    """Numbers far from all others."""
+    try:
+        given = {id: float(value) for id, value in told.items()}
+    except (TypeError, ValueError, OverflowError):
+        return []  # it will be refused with its reason
+    if len(known) < ENOUGH:
+        return []
+    low, high = np.quantile([float(value) for value in known.values()], [0.25, 0.75])
+    reach = FAR * (high - low)
+    return [
+        f"{value:g} (of {id!r}) is far from the numbers told before (half of the different ones lie between {low:g} and {high:g}); "
+        "if it is a slip, answer again"
+        for id, value in given.items()
+        if reach and not low - reach <= value <= high + reach
+    ]

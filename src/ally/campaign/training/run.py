@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ally.campaign.comparing import compare
-from ally.campaign.duty import begin
-from ally.campaign.material import Material, Part, gather
-from ally.campaign.measuring import agreement, score
-from ally.campaign.reviewing import suspects
 from ally.campaign.settings import Settings
+from ally.campaign.training.comparison import compare
+from ally.campaign.training.data import Part, TrainingData, gather
+from ally.campaign.training.measures import agreement, score
+from ally.campaign.training.review import suspects
+from ally.campaign.training.schedule import begin
 from ally.errors import AllyError, StoreError
 from ally.hygiene import Hygiene
 from ally.learning.objectives import PDCL, Objective
@@ -71,9 +71,9 @@ def _drop(store: Store, ids: list[str]) -> None:
 
 
 class _Round:
-    """The steps of one training over one `Material`."""
+    """The steps of one training over one `TrainingData`."""
 
-    def __init__(self, store: Store, samples: Samples, settings: Settings, material: Material, progress: Progress | None) -> None:
+    def __init__(self, store: Store, samples: Samples, settings: Settings, material: TrainingData, progress: Progress | None) -> None:
         self.store = store
         self.samples = samples
         self.settings = settings

@@ -1,22 +1,10 @@
-"""Labels in doubt: those that annotators disagree about, and those that the newest model finds suspicious."""
+"""Labels that may be wrong, as the newest training left them on record."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from ally.campaign.settings import Settings
 from ally.campaign.values import Suspect
 from ally.store import Store
-from ally.types import SKIP
-
-
-def disagreements(store: Store, settings: Settings) -> dict[str, dict[str, Any]]:
-    """By id, what each annotator says, where their labels differ."""
-    differ = [row for row, label in store.labels(settings.store_policy).items() if label.disagree]
-    found: dict[str, dict[str, Any]] = {}
-    for people in store.opinions(differ).values():
-        found[people[0].sample] = {answer.annotator: SKIP if answer.kind == "skip" else answer.value for answer in people}
-    return found
 
 
 def review(store: Store, settings: Settings, n: int) -> list[Suspect]:

@@ -1,18 +1,22 @@
-"""A campaign's source: opened when it is first needed, and where it is found again."""
+"""The source of a campaign: how it is opened, where it is found again, and what a new look at it finds."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypedDict
 
+from ally.campaign.answers import settled
 from ally.campaign.settings import Settings
+from ally.campaign.status import GIVEN
+from ally.campaign.values import Scanned
 from ally.errors import DataError, InputError
-from ally.sources import Samples, open_source
-from ally.store import Store
+from ally.sources import Answer, Sample, Samples, open_source
+from ally.store import NewSample, Store
+from ally.types import Progress
 
 
 class SourceOptions(TypedDict, total=False):
@@ -128,3 +132,58 @@ def sqlite_journal() -> str:
     from ally.store.sqlite import SAFE_WAL, wal_is_safe
 
     return "write-ahead log" if wal_is_safe() else f"rollback journal, as versions before {'.'.join(map(str, SAFE_WAL))} need it"
+
+
+def new_sample(sample: Sample, settings: Settings, first: dict[str, Any]) -> NewSample:
+    """A sample as the store takes it; a label that the source has is checked. `first` are labels by how they read, and grows."""
+    label = None if sample.label is None else settled(Answer(sample.id, sample.label), settings, first).label
+    return NewSample(sample.id, sample.hash, label=label)
+
+
+SOURCE = "source"
+"""The kind of event that tells what was found."""
+SHOWN = 20
+
+
+def rescan(
+    store: Store, samples: Samples, settings: Settings, labels: Mapping[str, Any], now: float, progress: Progress | None = None
+) -> Scanned:
+    """New samples join the pool, vanished ones are set aside, those that came back return, and labels that the source has got are taken
+    where nobody gave one. `labels` are those of the campaign by how they read."""
+    known = {sample.id: sample.gone for sample in store.samples()}
+    first = dict(labels)
+    there: set[str] = set()
+
+    def new() -> Iterator[NewSample]:
+        for sample in samples.scan():
+            there.add(sample.id)
+            if progress is not None and len(there) % 1000 == 0:
+                progress("reading samples", len(there), 0)
+            if sample.id not in known or sample.label is not None:
+                try:
+                    yield new_sample(sample, settings, first)
+                except InputError as error:
+                    samples.problems.add(sample.id, "value", str(error))
+                    yield new_sample(sample._replace(label=None), settings, first)
+
+    added = store.add_samples(new(), now=now, labelled_by=GIVEN)
+    gone = store.mark_gone([id for id, was_gone in known.items() if id not in there and not was_gone])
+    back = store.mark_back([id for id, was_gone in known.items() if id in there and was_gone])
+    met = note_problems(store, samples, now, added=added.samples, gone=gone, back=back, labelled=added.labels)
+    return Scanned(added.samples, gone, back, added.labels, met)
+
+
+def note_problems(store: Store, samples: Samples, now: float, **figures: int) -> tuple[str, ...]:
+    """Puts what the scan complained about on record; the first few, in sentences."""
+    met = samples.problems
+    shown = [f"{problem.id}: {problem.reason}" for problem in met][:SHOWN]
+    if len(met) > len(shown):
+        shown.append(f"and {len(met) - len(shown)} more")
+    store.log(now, SOURCE, {"problems": shown, "counts": dict(met.counts), **figures})
+    return tuple(shown)
+
+
+def problems(store: Store) -> tuple[str, ...]:
+    """Those of the last scan."""
+    last = [event.detail.get("problems", []) for event in store.events() if event.kind == SOURCE]
+    return tuple(last[-1]) if last else ()

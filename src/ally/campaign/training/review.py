@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ally.campaign.material import Part
+from ally.campaign.training.data import Part
 from ally.learning.trained import Trained
 from ally.loop import Loop
 from ally.rng import streams

@@ -33,7 +33,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Material:
+class TrainingData:
     """`seen` is the last answer of which the labels are. Whatever is gone from the source is in no part."""
 
     seen: int
@@ -53,7 +53,7 @@ class Material:
         return sorted(found, key=lambda label: (type(label).__name__, label))
 
 
-def gather(store: Store, samples: Samples, settings: Settings, turn: int) -> Material:
+def gather(store: Store, samples: Samples, settings: Settings, turn: int) -> TrainingData:
     """Reads labels and samples; `turn` varies which unlabelled ones are looked at, if there are more than `look_at`."""
     seen = store.last_answer()
     decided = store.decided(settings.store_policy)
@@ -82,7 +82,7 @@ def gather(store: Store, samples: Samples, settings: Settings, turn: int) -> Mat
     parts = {role: _labelled(part, labels, gone) for role, part in labelled.items()}
     kept = [(row, id) for row, id in zip(rows, ids, strict=True) if id not in gone]
     candidates = Part(tuple(row for row, _ in kept), tuple(id for _, id in kept))
-    return Material(seen, parts["pool"], parts["evaluate"], parts["validate"], candidates, free, tuple(sorted(gone)))
+    return TrainingData(seen, parts["pool"], parts["evaluate"], parts["validate"], candidates, free, tuple(sorted(gone)))
 
 
 def _labelled(part: Sequence[tuple[int, str]], labels: dict[int, Any], gone: set[str]) -> Part:
