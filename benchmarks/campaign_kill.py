@@ -137,7 +137,7 @@ class Watch:
         self._crashed = False
 
     def look(self, *, alone: bool, untrained: bool, crashed: bool) -> list[str]:
-        """What is wrong after a kill. `alone`: nobody else runs; `untrained`: nobody trains; `crashed`: the server was killed too."""
+        """What is wrong after a kill. `exclusive`: nobody else runs; `untrained`: nobody trains; `crashed`: the server was killed too."""
         self._crashed |= crashed
         # Logs first: what they acknowledge by now must be found in the store afterwards.
         new = self._follow()
@@ -177,7 +177,7 @@ class Watch:
 
     def _lock(self, store: Store) -> list[str]:
         began = clock()
-        with store.alone(LOCK, 10 * WITHIN) as mine:
+        with store.exclusive(LOCK, 10 * WITHIN) as mine:
             self.locked.append(clock() - began)
         return [] if mine and self.locked[-1] <= WITHIN else [f"the lock of a retrainer that was killed is not free after {WITHIN:g} s"]
 

@@ -140,7 +140,7 @@ def write_long_rankings(url: str) -> None:
         with suppress(StoreUnreachable), open_store(url) as store:
             rows = [sample.row for sample in store.samples()]
             while wanted():
-                with store.alone(LOCK, 5.0) as mine:
+                with store.exclusive(LOCK, 5.0) as mine:
                     if mine:
                         _write_long_ranking(store, rows)
         time.sleep(0.1)

@@ -125,6 +125,6 @@ def test_a_password_is_not_among_the_arguments(table, new_database):
 def test_the_lock_is_free_after_a_look(table, tmp_path):
     with Campaign.create(tmp_path / "d.db", table[0], automatic=False) as campaign:
         campaign.status()
-        with campaign._store.alone(LOCK) as mine:
+        with campaign._store.exclusive(LOCK) as mine:
             assert mine
             assert campaign.status().training_state == "running"

@@ -1,4 +1,4 @@
-"""`alone` ends with its holder, however that one ends, and whoever else has copies of its files."""
+"""`exclusive` ends with its holder, however that one ends, and whoever else has copies of its files."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def running(work: Callable[[int], None]) -> Iterator[tuple[int, bytes]]:
 
 
 def hold(place: str, pipe: int) -> None:
-    with stores.open(place) as store, store.alone("train") as mine:
+    with stores.open(place) as store, store.exclusive("train") as mine:
         os.write(pipe, b"holds" if mine else b"refused")
         time.sleep(60)
 
 
 def hold_with_children(place: str, pipe: int) -> None:
     """One child by fork, one by exec; the numbers of both."""
-    with stores.open(place) as store, store.alone("train") as mine:
+    with stores.open(place) as store, store.exclusive("train") as mine:
         assert mine
         forked = start(lambda: time.sleep(60))
         other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], close_fds=False)
@@ -66,7 +66,7 @@ def hold_with_children(place: str, pipe: int) -> None:
 
 def assert_free_at_once(place: str) -> None:
     began = time.monotonic()
-    with stores.open(place) as store, store.alone("train", 30.0) as mine:
+    with stores.open(place) as store, store.exclusive("train", 30.0) as mine:
         assert mine
     assert time.monotonic() - began < 1.0
 
@@ -76,7 +76,7 @@ def test_a_holder_that_is_killed_holds_nothing(place: str) -> None:
         for _ in range(3):
             with running(partial(hold, place)) as (process, said):
                 assert said == b"holds"
-                with store.alone("train") as mine, store.alone("export") as other:
+                with store.exclusive("train") as mine, store.exclusive("export") as other:
                     assert (mine, other) == (False, True)
                 store.log(1.0, "nobody is kept from writing")
                 assert kill(process)
@@ -87,7 +87,7 @@ def test_children_of_a_killed_holder_hold_nothing(place: str) -> None:
     with running(partial(hold_with_children, place)) as (process, said):
         children = [int(number) for number in said.split()]
         try:
-            with stores.open(place) as store, store.alone("train") as mine:
+            with stores.open(place) as store, store.exclusive("train") as mine:
                 assert not mine
             assert kill(process)
             for child in children:
@@ -100,7 +100,7 @@ def test_children_of_a_killed_holder_hold_nothing(place: str) -> None:
 
 def test_a_child_that_leaves_takes_nothing_from_its_parent(place: str) -> None:
     with stores.open(place) as store:
-        held = store.alone("train")
+        held = store.exclusive("train")
         assert held.__enter__()
         child = start(lambda: held.__exit__(None, None, None))
         assert os.waitpid(child, 0)[1] == 0
@@ -114,7 +114,7 @@ def test_a_campaign_is_the_same_under_another_name(tmp_path: Path) -> None:
     stores.create(tmp_path / "a.db", {}, [], now=0.0).close()
     (tmp_path / "link.db").symlink_to("a.db")
     with stores.open(tmp_path / "a.db") as store, stores.open(tmp_path / "link.db") as other:
-        with store.alone("train") as mine, other.alone("train") as again:
+        with store.exclusive("train") as mine, other.exclusive("train") as again:
             assert (mine, again) == (True, False)
         assert (tmp_path / "a.db-train").stat().st_size == 0
 
@@ -128,7 +128,7 @@ def test_a_folder_that_cannot_be_written() -> None:
         if os.getuid() == 0:
             os.setgid(NOBODY)
             os.setuid(NOBODY)
-        with stores.open(folder / "a.db") as store, pytest.raises(StoreReadOnly, match="permissions"), store.alone("train"):
+        with stores.open(folder / "a.db") as store, pytest.raises(StoreReadOnly, match="permissions"), store.exclusive("train"):
             pass
 
     try:
@@ -140,7 +140,7 @@ def test_a_folder_that_cannot_be_written() -> None:
 
 def test_schemas_have_locks_of_their_own(new_database: Callable[[], str]) -> None:
     first, second = (stores.create(new_database(), {}, [], now=0.0) for _ in range(2))
-    with first.alone("train") as mine, second.alone("train") as other:
+    with first.exclusive("train") as mine, second.exclusive("train") as other:
         assert (mine, other) == (True, True)
     first.close()
     second.close()
@@ -153,7 +153,7 @@ def test_no_lock_and_no_connection_is_left(new_database: Callable[[], str]) -> N
     sessions = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
     with watch.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         before = connection.exec_driver_sql(sessions).scalar_one()
-        with store.alone("train"), store.alone("train"):
+        with store.exclusive("train"), store.exclusive("train"):
             assert connection.exec_driver_sql(locks).scalar_one() == 1
             assert connection.exec_driver_sql(sessions).scalar_one() > before
         assert connection.exec_driver_sql(locks).scalar_one() == 0
@@ -168,9 +168,9 @@ def test_no_lock_and_no_connection_is_left(new_database: Callable[[], str]) -> N
 def test_a_server_that_restarts_ends_it_quietly(postgresql: Server, new_database: Callable[[], str]) -> None:
     url = new_database()
     with stores.create(url, {}, [], now=0.0) as store:
-        with store.alone("train") as mine:
+        with store.exclusive("train") as mine:
             assert mine
             postgresql.crash()
             postgresql.start()
-        with store.alone("train") as mine:
+        with store.exclusive("train") as mine:
             assert mine

@@ -17,7 +17,7 @@ from ally.errors import AnswerError, IdError
 from ally.sources import Answer, Samples, check_answers, write_answers, write_image_folder
 from ally.sources.export.answers import as_answers, reads
 from ally.store import NewAnswer, Store
-from ally.store.texts import LATEST
+from ally.store.validation import LATEST
 from ally.types import SKIP
 
 ENOUGH = 20

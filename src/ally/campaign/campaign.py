@@ -287,7 +287,7 @@ class Campaign:
             worker.start(self._reachable(), now=True)
             return None
         before = self._store.newest_model()
-        with self._store.alone(LOCK, PATIENCE) as mine:
+        with self._store.exclusive(LOCK, PATIENCE) as mine:
             newest = self._store.newest_model()
             if newest is not None and newest != before and newest.seen == self._store.last_answer():
                 return newest.number  # made by somebody else while this waited

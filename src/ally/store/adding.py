@@ -9,11 +9,11 @@ from sqlalchemy.exc import IntegrityError
 
 from ally.errors import IdError, InputError
 from ally.store.answering import answer
+from ally.store.conditions import answered
 from ally.store.numbers import in_pieces, pieces
-from ally.store.opinions import answered
 from ally.store.samples import count_rows, known_rows
 from ally.store.schema import campaign, samples
-from ally.store.texts import check_id, check_text, draw_of, write_label
+from ally.store.validation import check_id, check_text, draw_of, write_label
 from ally.store.values import Added, NewAnswer, NewSample
 
 PIECE = 5000

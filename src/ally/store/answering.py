@@ -9,11 +9,11 @@ from typing import Any, cast
 from sqlalchemy import Connection, Row, delete, func, insert, or_, select
 
 from ally.errors import AnswerError
+from ally.store.conditions import counts
 from ally.store.numbers import in_pieces, last_number
-from ally.store.opinions import counts
 from ally.store.samples import rows as rows_of
 from ally.store.schema import answers, asked, calls, leases, queries, samples
-from ally.store.texts import check_annotator, check_key, check_now, digest, read_json, write_json, write_label
+from ally.store.validation import check_annotator, check_key, check_now, digest, read_json, write_json, write_label
 from ally.store.values import AnswerKind, NewAnswer, Receipt, StoredAnswer
 
 

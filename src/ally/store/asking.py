@@ -10,11 +10,11 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, inser
 
 from ally.checks import check_count, check_number
 from ally.errors import AnswerError, InputError, PoolExhausted
+from ally.store.conditions import leased, wanted
 from ally.store.models import newest_good
 from ally.store.numbers import in_pieces, last_number
-from ally.store.opinions import leased, wanted
 from ally.store.schema import asked, leases, queries, ranking, samples
-from ally.store.texts import check_annotator, check_key, check_now, read_json
+from ally.store.validation import check_annotator, check_key, check_now, read_json
 from ally.store.values import ROLE_OF, Asked, AskKind, StoredQuery
 
 FIRST_LOOK = 200

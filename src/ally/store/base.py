@@ -236,8 +236,8 @@ class Store(Protocol):
     def backup(self, path: str | Path | None = None) -> Path:
         """Copies the campaign to a new SQLite file, by default a numbered one beside it."""
 
-    def alone(self, name: str, seconds: float = 0.0) -> AbstractContextManager[bool]:
-        """``with store.alone("train") as mine:``, see above. `name` is a word of letters a to z, digits and _."""
+    def exclusive(self, name: str, seconds: float = 0.0) -> AbstractContextManager[bool]:
+        """``with store.exclusive("train") as mine:``, see above. `name` is a word of letters a to z, digits and _."""
 
     def close(self) -> None: ...
 

@@ -20,7 +20,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from ally.errors import InputError, StoreBusy, StoreError
-from ally.store.alone import check_alone
+from ally.store.locks import check_exclusive
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -53,10 +53,10 @@ class Database(ABC):
         with self.failures():
             return self._transaction(work, writes=True)
 
-    def alone(self, name: str, seconds: float) -> AbstractContextManager[bool]:
+    def exclusive(self, name: str, seconds: float) -> AbstractContextManager[bool]:
         """See `Store.alone`. It has nothing to do with the right to write."""
         self._check_usable()
-        check_alone(name, seconds)
+        check_exclusive(name, seconds)
         return self._alone(name, seconds)
 
     def close(self) -> None:

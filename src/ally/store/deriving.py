@@ -9,10 +9,10 @@ from typing import Any, cast
 from sqlalchemy import ColumnElement, Connection, FromClause, Numeric, Subquery, case, func, select
 from sqlalchemy import cast as sql_cast
 
+from ally.store.conditions import answered, counts
 from ally.store.numbers import in_pieces, last_number
-from ally.store.opinions import answered, counts
 from ally.store.schema import answers, leases, queries, samples
-from ally.store.texts import read_json, write_json
+from ally.store.validation import read_json, write_json
 from ally.store.values import Counts, Label, Policy, Role, RoleCounts, StoredAnswer
 
 

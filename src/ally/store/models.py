@@ -18,7 +18,7 @@ from ally.errors import InputError, StoreError
 from ally.store.database import Database
 from ally.store.numbers import last_number, pieces
 from ally.store.schema import events, measures, models, ranking, weights
-from ally.store.texts import check_now, check_text, read_json, write_json, write_note
+from ally.store.validation import check_now, check_text, read_json, write_json, write_note
 from ally.store.values import Event, Measure, ModelState, Ranked, StoredModel
 
 PIECE = 2000

@@ -16,8 +16,8 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from ally.errors import InputError, MissingPart, StoreBusy, StoreDamaged, StoreError, StoreFull, StoreReadOnly, StoreUnreachable
-from ally.store.alone import forget, remember, within
 from ally.store.database import PATIENCE, Database, T, Work
+from ally.store.locks import forget, remember, within
 
 _WRITERS = text("SELECT pg_advisory_xact_lock(hashtextextended('ally campaign in ' || current_schema(), 0))")
 

@@ -9,10 +9,10 @@ from sqlalchemy import ColumnElement, Connection, and_, func, select, true, upda
 
 from ally.checks import check_count
 from ally.errors import IdError, InputError, PoolExhausted
+from ally.store.conditions import answered, leased
 from ally.store.numbers import in_pieces
-from ally.store.opinions import answered, leased
 from ally.store.schema import asked, samples
-from ally.store.texts import check_id
+from ally.store.validation import check_id
 from ally.store.values import Role, StoredSample
 
 

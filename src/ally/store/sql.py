@@ -19,7 +19,7 @@ from ally.store.database import Database
 from ally.store.numbers import last_number, pieces
 from ally.store.schema import answers, campaign, queries
 from ally.store.sqlite import SQLite
-from ally.store.texts import check_annotator, check_now, check_policy, read_json, write_json
+from ally.store.validation import check_annotator, check_now, check_policy, read_json, write_json
 from ally.store.values import (
     Added,
     AskKind,
@@ -230,8 +230,8 @@ class SQLStore(Store):
             return database.backup(target)
         return copy_out(database, target)
 
-    def alone(self, name: str, seconds: float = 0.0) -> AbstractContextManager[bool]:
-        return self._database.alone(name, seconds)
+    def exclusive(self, name: str, seconds: float = 0.0) -> AbstractContextManager[bool]:
+        return self._database.exclusive(name, seconds)
 
     def close(self) -> None:
         self._database.close()

@@ -16,11 +16,10 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import StaticPool
 
 from ally.errors import StoreBusy, StoreDamaged, StoreError, StoreFull, StoreMissing, StoreReadOnly
-from ally.store.alone import alone_by_file, alone_by_lock
 from ally.store.backups import copy_file, newest_backup, next_backup
 from ally.store.database import PATIENCE, Database, T, Work
+from ally.store.locks import Turns, exclusive_by_file, exclusive_by_lock
 from ally.store.places import check_local
-from ally.store.turns import Turns
 
 Journal: TypeAlias = Literal["auto", "wal", "rollback"]
 SAFE_WAL = (3, 51, 3)
@@ -128,10 +127,10 @@ class SQLite(Database):
 
     def _alone(self, name: str, seconds: float) -> AbstractContextManager[bool]:
         if self.path is None:
-            return alone_by_lock(self._names.setdefault(name, threading.Lock()), seconds)
+            return exclusive_by_lock(self._names.setdefault(name, threading.Lock()), seconds)
         # A campaign may be opened through a link to its file.
         path = self.path.resolve()
-        return alone_by_file(path.with_name(f"{path.name}-{name}"), seconds)
+        return exclusive_by_file(path.with_name(f"{path.name}-{name}"), seconds)
 
     def close(self) -> None:
         super().close()

@@ -19,7 +19,7 @@ from ally.store.postgresql import PostgreSQL
 from ally.store.schema import campaign
 from ally.store.sql import SQLStore
 from ally.store.sqlite import Journal, SQLite
-from ally.store.texts import check_annotator, check_now, write_json
+from ally.store.validation import check_annotator, check_now, write_json
 from ally.store.values import NewSample, Role
 from ally.store.versions import bring_up_to_date, upgrade, version_of
 

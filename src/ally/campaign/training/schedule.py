@@ -46,7 +46,7 @@ def due(store: Store, batch: int) -> bool:
 
 def running(store: Store) -> bool:
     try:
-        with store.alone(LOCK) as mine:
+        with store.exclusive(LOCK) as mine:
             return not mine
     except StoreReadOnly:
         # Nobody can train what cannot be written.

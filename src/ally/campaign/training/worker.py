@@ -68,7 +68,7 @@ def train_while_due(store: Store, batch: int, train: Callable[[], int], *, now: 
     """Trains until no more is due; how many models were made. A failure is on record; it counts against the attempts and no more."""
     made = 0
     while True:
-        with store.alone(LOCK, WAIT) as mine:
+        with store.exclusive(LOCK, WAIT) as mine:
             if not mine:
                 return made
             while now or due(store, batch):

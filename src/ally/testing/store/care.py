@@ -84,21 +84,21 @@ def threads_share_a_store(create: Create) -> None:
 
 def one_holder_at_a_time(create: Create) -> None:
     store = make(create, 3)
-    with store.alone("train") as mine, store.alone("train") as again, store.alone("export") as other:
+    with store.exclusive("train") as mine, store.exclusive("train") as again, store.exclusive("export") as other:
         assert (mine, again, other) == (True, False, True)
         store.answer("ann", 1.0, labels(["s0"]))
     began = time.monotonic()
-    with store.alone("train") as mine, store.alone("train", 0.2) as again:
+    with store.exclusive("train") as mine, store.exclusive("train", 0.2) as again:
         assert (mine, again) == (True, False)
     assert 0.2 <= time.monotonic() - began < 5.0
-    with suppress(ZeroDivisionError), store.alone("train"):
+    with suppress(ZeroDivisionError), store.exclusive("train"):
         raise ZeroDivisionError
     inside, most = 0, 0
     guard = threading.Lock()
 
     def work(_: int) -> bool:
         nonlocal inside, most
-        with store.alone("train", 30.0) as mine:
+        with store.exclusive("train", 30.0) as mine:
             with guard:
                 inside += mine
                 most = max(most, inside)
@@ -112,11 +112,11 @@ def one_holder_at_a_time(create: Create) -> None:
     assert most == 1
     names: list[Any] = ["", "Train", "a b", "../x", "wal", "journal", "shm", "turn", "a" * 41, 7, None]
     for name in names:
-        refused(InputError, store.alone, name)
+        refused(InputError, store.exclusive, name)
     for seconds in (-1.0, math.nan, math.inf):
-        refused(InputError, store.alone, "train", seconds)
+        refused(InputError, store.exclusive, "train", seconds)
     end(store)
-    assert "closed" in refused(AllyError, store.alone, "train")
+    assert "closed" in refused(AllyError, store.exclusive, "train")
 
 
 def numbers_out_of_range(create: Create) -> None:

@@ -1,7 +1,15 @@
-"""One at a time: who holds a name is the only one of all processes and threads, until they leave or die.
+"""Locks among programs.
+
+One at a time: who holds a name is the only one of all processes and threads, until they leave or die.
 
 The kernel (a lock on a file beside the campaign) or the server (a lock of a session) keeps who holds it and ends it with them, so that
 nothing is left to clean up. Waiting is by trying again: neither knows a waiting with an end for all that is needed here.
+
+Waiting in line: processes that want the database for themselves take turns on a file beside it.
+
+SQLite's own waiting is by trying again after pauses that grow to a tenth of a second; among several busy programs some get no turn for
+seconds. The kernel wakes those who wait for a lock on this file in turn. It is a courtesy and nothing rests on it: who waited too long
+goes on, and SQLite's lock decides. The file is empty and may be deleted.
 """
 
 from __future__ import annotations
@@ -27,7 +35,7 @@ _guard = threading.RLock()
 _open: set[int] = set()
 
 
-def check_alone(name: str, seconds: float) -> None:
+def check_exclusive(name: str, seconds: float) -> None:
     if not isinstance(name, str) or not re.fullmatch("[a-z][a-z0-9_]{0,39}", name) or name in TAKEN:
         raise InputError.about("name", name, f"must be a word of letters a to z, digits and _, and none of {', '.join(TAKEN)}")
     check_number("seconds", seconds)
@@ -45,7 +53,7 @@ def within(seconds: float, attempt: Callable[[], bool]) -> bool:
 
 
 @contextmanager
-def alone_by_lock(lock: threading.Lock, seconds: float) -> Iterator[bool]:
+def exclusive_by_lock(lock: threading.Lock, seconds: float) -> Iterator[bool]:
     mine = within(seconds, lambda: lock.acquire(blocking=False))
     try:
         yield mine
@@ -55,7 +63,7 @@ def alone_by_lock(lock: threading.Lock, seconds: float) -> Iterator[bool]:
 
 
 @contextmanager
-def alone_by_file(path: Path, seconds: float) -> Iterator[bool]:
+def exclusive_by_file(path: Path, seconds: float) -> Iterator[bool]:
     """The file stays: whoever removed it would let another in beside one who waits for it."""
     with _failures(path), _guard:
         # Opened anew each time, so that threads exclude each other too.
@@ -116,3 +124,82 @@ def _close_copies() -> None:
 
 
 os.register_at_fork(before=_guard.acquire, after_in_parent=_guard.release, after_in_child=_close_copies)
+
+
+class Turns:
+    """Locks belong to the process: they end with it, and a fork does not inherit them."""
+
+    def __init__(self, path: Path) -> None:
+        self._file: int | None
+        self._waiters: list[_Waiter] = []
+        try:
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError:
+            # A folder that cannot be written; there are no turns to take there.
+            self._file = None
+
+    @contextmanager
+    def mine(self, seconds: float) -> Iterator[None]:
+        """Waits for a turn, for at most `seconds`."""
+        file = self._file
+        if file is None or not self._take(file, seconds):
+            yield
+            return
+        try:
+            yield
+        finally:
+            fcntl.lockf(file, fcntl.LOCK_UN)
+
+    def _take(self, file: int, seconds: float) -> bool:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except OSError:
+            waiter = _Waiter(file)
+            self._waiters = [other for other in self._waiters if other.is_alive()] + [waiter]
+            return waiter.wait(seconds)
+
+    def close(self) -> None:
+        # A waiter that is late still uses the number of the open file, which must not become that of another file.
+        if self._file is not None and not any(waiter.is_alive() for waiter in self._waiters):
+            os.close(self._file)
+        self._file = None
+
+
+class _Waiter(threading.Thread):
+    """The kernel offers no lock with a time limit, so a thread waits; a lock that comes too late is given back."""
+
+    def __init__(self, file: int) -> None:
+        super().__init__(daemon=True)
+        self._file = file
+        self._guard = threading.Lock()
+        self._has = threading.Event()
+        self._late = False
+
+    def wait(self, seconds: float) -> bool:
+        """Whether the lock came in time."""
+        self.start()
+        try:
+            self._has.wait(seconds)
+        except BaseException:
+            if self._settle():
+                fcntl.lockf(self._file, fcntl.LOCK_UN)
+            raise
+        return self._settle()
+
+    def _settle(self) -> bool:
+        with self._guard:
+            self._late = not self._has.is_set()
+        return not self._late
+
+    def run(self) -> None:
+        try:
+            fcntl.lockf(self._file, fcntl.LOCK_EX)
+        except OSError:
+            # The file system has no locks.
+            return
+        with self._guard:
+            if self._late:
+                fcntl.lockf(self._file, fcntl.LOCK_UN)
+            else:
+                self._has.set()
