@@ -48,6 +48,7 @@ kill-test: $(VENV)/.ready
 
 docs: $(VENV)/.ready
 	OMP_NUM_THREADS=1 $(BIN)/python docs/build_strategies.py --figure
+	$(BIN)/python docs/build_settings.py
 
 clean:
 	rm -rf $(VENV) demo build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

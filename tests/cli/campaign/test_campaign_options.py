@@ -2,6 +2,7 @@
 
 import inspect
 from dataclasses import fields, make_dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -67,6 +68,16 @@ def test_every_setting_is_in_the_signature_of_create_and_in_the_documentation():
     for item in declarations():
         assert shown.parameters[item.name].default == item.default
         assert f"{item.name}: {item.meaning}" in ally.Campaign.create.__doc__
+
+
+def test_the_page_lists_the_settings_as_they_are(monkeypatch):
+    docs = Path(__file__).parents[3] / "docs"
+    monkeypatch.syspath_prepend(str(docs))
+    import build_settings
+
+    text = (docs / "campaign.md").read_text(encoding="utf-8")
+    assert text == build_settings.page(text), "run python docs/build_settings.py"
+    assert "`random_share` | `0.0` | yes |" in text
 
 
 def test_a_setting_declared_in_one_place_is_everywhere(monkeypatch):
