@@ -171,7 +171,7 @@ class Loop:
     def ask(self, n: int) -> Query:
         """Picks exactly n free samples and marks them pending."""
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
-            raise InputError(f"n={n!r} is not a positive whole number; ask for at least one sample")
+            raise InputError.about("n", n, "is not a positive whole number; ask for at least one sample")
         self._pool.ensure_free(int(n))
         started = time.perf_counter()
         notes = [*self._task_notes, *self._notes]
@@ -358,7 +358,7 @@ def _resolve_hygiene(hygiene: Any) -> Hygiene:
     if hygiene is None:
         return Hygiene(duplicates="keep")
     if not isinstance(hygiene, Hygiene):
-        raise InputError(f"hygiene={hygiene!r} is not a setting; pass ally.Hygiene(...), or None for no hygiene")
+        raise InputError.about("hygiene", hygiene, "is not a setting; pass ally.Hygiene(...), or None for no hygiene")
     return hygiene
 
 
@@ -367,7 +367,7 @@ def _resolve_geometry(embeddings: Any, samples: int) -> Vectors | Literal["input
         return None
     if isinstance(embeddings, str):
         if embeddings != "inputs":
-            raise InputError(f"embeddings={embeddings!r} is not known; pass an array of one vector per sample, or 'inputs'")
+            raise InputError.about("embeddings", embeddings, "is not known; pass an array of one vector per sample, or 'inputs'")
         return "inputs"
     return open_vectors(embeddings, samples)
 
@@ -375,7 +375,7 @@ def _resolve_geometry(embeddings: Any, samples: int) -> Vectors | Literal["input
 def _candidate_rows(candidates: Any, ids: Ids) -> IntArray:
     """Rows from a mask over all samples, or from ids."""
     if not hasattr(candidates, "__iter__") or isinstance(candidates, str):
-        raise InputError(f"candidates={candidates!r}; pass a list of ids, or a mask over all samples")
+        raise InputError.about("candidates", candidates, "; pass a list of ids, or a mask over all samples")
     listed = list(candidates)
     if listed and all(isinstance(value, (bool, np.bool_)) for value in listed):
         if len(listed) != len(ids):

@@ -256,6 +256,7 @@ def test_asking_and_telling_do_without_torch(table, tmp_path):
         "import sys; from ally import Campaign\n"
         f"with Campaign.open({str(tmp_path / 'd.db')!r}) as c:\n"
         "    q = c.ask(3); c.tell(q, {id: 'x' for id in q.ids}); c.undo(); c.show(q.ids[0]); c.status(); c.review(); c.export('l.csv')\n"
+        "    c.change(batch=5)\n"
         "sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False, cwd=tmp_path).returncode == 0

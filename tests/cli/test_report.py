@@ -67,7 +67,7 @@ def test_json_holds_the_same(run, grid):
     [
         (["nowhere"], "error: nowhere is not a folder; give the one that a grid wrote"),
         (["."], "error: results.csv is not there"),
-        (["{grid}", "--smooth", "1"], "error: smoothing=1.0 must be at least 0 and below 1"),
+        (["{grid}", "--smooth", "1"], "error: --smooth 1.0 must be at least 0 and below 1"),
         (["{grid}", "--band", "sd"], "Invalid value for '--band'"),
         ([], "Missing argument 'DIR'"),
     ],

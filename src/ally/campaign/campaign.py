@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 PATIENCE = 24 * 3600.0
 """Seconds that an explicit training waits for one that is under way."""
 IMPORTED = "import"
+NAMES = frozenset({"strategy", "objective", "model"})
 RECENT = 5000
 """Answers that a number told now is compared with."""
 
@@ -134,7 +135,8 @@ class Campaign:
     def changed(self, **chosen: Any) -> Settings:
         """What `change` would make of the settings; raises if they cannot be."""
         changed = changed_settings(self.settings, chosen)
-        check_names(changed)
+        if not NAMES.isdisjoint(chosen):
+            check_names(changed)  # imports torch, which other settings do not need
         if changed.classes is not None and "classes" in chosen:
             changed = replace(changed, classes=declared_classes(changed.classes, self._store.values(standing=True)[0]))
         return changed

@@ -38,7 +38,7 @@ def resolve_eps(
         eps = PAPER_EPS[task]
     if isinstance(eps, str):
         if eps != "auto":
-            raise InputError(f"eps={eps!r}; pass a number, one per sample, a mapping from class to number, or 'auto'")
+            raise InputError.about("eps", eps, "; pass a number, one per sample, a mapping from class to number, or 'auto'")
         eps = AUTO_FACTOR * reference_loss()
     if isinstance(eps, Mapping):
         values = torch.tensor(_per_class(eps, classes), dtype=torch.float32, device=targets.device)[targets.long()]
@@ -66,7 +66,7 @@ def _per_class(eps: Mapping[Any, float], classes: Sequence[Any] | None) -> list[
     if extra:
         raise InputError(f"eps has a value for {extra[0]!r}, which is not one of the classes {list(classes)!r}")
     if any(not isinstance(value, (int, float)) for value in eps.values()):
-        raise InputError(f"eps={dict(eps)!r} holds something that is not a number")
+        raise InputError.about("eps", dict(eps), "holds something that is not a number")
     return [float(eps[name]) for name in classes]
 
 

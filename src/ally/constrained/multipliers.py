@@ -15,7 +15,7 @@ class Multipliers:
 
     def __init__(self, n: int, *, start: float = 0.0, device: torch.device | str = "cpu", cap: float | None = None) -> None:
         if not start >= 0:
-            raise InputError(f"dual_init={start} must be a number >= 0")
+            raise InputError.about("dual_init", start, "must be a number >= 0")
         self.values = torch.full((n,), float(start), device=device)
         self._cap = cap
 

@@ -131,7 +131,7 @@ def _split(values: FloatArray, validation: int, seeds: Streams) -> tuple[Pool, I
     """The pool without `validation` of its labelled rows, and these rows; they are neither trained on nor started from."""
     known = np.flatnonzero(~np.isnan(values))
     if validation and validation >= len(known):
-        raise InputError(f"validation={validation} of {len(known)} labelled samples leaves none to train on; hold out fewer")
+        raise InputError.about("validation", validation, f"of {len(known)} labelled samples leaves none to train on; hold out fewer")
     held_out = np.sort(seeds.numpy("validation").permutation(known)[:validation])
     rest = values.copy()
     rest[held_out] = np.nan

@@ -36,10 +36,12 @@ class Hygiene:
 
     def __post_init__(self) -> None:
         if self.duplicates not in get_args(Duplicates):
-            raise InputError(f"duplicates={self.duplicates!r}; pass 'keep', 'exact' or 'near'")
+            raise InputError.about("duplicates", self.duplicates, "; pass 'keep', 'exact' or 'near'")
         check_number("near", self.near, positive=True)
         if self.outliers is not None and check_number("outliers", self.outliers, positive=True) >= 1:
-            raise InputError(f"outliers={self.outliers!r} is not a share of the candidates; pass a number below 1, such as 0.02, or None")
+            raise InputError.about(
+                "outliers", self.outliers, "is not a share of the candidates; use a number below 1, such as 0.02, or None"
+            )
 
     @property
     def compares(self) -> bool:

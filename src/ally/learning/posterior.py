@@ -32,9 +32,9 @@ class _Sampling:
 
     def __post_init__(self) -> None:
         if self.samples < 2:
-            raise InputError(f"samples={self.samples}: a spread needs at least 2 samples; 20 are usual")
+            raise InputError.about("samples", self.samples, ": a spread needs at least 2 samples; 20 are usual")
         if self.members < 1:
-            raise InputError(f"members={self.members} is not positive; pass the number of networks to train, or 1 with dropout only")
+            raise InputError.about("members", self.members, "is not positive; pass the number of networks to train, or 1 with dropout only")
 
     @property
     def name(self) -> str:
@@ -85,9 +85,9 @@ class DisagreementReadout:
 
     def __post_init__(self) -> None:
         if self.samples < 1:
-            raise InputError(f"samples={self.samples} is not positive; 3 are usual")
+            raise InputError.about("samples", self.samples, "is not positive; 3 are usual")
         if not 0 < self.rate < 1:
-            raise InputError(f"rate={self.rate} is not a share of units to drop; pass a number in (0, 1)")
+            raise InputError.about("rate", self.rate, "is not a share of units to drop; pass a number in (0, 1)")
 
     @property
     def name(self) -> str:

@@ -104,7 +104,7 @@ class Mask:
     def __post_init__(self) -> None:
         check_number("share", self.share)
         if self.share >= 1:
-            raise InputError(f"share={self.share} masks everything; pass a number below 1")
+            raise InputError.about("share", self.share, "masks everything; pass a number below 1")
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         return x * (torch.rand_like(x) >= self.share)

@@ -41,7 +41,7 @@ class Training:
         if self.batch_size is not None:
             check_count("batch_size", self.batch_size)
         if self.keep not in ("best", "last"):
-            raise InputError(f"keep={self.keep!r}; pass 'best' or 'last'")
+            raise InputError.about("keep", self.keep, "; pass 'best' or 'last'")
 
     def batch_size_for(self, n: int) -> int:
         return self.batch_size if self.batch_size is not None else min(64, max(8, n // 16))

@@ -75,7 +75,7 @@ class CriticUncertainty:
     def __post_init__(self) -> None:
         check_number("weight", self.weight)
         if self.bound not in ("mean", "l1", "l2", "worst"):
-            raise InputError(f"bound={self.bound!r}; pass 'mean', 'l1', 'l2' or 'worst'")
+            raise InputError.about("bound", self.bound, "; pass 'mean', 'l1', 'l2' or 'worst'")
 
     @property
     def readouts(self) -> tuple[Readout, ...]:

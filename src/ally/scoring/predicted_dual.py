@@ -50,7 +50,7 @@ class PredictedDual:
 
     def __post_init__(self) -> None:
         if self.cap is not None and not 0 < self.cap <= 1:
-            raise InputError(f"cap={self.cap} is not a quantile; pass a number in (0, 1], or None")
+            raise InputError.about("cap", self.cap, "is not a quantile; pass a number in (0, 1], or None")
         if self.ceiling is not None:
             check_number("ceiling", self.ceiling, positive=True)
 

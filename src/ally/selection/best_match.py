@@ -60,7 +60,7 @@ class BestMatch:
 
     def __post_init__(self) -> None:
         if isinstance(self.policy, (type, str)) or not isinstance(self.policy, Score):
-            raise InputError(f"policy={self.policy!r} is not a score; pass an instance such as Margin()")
+            raise InputError.about("policy", self.policy, "is not a score; pass an instance such as Margin()")
         if readouts_of(self.policy):
             raise InputError(
                 f"policy={self.policy} reads the network itself, which does not follow simulated labels; use a score of predictions "

@@ -52,7 +52,7 @@ class Discriminative:
         for name in ("sub_batches", "width", "steps", "ratio"):
             check_count(name, getattr(self, name))
         if not 0 < self.accuracy <= 1:
-            raise InputError(f"accuracy={self.accuracy} is not a share; pass a number in (0, 1]")
+            raise InputError.about("accuracy", self.accuracy, "is not a share; pass a number in (0, 1]")
         check_number("lr", self.lr, positive=True)
 
     def __call__(self, snapshot: Snapshot, scores: torch.Tensor, n: int, streams: Streams, limits: Limits) -> Selection:

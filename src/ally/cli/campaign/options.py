@@ -98,7 +98,7 @@ def takes_settings(*, later: bool = False) -> Callable[[Command], Command]:
 
 def option_of(argument: str) -> str:
     """An argument of the library by the name of its option."""
-    others = {"columns": "column", "memory_budget": "memory-budget"}
+    others = {"columns": "column", "smoothing": "smooth"}
     return f"--{FORMS[argument].option if argument in FORMS else others.get(argument, argument)}".replace("_", "-")
 
 

@@ -63,7 +63,7 @@ class PDCL:
         if isinstance(self.eps, (list, np.ndarray)):
             object.__setattr__(self, "eps", tuple(np.asarray(self.eps).tolist()))
         if self.slacks not in ("minibatch", "all"):
-            raise InputError(f"slacks={self.slacks!r}; pass 'minibatch' or 'all'")
+            raise InputError.about("slacks", self.slacks, "; pass 'minibatch' or 'all'")
 
     def start(self, problem: Problem) -> Session:
         return _ConstrainedSession(problem, self, risk=True)

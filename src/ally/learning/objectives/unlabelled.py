@@ -57,9 +57,9 @@ class OverPool:
         for name in ("batch", "steps"):
             check_count(name, getattr(self, name))
         if self.confidence >= 1:
-            raise InputError(f"confidence={self.confidence} lets no sample count; pass a number below 1, or 0 for all")
+            raise InputError.about("confidence", self.confidence, "lets no sample count; pass a number below 1, or 0 for all")
         if self.shares not in ("labels", "equal", None):
-            raise InputError(f"shares={self.shares!r}; pass 'labels', 'equal' or None")
+            raise InputError.about("shares", self.shares, "; pass 'labels', 'equal' or None")
         resolve_self_supervised(self.secondary_loss)
 
 
@@ -112,10 +112,10 @@ class PDCLUnlabelled(OverPool):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.warmup >= 1:
-            raise InputError(f"warmup={self.warmup} leaves no step in which the duals move; pass a number below 1")
+            raise InputError.about("warmup", self.warmup, "leaves no step in which the duals move; pass a number below 1")
         if self.eps != "auto":
             if isinstance(self.eps, str):
-                raise InputError(f"eps={self.eps!r}; pass a number > 0, or 'auto'")
+                raise InputError.about("eps", self.eps, "; pass a number > 0, or 'auto'")
             check_number("eps", self.eps, positive=True)
         for name in ("dual_lr", "dual_init", "dual_decay"):
             check_number(name, getattr(self, name))
