@@ -488,7 +488,7 @@ def test_an_outlier_does_not_set_what_is_near():
         ({"near": np.nan}, r"near=nan must be"),
         ({"near": "close"}, r"near='close' must be"),
         ({"outliers": 0}, r"outliers=0 must be a finite number > 0"),
-        ({"outliers": 1.0}, r"outliers=1.0 is not a share of the candidates; pass a number below 1"),
+        ({"outliers": 1.0}, r"outliers=1.0 is not a share of the candidates; use a number below 1"),
         ({"outliers": 2}, r"outliers=2 is not a share"),
         ({"outliers": "few"}, r"outliers='few' must be"),
     ],
