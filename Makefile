@@ -5,12 +5,11 @@ DATA ?= $(ALLY_DATA)
 
 .PHONY: demo test test-slow lint bench bench-full bench-store kill-test docs clean
 
-# The environment is complete when its stamp is newer than the files that describe it. Python compiles what is imported, when it is: pip
-# would compile all 16 000 modules, which is half of the time to install.
+# The environment is complete when its stamp is newer than the files that describe it.
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --no-compile --upgrade pip
-	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[test,parquet]'
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[test,parquet]'
 	touch $@
 
 demo: $(VENV)/.ready
