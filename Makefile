@@ -2,6 +2,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DATA ?= $(ALLY_DATA)
+# Tests and benchmarks start many processes: each would compile the sources anew where this is set.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test test-slow lint bench bench-full bench-store kill-test docs clean
 

@@ -133,7 +133,7 @@ def test_duplicates_and_outliers(command, tmp_path):
         (["query", "{X.csv}", "--labels", "{rows.csv}", "--n", "2"], "error: id 0 is not in the pool of 60 samples; ids look like 's0'"),
         (["query", "{X.npy}", "--labels", "{rows.csv}", "--n", "2", "--strategy", "bagde"], "did you mean 'badge'?"),
         (["query", "{X.npy}", "--labels", "{rows.csv}", "--n", "2", "--classes", "0,1"], "error: label 2 is not one of the 2 classes"),
-        (["query", "{X.npy}", "--n", "2", "--outliers", "2"], "error: outliers=2.0 is not a share of the candidates"),
+        (["query", "{X.npy}", "--n", "2", "--outliers", "2"], "error: --outliers 2.0 is not a share of the candidates"),
         (["query", "{X.npy}", "--n", "2", "--duplicates", "some"], "Invalid value for '--duplicates'"),
         (["query", "{X.csv}", "--id-column", "name", "--n", "2"], "has no column 'name'"),
         (["query", "{X.npy}", "--n", "2", "--out", "no/such/Q.csv"], "error: the folder no/such of --out is not there"),

@@ -158,8 +158,8 @@ CARDS: Registry[Card] = Registry(
             "constrained",
             "You reproduce the paper; give validation samples, by which it stops training early.",
             Cost("O((n + L)d + nbd)", "O(n + md)"),
-            "min_θ mean_{i ∈ L} ℓ_i  s.t.  ℓ_i ≤ ε, by Algorithm 1: after each step on θ, λ_i ← [λ_i + η (ℓ_i − ε)]₊ for all of L\n"
-            "λ̂(x) ≥ 0 from a network on h, fitted to λ;  S = argmax λ̂ in each of b k-means clusters of h over U",
+            "min_θ mean_{i ∈ L} ℓ_i  s.t.  ℓ_i ≤ ε;  after each step λ_i ← [λ_i + η (ℓ_i − ε)]₊, all of L\n"
+            "λ̂(x) ≥ 0 from a network on h, fitted to λ;  S = argmax λ̂ in each of b k-means clusters of h",
             (ref.ALLY,),
         ),
         "ally-herding": Card(
