@@ -7,11 +7,12 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test test-slow lint bench bench-full bench-store kill-test docs clean
 
-# The environment is complete when its stamp is newer than the files that describe it.
+# The environment is complete when its stamp is newer than the files that describe it. pip compiles on one core, and tests of others too.
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[test,parquet]'
+	$(BIN)/python -m pip install --quiet --no-compile --upgrade pip
+	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[test,parquet]'
+	$(BIN)/python -m compileall -q -j 0 -x '/tests/' $(VENV)/lib || true
 	touch $@
 
 demo: $(VENV)/.ready

@@ -159,7 +159,7 @@ def test_texts(tmp_path, answer_all):
 
 def test_photos_with_some_that_vanish_or_tear(photos, tmp_path, answer_all):
     folder, truth = photos
-    with Campaign.create(tmp_path / "p.db", folder, batch=10, automatic=False) as campaign:
+    with Campaign.create(tmp_path / "p.db", folder, batch=10, model="cnn", automatic=False) as campaign:
         for _ in range(2):
             answer_all(campaign, truth)
         labelled = next(iter(campaign.labels()))

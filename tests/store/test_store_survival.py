@@ -7,12 +7,14 @@ import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from ally import store as stores
 from ally.store import NewSample, Ranked
 
 
-def test_two_hundred_thousand_samples(tmp_path: Path) -> None:
-    n = 200_000
+@pytest.mark.parametrize("n", [50_000, pytest.param(200_000, marks=pytest.mark.slow)])
+def test_many_samples(tmp_path: Path, n: int) -> None:
 
     def samples() -> Iterator[NewSample]:
         yield from (NewSample(f"folder/{row:07d}.jpg", label=None if row % 20 else "cat") for row in range(n))
