@@ -12,7 +12,7 @@ import pytest
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE = (DOCS / "campaign.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(python|sh|text)\n(.*?)```", PAGE, flags=re.DOTALL)
-pytestmark = [pytest.mark.long, pytest.mark.xdist_group("campaign.md")]
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("campaign.md")]
 
 
 def shape_of(text):

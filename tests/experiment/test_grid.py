@@ -85,7 +85,7 @@ def written(out):
 
 @pytest.mark.long
 @pytest.mark.xdist_group("undisturbed grid")
-@pytest.mark.parametrize("kills", [2, pytest.param(10, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [1, pytest.param(10, marks=pytest.mark.slow)])
 def test_killed_at_random_moments_it_ends_with_the_same_numbers(tmp_path, undisturbed, kills):
     out, program = tmp_path / "out", tmp_path / "program.py"
     program.write_text(PROGRAM.format(here=str(Path(__file__).parent), out=str(out)))
