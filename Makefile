@@ -24,10 +24,9 @@ lint: $(VENV)/.ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Three workers for two cores: many tests wait for other processes. Tests that share work go to one worker (loadgroup); those known to
-# be long go first, by tests/conftest.py.
+# Tests that share work go to one worker (loadgroup); those known to be long go first, by tests/conftest.py.
 test: lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder -m 'not slow' --durations=25
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder -m 'not slow' --durations=25
 
 test-slow: $(VENV)/.ready
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow --durations=0
