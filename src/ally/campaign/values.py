@@ -16,12 +16,13 @@ METRIC: dict[Task, str] = {"classification": "accuracy", "regression": "r2"}
 """What the learning curve shows."""
 
 
+@dataclass(frozen=True)
 class Value:
-    """A dataclass that JSON can hold."""
+    """What JSON can hold."""
 
     def to_json(self) -> dict[str, Any]:
         """Its fields by name; a skip is None, a tuple a list."""
-        return {name: _json(value) for name, value in asdict(self).items()}  # type: ignore[call-overload]
+        return {name: _json(value) for name, value in asdict(self).items()}
 
 
 def _json(value: Any) -> Any:

@@ -98,8 +98,8 @@ def takes_settings(*, later: bool = False) -> Callable[[Command], Command]:
 
 def option_of(argument: str) -> str:
     """An argument of the library by the name of its option."""
-    others = {"columns": "column", "smoothing": "smooth"}
-    return f"--{FORMS[argument].option if argument in FORMS else others.get(argument, argument)}".replace("_", "-")
+    others = {"columns": "column", "lease_seconds": "lease", "smoothing": "smooth"}
+    return f"--{others.get(argument, argument).replace('_', '-')}"
 
 
 def _forms(later: bool) -> Iterator[tuple[str, Form]]:
