@@ -1,6 +1,8 @@
 import numpy as np
+import pytest
 
 import ally
+from ally.errors import InputError
 from ally.features import Gradient, LastLayer
 from ally.learning.dual_head import PaperHead, RidgeHead
 from ally.learning.objectives import PDCL, resolve_objective
@@ -71,6 +73,12 @@ def test_the_papers_ally_says_what_it_means_to_train_without_validation():
     assert fit.epochs == min(40, fit.kept_epoch + 2)
     plain = ally.query(scene.X, scene.y, n=3, strategy="ally", random_state=0)
     assert not any("validation" in note for note in plain.notes)
+
+
+def test_an_empty_validation_set_is_called_so():
+    scene = blobs("classification")
+    with pytest.raises(InputError, match=r"^validation has 0 sample\(s\), while a minimum of 1 is required$"):
+        ally.query(scene.X, scene.y, n=3, strategy="ally-paper", validation=(scene.X[:0], []))
 
 
 def test_settings_of_the_trainer_come_before_the_methods_patience():

@@ -153,7 +153,7 @@ class PoolLearner:
     def _validation(self, code: LabelCode) -> Examples | None:
         if self.validation is None:
             return None
-        source = self._like(as_source(self.validation[0]))
+        source = self._like(as_source(self.validation[0], "validation"))
         labels: AnyArray = np.asarray([code.encode(label) for label in self.validation[1]], dtype=np.float64)
         if len(labels) != len(source):
             raise InputError(f"validation has {len(source)} samples and {len(labels)} labels; pass as many of each")

@@ -132,7 +132,7 @@ def as_source(X: Any, name: str = "X") -> Source:
     else:
         raise InputError(f"{name} is a {type(X).__name__}; pass an array, a sparse matrix, a table, a tensor or a torch Dataset")
     if len(source) == 0:
-        raise InputError(f"{name} has 0 sample(s), while a minimum of 1 is required: the pool is empty")
+        raise InputError(f"{name} has 0 sample(s), while a minimum of 1 is required{': the pool is empty' if name == 'X' else ''}")
     return source
 
 
