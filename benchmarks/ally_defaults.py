@@ -2,10 +2,10 @@
 
     python benchmarks/ally_defaults.py --data-dir DATA [--seeds 3] [--trial mnist-dev parkinsons] [--out FILE.csv]
 
-mnist-dev: protocol of catalogue.py, but the pool is the first 50 000 training images and accuracy is measured on the other 10 000, so
-that MNIST's test set takes no part in choosing. parkinsons: total UPDRS of the Parkinsons telemonitoring data without the subject
-number, a fixed random split (1175 of 5875 for measuring), MLP 2×256, Adam at .001, 40 epochs, 200 random labels and 9 batches of 200.
-Variants already in the output file are not run again.
+mnist-dev: protocol of catalogue.py, but the pool is the first 50 000 training images and accuracy is measured on the
+other 10 000, so that MNIST's test set takes no part in choosing. parkinsons: total UPDRS of the Parkinsons
+telemonitoring data without the subject number, a fixed random split (1175 of 5875 for measuring), MLP 2×256, Adam at
+.001, 40 epochs, 200 random labels and 9 batches of 200. Variants already in the output file are not run again.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ BOTH = {
 CLASSIFICATION = {"margin": CATALOGUE["margin"], "badge": CATALOGUE["badge"]}
 PROTOCOL = {
     "mnist-dev": ({"rounds": 7, "training": Training(lr=5e-3, epochs=30, batch_size=64)}, {**BOTH, **CLASSIFICATION}),
-    "parkinsons": ({"rounds": 9, "training": Training(lr=1e-3, epochs=40)}, {**BOTH, "kmeanspp": CATALOGUE["kmeanspp"]}),
+    "parkinsons": (
+        {"rounds": 9, "training": Training(lr=1e-3, epochs=40)},
+        {**BOTH, "kmeanspp": CATALOGUE["kmeanspp"]},
+    ),
 }
 
 
@@ -67,7 +70,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "ally_defaults.csv")
     arguments = parser.parse_args()
 
-    results = pd.read_csv(arguments.out, keep_default_na=False) if arguments.out.exists() else pd.DataFrame(columns=COLUMNS)
+    results = (
+        pd.read_csv(arguments.out, keep_default_na=False) if arguments.out.exists() else pd.DataFrame(columns=COLUMNS)
+    )
     for name in arguments.trial:
         protocol, variants = PROTOCOL[name]
         for variant, strategy in variants.items():
@@ -86,7 +91,10 @@ def main() -> None:
             values = part["value"] if name == "mnist-dev" else part["value"].astype(float) ** 2
             curve = values.groupby(part["seed"]).mean()
             metric = "accuracy" if name == "mnist-dev" else "mean squared error"
-            print(f"{name:10s} {variant:32s} {metric} {curve.mean():.4f} ± {curve.std():.4f}  ({len(curve)} seeds)", flush=True)
+            print(
+                f"{name:10s} {variant:32s} {metric} {curve.mean():.4f} ± {curve.std():.4f}  ({len(curve)} seeds)",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -1,12 +1,14 @@
-"""Kills annotators and the retrainer of a campaign at random moments and checks after each that no acknowledged label is lost.
+"""Kills annotators and the retrainer of a campaign at random moments and checks after each that no acknowledged label
+is lost.
 
     python benchmarks/campaign_kill.py [--kills 10000] [--backend sqlite postgresql] [--campaign-kills 250] [--seed 0]
 
-Three annotators ask, tell, skip and undo by keys; a fourth process trains whenever a training is due, or writes rankings of the whole
-pool. Each kill is a SIGKILL to one of the four, every tenth to all of them at once; with PostgreSQL some are to the server too. After each
-the campaign is opened afresh: it must hold every acknowledged answer exactly once and hand out a sample; open within a second when there
-is nobody to wait for; when the retrainer was killed, have its lock free within a second, say how far it is and that the training was
-interrupted if it was, and serve a model that is whole; and every other time that all were killed, complete a new training.
+Three annotators ask, tell, skip and undo by keys; a fourth process trains whenever a training is due, or writes
+rankings of the whole pool. Each kill is a SIGKILL to one of the four, every tenth to all of them at once; with
+PostgreSQL some are to the server too. After each the campaign is opened afresh: it must hold every acknowledged answer
+exactly once and hand out a sample; open within a second when there is nobody to wait for; when the retrainer was
+killed, have its lock free within a second, say how far it is and that the training was interrupted if it was, and serve
+a model that is whole; and every other time that all were killed, complete a new training.
 """
 
 from __future__ import annotations
@@ -45,13 +47,14 @@ BATCH, KEPT, PAUSE = 3, 20, 0.2
 LEASE = 5.0
 ROWS, COLUMNS, LOOKED_AT = 2500, 5, 200
 WITHIN = 1.0
-"""Seconds to open a campaign, and for the lock of a dead process to be free. Time in which this process was ready to run and other programs
-had all cores is not counted, where the system tells it (Linux)."""
+"""Seconds to open a campaign, and for the lock of a dead process to be free. Time in which this process was ready to
+run and other programs had all cores is not counted, where the system tells it (Linux)."""
 LIFE, LONG_LIFE, LONG_SHARE = 0.06, 0.6, 0.15
-"""Mean seconds between kills, most of them and some: short lives are hit while they begin, long ones while they write a model."""
+"""Mean seconds between kills, most of them and some: short lives are hit while they begin, long ones while they write a
+model."""
 ALL_EVERY, TRAIN_EVERY, ALL_AT = 10, 20, 5
-"""Which kills are of all processes, and after which of those a training is waited for; not those with a crash of the server, which is
-to hit others at work."""
+"""Which kills are of all processes, and after which of those a training is waited for; not those with a crash of the
+server, which is to hit others at work."""
 
 
 def clock() -> float:
@@ -67,12 +70,20 @@ def create(url: str, folder: Path) -> None:
         values = np.random.default_rng(0).normal(size=(ROWS, COLUMNS)).round(4).tolist()
         lines = [",".join([f"s{row}", *map(str, line)]) for row, line in enumerate(values)]
         source.write_text("\n".join(["id,a,b,c,d,e", *lines]), encoding="utf-8")
-    settings = {"classes": CLASSES, "batch": BATCH, "evaluate": 20, "look_at": LOOKED_AT, "lease_seconds": LEASE, "automatic": False}
+    settings = {
+        "classes": CLASSES,
+        "batch": BATCH,
+        "evaluate": 20,
+        "look_at": LOOKED_AT,
+        "lease_seconds": LEASE,
+        "automatic": False,
+    }
     Campaign.create(url, source, **settings).close()  # type: ignore[arg-type]
 
 
 class Trainings:
-    """What became of trainings, read from the record; the naive twin of `ally.campaign.training.schedule`. Nobody may train meanwhile."""
+    """What became of trainings, read from the record; the naive twin of `ally.campaign.training.schedule`. Nobody may
+    train meanwhile."""
 
     def __init__(self) -> None:
         self.begun = 0
@@ -103,7 +114,9 @@ class Trainings:
         if made is None:
             return f"{what}before it was written" if what else "training"
         if made.state == "good":
-            older = any(next(iter(store.ranking(number)), None) for number in range(max(1, made.number - 3), made.number))
+            older = any(
+                next(iter(store.ranking(number)), None) for number in range(max(1, made.number - 3), made.number)
+            )
             return f"{what}clearing away the one before" if older else f"{what}done"
         return f"{what}writing"
 
@@ -118,8 +131,15 @@ class Trainings:
         if weights is not None:
             Trained.from_bytes(weights)
         self.whole = model.number
-        wrong = [f"model {model.number} has {len(ranked)} samples in its ranking instead of {length}"] if len(ranked) != length else []
-        return [*wrong, *([f"model {model.number} has no weights"] if weights is None and not model.report.get("cold") else [])]
+        wrong = (
+            [f"model {model.number} has {len(ranked)} samples in its ranking instead of {length}"]
+            if len(ranked) != length
+            else []
+        )
+        return [
+            *wrong,
+            *([f"model {model.number} has no weights"] if weights is None and not model.report.get("cold") else []),
+        ]
 
 
 class Watch:
@@ -137,7 +157,8 @@ class Watch:
         self._crashed = False
 
     def look(self, *, alone: bool, untrained: bool, crashed: bool) -> list[str]:
-        """What is wrong after a kill. `exclusive`: nobody else runs; `untrained`: nobody trains; `crashed`: the server was killed too."""
+        """What is wrong after a kill. `exclusive`: nobody else runs; `untrained`: nobody trains; `crashed`: the server
+        was killed too."""
         self._crashed |= crashed
         # Logs first: what they acknowledge by now must be found in the store afterwards.
         new = self._follow()
@@ -146,7 +167,11 @@ class Watch:
         with Campaign.open(self.url) as campaign:
             self.opened[alone].append(clock() - began)
             store = campaign._store
-            wrong = [] if not alone or self.opened[True][-1] <= WITHIN else [f"the campaign took {self.opened[True][-1]:.2f} s to open"]
+            wrong = (
+                []
+                if not alone or self.opened[True][-1] <= WITHIN
+                else [f"the campaign took {self.opened[True][-1]:.2f} s to open"]
+            )
             wrong += self._lock(store) if untrained else []
             campaign.release(campaign.ask(1, annotator="watch"))
             self.record.add(store.answers(since=len(self.record)))
@@ -172,14 +197,20 @@ class Watch:
         with Campaign.open(self.url) as campaign:
             answers = list(campaign.record())
             self.record.add(answers[len(self.record) :])
-            labels = [] if campaign.labels() == self.record.labels() else ["the labels are not those that the record gives"]
+            labels = (
+                [] if campaign.labels() == self.record.labels() else ["the labels are not those that the record gives"]
+            )
             return [*violations(self.history, answers), *labels, *campaign.check()]
 
     def _lock(self, store: Store) -> list[str]:
         began = clock()
         with store.exclusive(LOCK, 10 * WITHIN) as mine:
             self.locked.append(clock() - began)
-        return [] if mine and self.locked[-1] <= WITHIN else [f"the lock of a retrainer that was killed is not free after {WITHIN:g} s"]
+        return (
+            []
+            if mine and self.locked[-1] <= WITHIN
+            else [f"the lock of a retrainer that was killed is not free after {WITHIN:g} s"]
+        )
 
     def _follow(self) -> list[Line]:
         new: list[Line] = []
@@ -226,7 +257,9 @@ class Crew:
         return list(range(len(self._running)))
 
 
-def run(url: str, folder: Path, kills: int, rng: random.Random, crash: Crash | None, crash_every: int) -> tuple[Watch, int]:
+def run(
+    url: str, folder: Path, kills: int, rng: random.Random, crash: Crash | None, crash_every: int
+) -> tuple[Watch, int]:
     """One campaign; raises at the first broken promise. How often the server was killed besides."""
     create(url, folder)
     logs = [folder / f"annotator{number}.log" for number in range(ANNOTATORS)]
@@ -238,7 +271,9 @@ def run(url: str, folder: Path, kills: int, rng: random.Random, crash: Crash | N
         for done in range(1, kills + 1):
             time.sleep(rng.expovariate(1 / (LONG_LIFE if rng.random() < LONG_SHARE else LIFE)))
             alone = done % ALL_EVERY == ALL_AT
-            victims = crew.everyone if alone else [TRAINER if rng.random() < TRAINER_SHARE else rng.randrange(ANNOTATORS)]
+            victims = (
+                crew.everyone if alone else [TRAINER if rng.random() < TRAINER_SHARE else rng.randrange(ANNOTATORS)]
+            )
             crew.kill(victims)
             crashed = crash is not None and done % crash_every == 0
             if crash is not None and crashed:
@@ -300,7 +335,8 @@ class Figures:
 def run_backend(
     backend: str, new: NewPlace, folder: Path, kills: int, each: int, seed: int, crash: Crash | None, crash_every: int
 ) -> dict[str, object]:
-    """`each`: kills of one campaign, after which another begins: the record grows much faster here than where people label."""
+    """`each`: kills of one campaign, after which another begins: the record grows much faster here than where people
+    label."""
     rng = random.Random(seed)
     figures = Figures()
     while figures.counts["kills"] < kills:
@@ -325,7 +361,11 @@ def main() -> None:
     warm_up()
     for backend in arguments.backend:
         with tempfile.TemporaryDirectory() as folder, places(backend, Path(folder)) as (new, crash):
-            kills, each, every = arguments.kills // len(arguments.backend), arguments.campaign_kills, arguments.server_crash_every
+            kills, each, every = (
+                arguments.kills // len(arguments.backend),
+                arguments.campaign_kills,
+                arguments.server_crash_every,
+            )
             figures = run_backend(backend, new, Path(folder), kills, each, arguments.seed, crash, every)
         print(json.dumps({"backend": backend, **figures}), flush=True)
 

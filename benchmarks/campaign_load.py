@@ -2,7 +2,8 @@
 
     python benchmarks/campaign_load.py [--processes 32] [--answers 10000] [--backend sqlite postgresql] [--batch 5]
 
-Every process asks for a batch, tells (now and then skips) it and asks again, without a pause, until all answers are given. Nobody labels so
+Every process asks for a batch, tells (now and then skips) it and asks again, without a pause, until all answers are
+given. Nobody labels so
 fast: the latencies are those of a campaign that is never idle.
 """
 
@@ -28,7 +29,10 @@ from store_server import places
 def percentiles(seconds: list[float]) -> dict[str, float]:
     """Milliseconds."""
     ordered = sorted(seconds)
-    at = {name: ordered[min(len(ordered) - 1, int(share * len(ordered)))] for name, share in (("50", 0.5), ("95", 0.95), ("99", 0.99))}
+    at = {
+        name: ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+        for name, share in (("50", 0.5), ("95", 0.95), ("99", 0.99))
+    }
     return {name: round(1000 * value, 1) for name, value in {**at, "max": ordered[-1]}.items()}
 
 
@@ -40,7 +44,10 @@ def run(url: str, folder: Path, processes: int, answers: int, batch: int) -> dic
     Campaign.create(url, frame, classes=CLASSES, evaluate=0, automatic=False).close()
     logs = [folder / f"annotator{number}.log" for number in range(processes)]
     began = time.perf_counter()
-    running = [start(partial(annotate, url, f"annotator{number}", log, batch, answers=share)) for number, log in enumerate(logs)]
+    running = [
+        start(partial(annotate, url, f"annotator{number}", log, batch, answers=share))
+        for number, log in enumerate(logs)
+    ]
     failed = sum(os.waitpid(process, 0)[1] != 0 for process in running)
     took = time.perf_counter() - began
     if failed:

@@ -1,4 +1,5 @@
-"""A campaign over a table of a million rows: creation, asking and telling, status, one training, and asking while a worker trains.
+"""A campaign over a table of a million rows: creation, asking and telling, status, one training, and asking while a
+worker trains.
 
     python benchmarks/campaign_million.py [--rows 1000000] [--compare 10000] [--backend sqlite postgresql]
 
@@ -41,7 +42,10 @@ def write_table(path: Path, rows: int) -> None:
             values = rng.normal(size=(min(PIECE, rows - start), FEATURES)).round(4)
             labels = np.where(values[:, 0] + values[:, 1] * values[:, 2] > 0, "yes", "no").tolist()
             texts = (",".join(map(str, line)) for line in values.tolist())
-            file.writelines(f"{start + row:07d}-{label},{text}\n" for row, (label, text) in enumerate(zip(labels, texts, strict=True)))
+            file.writelines(
+                f"{start + row:07d}-{label},{text}\n"
+                for row, (label, text) in enumerate(zip(labels, texts, strict=True))
+            )
 
 
 def clocked(work: Callable[[], Any]) -> tuple[float, Any]:
@@ -51,7 +55,11 @@ def clocked(work: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def milliseconds(seconds: list[float]) -> dict[str, float]:
-    return {"median": round(1000 * statistics.median(seconds), 1), "max": round(1000 * max(seconds), 1), "calls": len(seconds)}
+    return {
+        "median": round(1000 * statistics.median(seconds), 1),
+        "max": round(1000 * max(seconds), 1),
+        "calls": len(seconds),
+    }
 
 
 def label_some(campaign: Campaign, asks: list[float], tells: list[float]) -> None:
@@ -93,7 +101,12 @@ def retrain(url: str, source: Path) -> dict[str, Any]:
         took, _ = clocked(campaign.retrain)
         model = campaign.status().model
     assert model is not None
-    return {"seconds": round(took, 1), "labels": model.labels, "accuracy": model.value, "evaluated_on": model.evaluated_on}
+    return {
+        "seconds": round(took, 1),
+        "labels": model.labels,
+        "accuracy": model.value,
+        "evaluated_on": model.evaluated_on,
+    }
 
 
 def meanwhile(url: str, source: Path) -> dict[str, Any]:
@@ -150,7 +163,9 @@ def run(backend: str, rows: int, names: list[str]) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--compare", type=int, default=10_000, help="rows of the small campaign whose memory is compared; 0 for none")
+    parser.add_argument(
+        "--compare", type=int, default=10_000, help="rows of the small campaign whose memory is compared; 0 for none"
+    )
     parser.add_argument("--backend", nargs="+", choices=["sqlite", "postgresql"], default=["sqlite"])
     parser.add_argument("--steps", nargs="+", choices=list(STEPS), default=list(STEPS), help="the first is create")
     parser.add_argument("--step", choices=list(STEPS), help=argparse.SUPPRESS)
@@ -160,7 +175,15 @@ def main() -> None:
     if arguments.step:
         figures = STEPS[arguments.step](arguments.place, arguments.source)
         used = resource.getrusage(resource.RUSAGE_SELF)
-        print(json.dumps({**figures, "cpu_seconds": round(used.ru_utime + used.ru_stime, 1), "peak_mib": round(used.ru_maxrss / 1024)}))
+        print(
+            json.dumps(
+                {
+                    **figures,
+                    "cpu_seconds": round(used.ru_utime + used.ru_stime, 1),
+                    "peak_mib": round(used.ru_maxrss / 1024),
+                }
+            )
+        )
         return
     for backend in arguments.backend:
         for rows in (arguments.compare, arguments.rows):

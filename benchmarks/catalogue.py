@@ -2,17 +2,19 @@
 
     python benchmarks/catalogue.py PART [--data-dir DATA] [--seeds 3] [--workers 2] [--only NAME ...]
 
-    accuracy     every strategy: 200 random labels, then 7 batches of 200
-    diversity    ALLY's predicted dual with each technique that makes a batch diverse, the same rounds
-    objectives   random, margin, badge, ally, each trained by erm, pdcl, smooth-unlabelled and pdcl-unlabelled: 100 random labels, then
-                 6 batches of 150 (ally needs duals: under erm it accumulates losses instead, and trains as erm does; a penalty has none)
-    cost         one query of 200 after 1000 random labels in a fresh process: seconds, and peak memory above that before the query
+    accuracy     every strategy: 200 random labels, then 7 batches of 200 diversity    ALLY's predicted dual with each
+    technique that makes a batch diverse, the same rounds objectives   random, margin, badge, ally, each trained by erm,
+    pdcl, smooth-unlabelled and pdcl-unlabelled: 100 random labels, then
+                 6 batches of 150 (ally needs duals: under erm it accumulates losses instead, and trains as erm does; a
+                 penalty has none)
+    cost         one query of 200 after 1000 random labels in a fresh process: seconds, and peak memory above that
+    before the query
 
-With DATA/mnist: MLP 2×256 on images standardised as a whole, Adam at .005 (× .97 per epoch), batches of 64, 30 epochs, no validation
-labels, no early stopping, no hygiene; the same starting sets and initial weights for all; accuracy on the 10 000 test images.
-smooth-unlabelled and pdcl-unlabelled train at .002. BAIT asks about 10 000 images drawn at random in `accuracy`.
-BatchBALD is run in `cost` only, with batches of 5. Without DATA: scikit-learn's digits, 20 random labels and 9 batches of 20.
-Tables go to benchmarks/results; what is in them is not run again.
+With DATA/mnist: MLP 2×256 on images standardised as a whole, Adam at .005 (× .97 per epoch), batches of 64, 30 epochs,
+no validation labels, no early stopping, no hygiene; the same starting sets and initial weights for all; accuracy on the
+10 000 test images. smooth-unlabelled and pdcl-unlabelled train at .002. BAIT asks about 10 000 images drawn at random
+in `accuracy`. BatchBALD is run in `cost` only, with batches of 5. Without DATA: scikit-learn's digits, 20 random labels
+and 9 batches of 20. Tables go to benchmarks/results; what is in them is not run again.
 """
 
 from __future__ import annotations
@@ -59,7 +61,9 @@ def cells(part: str, seeds: int, digits: bool) -> Iterator[Cell]:
             rounds = {"init": 20, "batch": 20, "rounds": 4} if digits else {"init": 100, "batch": 150, "rounds": 6}
             for objective in OBJECTIVES:
                 for name in ("random", "margin", "badge", "ally")[: 3 if objective == "smooth-unlabelled" else 4]:
-                    trained = {"pdcl": DUALS, "erm": "accumulated-loss" if name == "ally" else "erm"}.get(objective, objective)
+                    trained = {"pdcl": DUALS, "erm": "accumulated-loss" if name == "ally" else "erm"}.get(
+                        objective, objective
+                    )
                     strategy = replace(CATALOGUE[name], objective=trained)
                     yield Cell(name, seed, setting=objective, custom=strategy, **rounds, **settings(strategy, digits))
             continue
@@ -84,7 +88,9 @@ def run_part(part: str, data_dir: Path | None, seeds: int, workers: int, only: l
     out = RESULTS / f"{part if part != 'accuracy' else 'catalogue'}{'' if data_dir else '_digits'}.csv"
     results = pd.read_csv(out, keep_default_na=False) if out.exists() else pd.DataFrame(columns=COLUMNS)
     done = set(zip(results["strategy"], results["setting"], results["seed"].astype(int), strict=True))
-    todo = [cell for cell in cells(part, seeds, data_dir is None) if (cell.strategy, cell.setting, cell.seed) not in done]
+    todo = [
+        cell for cell in cells(part, seeds, data_dir is None) if (cell.strategy, cell.setting, cell.seed) not in done
+    ]
     todo = [cell for cell in todo if only is None or cell.strategy in only]
     for start in range(0, len(todo), workers):
         group = [("digits" if data_dir is None else "mnist", cell) for cell in todo[start : start + workers]]
@@ -92,8 +98,15 @@ def run_part(part: str, data_dir: Path | None, seeds: int, workers: int, only: l
         results = pd.concat([results, fresh], ignore_index=True) if len(results) else fresh
         results.to_csv(out, index=False)
         for (strategy, setting, seed), rows in fresh.groupby(["strategy", "setting", "seed"], sort=False):
-            mean, train, query = rows["value"][1:].mean(), rows["train_seconds"].median(), rows["query_seconds"][:-1].median()
-            print(f"{strategy:32s} {setting:16s} seed {seed}  {mean:.4f}  train {train:6.1f} s  query {query:6.2f} s", flush=True)
+            mean, train, query = (
+                rows["value"][1:].mean(),
+                rows["train_seconds"].median(),
+                rows["query_seconds"][:-1].median(),
+            )
+            print(
+                f"{strategy:32s} {setting:16s} seed {seed}  {mean:.4f}  train {train:6.1f} s  query {query:6.2f} s",
+                flush=True,
+            )
 
 
 def cost(data_dir: Path | None, name: str) -> dict[str, object]:
@@ -105,7 +118,15 @@ def cost(data_dir: Path | None, name: str) -> dict[str, object]:
     labels = np.full(len(data.pool), None, dtype=object)
     labels[known] = data.pool_labels[known]
     more = settings(strategy, data_dir is None)
-    loop = Loop(data.pool, labels, strategy=strategy, classes=data.classes, random_state=0, model=more["model"], training=more["training"])
+    loop = Loop(
+        data.pool,
+        labels,
+        strategy=strategy,
+        classes=data.classes,
+        random_state=0,
+        model=more["model"],
+        training=more["training"],
+    )
     loop.fit()
     n = 5 if name == "batchbald" else 20 if data_dir is None else 200
     before = resident()
@@ -113,7 +134,12 @@ def cost(data_dir: Path | None, name: str) -> dict[str, object]:
     loop.ask(n)
     seconds = time.perf_counter() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return {"strategy": name, "setting": "" if n != 5 else "batches of 5", "query_seconds": seconds, "peak_mib": (peak - before) / 2**20}
+    return {
+        "strategy": name,
+        "setting": "" if n != 5 else "batches of 5",
+        "query_seconds": seconds,
+        "peak_mib": (peak - before) / 2**20,
+    }
 
 
 def resident() -> int:

@@ -2,9 +2,10 @@
 
     python benchmarks/cold_start.py [--data-dir DATA] [--seeds 5] [--out benchmarks/results/cold_start.csv]
 
-Pools: scikit-learn's digits (1197 samples); with DATA also 10 000 MNIST images and Parkinsons (total_UPDRS, standardised). Each
-selection picks n of the pool from standardised inputs; an MLP is trained plainly on their labels and measured on held-out samples
-(accuracy; mean squared error for Parkinsons).
+Pools: scikit-learn's digits (1197 samples); with DATA also 10 000 MNIST images and Parkinsons (total_UPDRS,
+    standardised). Each
+selection picks n of the pool from standardised inputs; an MLP is trained plainly on their labels and measured on
+held-out samples (accuracy; mean squared error for Parkinsons).
 """
 
 from __future__ import annotations
@@ -46,7 +47,12 @@ def load(name: str, data_dir: Path | None, seed: int) -> tuple[np.ndarray, np.nd
     if name == "mnist":
         trial = load_development(data_dir, name)
         some = np.random.default_rng(seed).permutation(len(trial.pool))[:10_000]
-        return trial.pool[some].reshape(-1, 784), trial.pool_labels[some], trial.test.reshape(-1, 784), trial.test_labels
+        return (
+            trial.pool[some].reshape(-1, 784),
+            trial.pool_labels[some],
+            trial.test.reshape(-1, 784),
+            trial.test_labels,
+        )
     trial = load_trial(data_dir, name, seed)
     return trial.pool, trial.pool_labels, trial.test, trial.test_labels
 
@@ -95,7 +101,10 @@ def main() -> None:
                         results.append({"data": name, "selection": selection, "n": n, "seed": seed, "value": value})
                         pd.DataFrame(results).to_csv(arguments.out, index=False)
                 values = [r["value"] for r in results if (r["data"], r["selection"], r["n"]) == (name, selection, n)]
-                print(f"{name:10s} {n:4d}  {selection:16s} {np.mean(values):.4f} ± {np.std(values, ddof=1):.4f}", flush=True)
+                print(
+                    f"{name:10s} {n:4d}  {selection:16s} {np.mean(values):.4f} ± {np.std(values, ddof=1):.4f}",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

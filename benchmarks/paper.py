@@ -1,13 +1,14 @@
 """The paper's experiments, cell by cell over several sittings, and the page that sets them beside its claims.
 
-    python benchmarks/paper.py NAME [NAME ...] [--scale small] [--data-dir DATA] [--workers 2] [--runs FOLDER] [--seeds K] [--data NAME ...]
+    python benchmarks/paper.py NAME [NAME ...] [--scale small] [--data-dir DATA] [--workers 2] [--runs FOLDER] [--seeds
+    K] [--data NAME ...]
         [--protocol paper] [--strategy NAME ...]
     python benchmarks/paper.py --page
 
-NAME is one of `ally paper list`. Finished campaigns go to results/paper/NAME-SCALE-PROTOCOL.csv and are not run again; unfinished ones
-stay in FOLDER. --seeds K runs the first K seeds only, --data some data sets only, --strategy some strategies only. What is to be known
-of the data and the scale goes to a .json file beside them. --page writes the tables and figures of docs/reproduction.md from those
-files, and runs nothing.
+NAME is one of `ally paper list`. Finished campaigns go to results/paper/NAME-SCALE-PROTOCOL.csv and are not run again;
+unfinished ones stay in FOLDER. --seeds K runs the first K seeds only, --data some data sets only, --strategy some
+strategies only. What is to be known of the data and the scale goes to a .json file beside them. --page writes the
+tables and figures of docs/reproduction.md from those files, and runs nothing.
 """
 
 from __future__ import annotations
@@ -89,7 +90,9 @@ def run(order: Order) -> None:
     last = done(before)
     grid = preset.build(order.scale, data_dir, order.protocol)
     todo = [
-        (dataset, cell) for dataset, cell in grid.cells if last.get(cell.identity(dataset), -1) < cell.rounds and order.wants(dataset, cell)
+        (dataset, cell)
+        for dataset, cell in grid.cells
+        if last.get(cell.identity(dataset), -1) < cell.rounds and order.wants(dataset, cell)
     ]
     print(f"{order.stem}: {len(todo)} campaigns to run", flush=True)
     RESULTS.mkdir(parents=True, exist_ok=True)
@@ -111,7 +114,11 @@ def run(order: Order) -> None:
 def about(grid: Grid, results: pd.DataFrame, data_dir: Path | None) -> dict[str, Any]:
     """What a reader of the results has to know, and what of the grid they do not hold."""
     ran = list(dict.fromkeys(results["dataset"]))
-    notes = [*([grid.substitute] if grid.substitute else []), *grid.notes, *data_notes(partial(trial, data_dir, None, "auto"), ran)]
+    notes = [
+        *([grid.substitute] if grid.substitute else []),
+        *grid.notes,
+        *data_notes(partial(trial, data_dir, None, "auto"), ran),
+    ]
     gone = [name for name in dict.fromkeys(name for name, _ in grid.cells) if name not in ran]
     return {"notes": notes, "seeds": len({cell.seed for _, cell in grid.cells}), "not run": gone}
 
@@ -131,8 +138,19 @@ def section(path: Path) -> str:
     facts = f"Scale {scale}, protocol {protocol}, {counted}, {taken} of one core in training and queries."
     lines = [f"#### {name} ({scale}, {protocol})", "", f"{preset.title}; {preset.figure} of the paper. {facts}", ""]
     lines += [f"![learning curves of {name}](reproduction/{path.stem}.png)", ""]
-    columns = ("data", "series", "seeds", "mean over the curve", "final", "gain on the baseline", "95 % interval", "labels to target",
-               "positive duals", "rank quality", "s per query")  # fmt: skip
+    columns = (
+        "data",
+        "series",
+        "seeds",
+        "mean over the curve",
+        "final",
+        "gain on the baseline",
+        "95 % interval",
+        "labels to target",
+        "positive duals",
+        "rank quality",
+        "s per query",
+    )
     lines += [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
     of_series = add_series(results).groupby(["dataset", "series"])[["positive_duals", "rank_quality"]].mean()
     need = {(e.dataset, e.series): str(e.labels) for e in summary.efficiencies}
@@ -140,7 +158,10 @@ def section(path: Path) -> str:
         digits = metric_named(c.metric).digits(c.curve_mean)
         gain = "" if c.gain is None else f"{c.gain:+.{digits}f}"
         interval = "" if c.low is None or c.high is None else f"{c.low:+.{digits}f} … {c.high:+.{digits}f}"
-        mean, final = f"{c.curve_mean:.{digits}f}", f"{c.final:.{digits}f}" + (f" ± {c.final_std:.{digits}f}" if c.seeds > 1 else "")
+        mean, final = (
+            f"{c.curve_mean:.{digits}f}",
+            f"{c.final:.{digits}f}" + (f" ± {c.final_std:.{digits}f}" if c.seeds > 1 else ""),
+        )
         labels = need.get((c.dataset, c.strategy), "")
         seconds = "" if math.isnan(c.seconds) else f"{c.seconds:.2f}"
         duals = ["" if math.isnan(value) else f"{value:.2f}" for value in of_series.loc[(c.dataset, c.strategy)]]
@@ -158,7 +179,10 @@ def write_page() -> None:
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(MARKS[0])
     after = rest.partition(MARKS[1])[2]
     order = list(PRESETS)
-    known = {path: json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))["name"] for path in RESULTS.glob("*.csv")}
+    known = {
+        path: json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))["name"]
+        for path in RESULTS.glob("*.csv")
+    }
     files = sorted(known, key=lambda path: (order.index(known[path]), -path.stem.count("-paper"), path.stem))
     body = "\n\n".join(section(path) for path in files)
     PAGE.write_text(f"{before}{MARKS[0]}\n\n{body}\n\n{MARKS[1]}{after}", encoding="utf-8")
@@ -178,7 +202,19 @@ def main() -> None:
     parser.add_argument("--page", action="store_true")
     given = parser.parse_args()
     for name in given.names:
-        run(Order(name, given.scale, given.protocol, given.data_dir, given.workers, given.runs, given.seeds, given.data, given.strategy))
+        run(
+            Order(
+                name,
+                given.scale,
+                given.protocol,
+                given.data_dir,
+                given.workers,
+                given.runs,
+                given.seeds,
+                given.data,
+                given.strategy,
+            )
+        )
     if given.page:
         write_page()
 

@@ -2,8 +2,8 @@
 
     python benchmarks/pdcl_overhead.py [--repeats 15] [--limit 1.10]
 
-Plain and constrained fits alternate, so that a change of the machine's speed hits both; the figure is the median of the paired
-ratios. Exits with 1 if a ratio is above the limit.
+Plain and constrained fits alternate, so that a change of the machine's speed hits both; the figure is the median of the
+paired ratios. Exits with 1 if a ratio is above the limit.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ def main() -> None:
     for name, (model, shape, n, epochs) in CASES.items():
         rng = np.random.default_rng(0)
         examples = Examples(rng.normal(size=(n, *shape)).astype(np.float32), rng.integers(0, 10, size=n).astype(float))
-        learner = Learner(MODELS[model], "classification", tuple(range(10)), Training(epochs=epochs, batch_size=64, device="cpu"))
+        learner = Learner(
+            MODELS[model], "classification", tuple(range(10)), Training(epochs=epochs, batch_size=64, device="cpu")
+        )
         ratios = []
         for repeat in range(arguments.repeats + 1):
             plain = seconds(learner, examples, ERM())
@@ -53,7 +55,10 @@ def main() -> None:
         ratio = statistics.median(ratios)
         worst = max(worst, ratio)
         spread = f"{min(ratios):.3f} … {max(ratios):.3f}"
-        print(f"{name:32s} {ratio:.3f} (of {len(ratios)} pairs {spread}; {1000 * plain / epochs:.0f} ms a plain epoch)", flush=True)
+        print(
+            f"{name:32s} {ratio:.3f} (of {len(ratios)} pairs {spread}; {1000 * plain / epochs:.0f} ms a plain epoch)",
+            flush=True,
+        )
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads; limit {arguments.limit}")
     sys.exit(worst > arguments.limit)
 

@@ -2,9 +2,10 @@
 
     PEERS/bin/python benchmarks/peers.py NAME PROBLEM.npz [--repeats 3]
 
-NAME is one of `PEERS`. The file holds `x` (n, d) candidates, `known` (L, d) labelled samples with `labels` (L,), `weights` (C, d)
-and `biases` (C,) of a logistic regression fitted on them, and `b`. The environment is that of requirements-peers.txt; `ally` is not
-part of it. OMP_NUM_THREADS sets the number of threads. The functions that measure time and memory serve selection.py too. Linux only.
+NAME is one of `PEERS`. The file holds `x` (n, d) candidates, `known` (L, d) labelled samples with `labels` (L,),
+`weights` (C, d) and `biases` (C,) of a logistic regression fitted on them, and `b`. The environment is that of
+requirements-peers.txt; `ally` is not part of it. OMP_NUM_THREADS sets the number of threads. The functions that measure
+time and memory serve selection.py too. Linux only.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ Pick = Callable[[], Any]
 
 def resident(pid: int | str = "self") -> tuple[int, int]:
     """Bytes of a process in memory, and those of them that no file backs."""
-    total, shared = (int(pages) * resource.getpagesize() for pages in Path(f"/proc/{pid}/statm").read_text().split()[1:3])
+    total, shared = (
+        int(pages) * resource.getpagesize() for pages in Path(f"/proc/{pid}/statm").read_text().split()[1:3]
+    )
     return total, total - shared
 
 
@@ -101,7 +104,8 @@ PEERS = {
 
 
 def _with_missing(problem: Problem) -> tuple[Any, Any]:
-    """Candidates, then labelled samples; labels are NaN where missing. Positions of candidates are then those of `x`."""
+    """Candidates, then labelled samples; labels are NaN where missing. Positions of candidates are then those of
+    `x`."""
     missing = np.full(len(problem["x"]), np.nan)
     return np.concatenate([problem["x"], problem["known"]]), np.concatenate([missing, problem["labels"].astype(float)])
 
@@ -114,9 +118,20 @@ def _bmdal(problem: Problem, method: str, with_labelled: bool) -> Pick:
     from bmdal_reg.bmdal.feature_data import TensorFeatureData  # type: ignore[import-not-found]
 
     def pick() -> Any:
-        data = {name: TensorFeatureData(torch.from_numpy(problem[key])) for name, key in (("train", "known"), ("pool", "x"))}
-        ids, _ = select_batch(int(problem["b"]), [torch.nn.Identity()], data, None, "linear", [], method, sel_with_train=with_labelled,
-                              verbosity=0)  # fmt: skip
+        data = {
+            name: TensorFeatureData(torch.from_numpy(problem[key])) for name, key in (("train", "known"), ("pool", "x"))
+        }
+        ids, _ = select_batch(
+            int(problem["b"]),
+            [torch.nn.Identity()],
+            data,
+            None,
+            "linear",
+            [],
+            method,
+            sel_with_train=with_labelled,
+            verbosity=0,
+        )
         return ids.numpy()
 
     torch.manual_seed(0)

@@ -1,9 +1,11 @@
-"""Are samples whose dual stays high although they are labelled mislabelled? Rankings of labels to review, on labels flipped on purpose.
+"""Are samples whose dual stays high although they are labelled mislabelled? Rankings of labels to review, on labels
+flipped on purpose.
 
     python benchmarks/review.py [--scale full] [--data-dir DATA] [--only DATA ...] [--out benchmarks/results/review.csv]
 
-Of n samples, 5 % get another class, chosen uniformly (regression: the target of another sample, if it differs). A ranking is as good as the
-share of flipped ones among the k it puts first, k being how many were flipped; samples of equal rank count as if in random order.
+Of n samples, 5 % get another class, chosen uniformly (regression: the target of another sample, if it differs). A
+ranking is as good as the share of flipped ones among the k it puts first, k being how many were flipped; samples of
+equal rank count as if in random order.
 
     dual        λ after the last epoch of constrained training, ALLY's objective
     dual-mean   λ averaged over the epochs of that training
@@ -13,10 +15,10 @@ share of flipped ones among the k it puts first, k being how many were flipped; 
     loss-cv     loss of each sample under plain training on the four fifths it is not in: five trainings
     random      no training
 
-MLP 2×256 (or another model) on standardised inputs and the trainer's defaults; constrained and plain training start from equal weights and
-shuffle alike. Samples are drawn at random, or asked for by ALLY, a fifth at random and then a tenth at a time, with the wrong answers told.
-Without DATA only what ships with scikit-learn is run. `--scale smoke` takes seconds and writes no file unless told to. What is in the file
-is not run again.
+MLP 2×256 (or another model) on standardised inputs and the trainer's defaults; constrained and plain training start
+from equal weights and shuffle alike. Samples are drawn at random, or asked for by ALLY, a fifth at random and then a
+tenth at a time, with the wrong answers told. Without DATA only what ships with scikit-learn is run. `--scale smoke`
+takes seconds and writes no file unless told to. What is in the file is not run again.
 """
 
 from __future__ import annotations
@@ -125,7 +127,8 @@ class Watched:
 
 
 def flip(y: FloatArray, classes: int | None, rng: np.random.Generator) -> tuple[FloatArray, AnyArray]:
-    """Labels of which a share is wrong, and which (n,) are: another class, uniformly, or without classes another sample's target."""
+    """Labels of which a share is wrong, and which (n,) are: another class, uniformly, or without classes another
+    sample's target."""
     chosen = rng.choice(len(y), size=max(1, round(FLIPPED * len(y))), replace=False)
     labels = y.copy()
     if classes is not None:
@@ -143,7 +146,15 @@ def ask(data: Dataset, labels: FloatArray, n: int, streams: Streams) -> IntArray
     known = np.full(len(labels), np.nan)
     known[start] = labels[start]
     classes = None if data.task == "regression" else np.unique(labels).tolist()
-    loop = Loop(data.pool, known, model="mlp", task=data.task, classes=classes, random_state=streams.seed("asking"), device="cpu")
+    loop = Loop(
+        data.pool,
+        known,
+        model="mlp",
+        task=data.task,
+        classes=classes,
+        random_state=streams.seed("asking"),
+        device="cpu",
+    )
     while len(loop.labelled) < n:
         query = loop.ask(min(n // 10, n - len(loop.labelled)))
         loop.tell(query.id, {row: labels[row] for row in query.ids.tolist()})
@@ -172,7 +183,9 @@ def draw(data: Dataset, case: Case, streams: Streams) -> Labelled:
     return Labelled(data.task, None if classes is None else tuple(classes.tolist()), x, given, flipped)
 
 
-def train(some: Labelled, rows: Any, objective: Objective, case: Case, streams: Streams, progress: Progress | None = None) -> Fit:
+def train(
+    some: Labelled, rows: Any, objective: Objective, case: Case, streams: Streams, progress: Progress | None = None
+) -> Fit:
     build = model_builder(case.model, some.x.shape[1:])
     learner = Learner(build, some.task, some.classes, Training(epochs=case.epochs, device="cpu"))
     return learner.fit(Examples(some.x[rows], some.y[rows]), objective, streams, progress=progress)
@@ -221,7 +234,8 @@ def held_out_ranking(some: Labelled, case: Case, streams: Streams) -> Ranking:
 
 
 def precision(scores: FloatArray, flipped: AnyArray) -> float:
-    """Share of flipped samples among the k highest scores, k flipped in all; those that tie at the border count by their share."""
+    """Share of flipped samples among the k highest scores, k flipped in all; those that tie at the border count by
+    their share."""
     k = int(flipped.sum())
     border = np.sort(scores)[-k]
     above, level = scores > border, scores == border
@@ -256,7 +270,9 @@ def table(results: pd.DataFrame, column: str) -> str:
     lines = [f"| {' | '.join([*KEY, *METHODS])} |", f"|{'---|' * (len(KEY) + len(METHODS))}"]
     for case, part in results.groupby(KEY, sort=False):
         values = [part.loc[part["method"] == method, column] for method in METHODS]
-        cells = [f"{value.mean():.2f} ± {value.std():.2f}" if len(value) > 1 else f"{value.mean():.2f}" for value in values]
+        cells = [
+            f"{value.mean():.2f} ± {value.std():.2f}" if len(value) > 1 else f"{value.mean():.2f}" for value in values
+        ]
         lines.append(f"| {' | '.join([*map(str, case), *cells])} |")
     return "\n".join(lines)
 
@@ -266,7 +282,9 @@ def main() -> None:
     parser.add_argument("--scale", choices=["smoke", "full"], default="smoke")
     parser.add_argument("--data-dir", type=Path)
     parser.add_argument("--only", nargs="*", help="names of data sets")
-    parser.add_argument("--out", type=Path, help="default: benchmarks/results/review.csv for the full scale, no file for smoke")
+    parser.add_argument(
+        "--out", type=Path, help="default: benchmarks/results/review.csv for the full scale, no file for smoke"
+    )
     arguments = parser.parse_args()
     torch.set_num_threads(1)
 
@@ -274,7 +292,9 @@ def main() -> None:
     out: Path | None = arguments.out or (RESULTS if full else None)
     load = lru_cache(maxsize=1)(lambda name: load_data(name, arguments.data_dir))
     rows: list[Any] = pd.read_csv(out).to_dict("records") if out is not None and out.exists() else []
-    list(run(Case("breast-cancer", 50, epochs=1), 0, load("breast-cancer")))  # torch's first step is slow and would be timed
+    list(
+        run(Case("breast-cancer", 50, epochs=1), 0, load("breast-cancer"))
+    )  # torch's first step is slow and would be timed
     for case in FULL if full else SMOKE:
         if arguments.only and case.data not in arguments.only:
             continue

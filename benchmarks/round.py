@@ -2,8 +2,8 @@
 
     python benchmarks/round.py [--data-dir DATA] [--threads 2]
 
-MNIST from DATA (60 000 images, MLP 2×256, PDCL, 30 epochs, batches of 64) or else scikit-learn's digits; 200 and 1000 random labels, then a
-batch of 200 by the parts of `ally`; the paper's head beside the default one. Medians of three.
+MNIST from DATA (60 000 images, MLP 2×256, PDCL, 30 epochs, batches of 64) or else scikit-learn's digits; 200 and 1000
+random labels, then a batch of 200 by the parts of `ally`; the paper's head beside the default one. Medians of three.
 """
 
 from __future__ import annotations
@@ -56,12 +56,17 @@ def main() -> None:
     raw = as_source(data.pool)
     order = np.random.default_rng(0).permutation(len(data.pool))
     source = fit_scaler(raw, np.arange(len(data.pool))).of(raw)
-    print("| labels | train | read the pool | fit the head | fit the paper's head | score | choose 200 |\n|---|---|---|---|---|---|---|")
+    print(
+        "| labels | train | read the pool | fit the head | fit the paper's head | score | choose 200 "
+        "|\n|---|---|---|---|---|---|---|"
+    )
     for size in (200, 1000):
         known, free = np.sort(order[:size]), np.sort(order[size:])
         learner = Learner(MLP, "classification", tuple(range(10)), Training(lr=5e-3, epochs=30, batch_size=64))
         examples = Examples(source.read(known), data.pool_labels[known].astype(float))
-        train, fit = clocked(lambda examples=examples, learner=learner: learner.fit(examples, PDCL(eps=0.01), Streams(0)))
+        train, fit = clocked(
+            lambda examples=examples, learner=learner: learner.fit(examples, PDCL(eps=0.01), Streams(0))
+        )
         with Scratch() as scratch:
             read, candidates = clocked(lambda fit=fit, free=free, scratch=scratch: view(fit, source, free, scratch))
             labelled = view(fit, source, known, scratch)
@@ -71,8 +76,16 @@ def main() -> None:
             score, scores = clocked(lambda head=head, candidates=candidates: head(candidates))
             snapshot = Snapshot("classification", candidates, labelled, seen.labels, seen.duals)
             select = ClusterTop(shortlist=20)
-            choose, _ = clocked(lambda scores=scores, snapshot=snapshot, select=select: select(snapshot, scores, 200, Streams(0), Limits()))
-        print(f"| {size} | " + " | ".join(f"{seconds:.3f} s" for seconds in (train, read, ridge, paper, score, choose)) + " |")
+            choose, _ = clocked(
+                lambda scores=scores, snapshot=snapshot, select=select: select(
+                    snapshot, scores, 200, Streams(0), Limits()
+                )
+            )
+        print(
+            f"| {size} | "
+            + " | ".join(f"{seconds:.3f} s" for seconds in (train, read, ridge, paper, score, choose))
+            + " |"
+        )
 
 
 if __name__ == "__main__":

@@ -3,11 +3,12 @@
     python benchmarks/selection.py [--scale small|full] [--data-dir DATA] [--peers PYTHON] [--only KERNEL ...] [--again]
     python benchmarks/selection.py --tables
 
-small: 20 000 candidates and plain forms, a minute or two; exits with 1 unless `ally` picks what the plain forms pick and is faster by
-the margins in `SMALL`; writes nothing. full: every comparison of docs/performance.md, about 20 minutes on two idle cores. Figures go to
-results/selection.csv; a comparison that is all there is not run again without --again. --tables only writes the tables of
-docs/performance.md from that file. DATA holds mnist/, PYTHON is an interpreter with requirements-peers.txt; what needs them is left
-out without them. The protocol is in docs/performance.md. Linux only.
+small: 20 000 candidates and plain forms, a minute or two; exits with 1 unless `ally` picks what the plain forms pick
+    and is faster by
+the margins in `SMALL`; writes nothing. full: every comparison of docs/performance.md, about 20 minutes on two idle
+cores. Figures go to results/selection.csv; a comparison that is all there is not run again without --again. --tables
+only writes the tables of docs/performance.md from that file. DATA holds mnist/, PYTHON is an interpreter with
+requirements-peers.txt; what needs them is left out without them. The protocol is in docs/performance.md. Linux only.
 """
 
 from __future__ import annotations
@@ -53,10 +54,26 @@ RESULTS = HERE / "results" / "selection.csv"
 PAGE = HERE.parent / "docs" / "performance.md"
 MARKS = "<!-- tables: written by benchmarks/selection.py -->", "<!-- end of tables -->"
 WHOLE = ("n", "d", "classes", "b", "threads", "repeats")
-COLUMNS = ("kernel", "form", "data", "n", "d", "classes", "b", "threads", "seconds", "peak_mib", "own_mib", "quality", "repeats", "note")
+COLUMNS = (
+    "kernel",
+    "form",
+    "data",
+    "n",
+    "d",
+    "classes",
+    "b",
+    "threads",
+    "seconds",
+    "peak_mib",
+    "own_mib",
+    "quality",
+    "repeats",
+    "note",
+)
 LABELLED = 1000
 LARGE, FEW_PICKS = 2 * 10**7, 100
-"""Plain forms run only so many picks where the embeddings hold more numbers than this: every further pick does the same work."""
+"""Plain forms run only so many picks where the embeddings hold more numbers than this: every further pick does the same
+work."""
 FEW_CANDIDATES = 1000
 SIZES = 25_000, 50_000, 100_000, 200_000, 400_000
 BAIT_SIZES = 5_000, 10_000, 20_000
@@ -72,7 +89,8 @@ SMALL = {
 
 @dataclass(frozen=True)
 class Cell:
-    """A problem: where its embeddings come from, and its sizes. With "+lr" the probabilities are a logistic regression's."""
+    """A problem: where its embeddings come from, and its sizes. With "+lr" the probabilities are a logistic
+    regression's."""
 
     data: str
     n: int
@@ -146,7 +164,8 @@ def write(folder: Path, cell: Cell, data_dir: Path | None) -> None:
 
 
 def mixture(cell: Cell) -> Iterator[tuple[Any, ...]]:
-    """Labelled samples, then candidates in parts: 50 Gaussians with variances ∝ 1/j in the j-th direction, and a random linear head."""
+    """Labelled samples, then candidates in parts: 50 Gaussians with variances ∝ 1/j in the j-th direction, and a random
+    linear head."""
     rng = np.random.default_rng(0)
     scales = ((1 + np.arange(cell.d)) ** -0.5).astype(np.float32)
     means = 2 * scales * rng.standard_normal((50, cell.d), dtype=np.float32)
@@ -179,8 +198,8 @@ def images_of(cell: Cell, data_dir: Path | None) -> tuple[Any, Any]:
 def network(cell: Cell, images: Any, labels: Any) -> Iterator[tuple[Any, ...]]:
     """The same from a network with hidden layers 256–256–d trained by PDCL on 1000 images, which embeds the others.
 
-    Larger pools go through those images again, shifted by up to a fourteenth of their side (one pixel at least) and with noise of a
-    tenth of the standard deviation.
+    Larger pools go through those images again, shifted by up to a fourteenth of their side (one pixel at least) and
+    with noise of a tenth of the standard deviation.
     """
     rng = np.random.default_rng(0)
     images = images.astype(np.float32)
@@ -196,13 +215,17 @@ def network(cell: Cell, images: Any, labels: Any) -> Iterator[tuple[Any, ...]]:
 
     yield (*embed(images[known]), labels[known], fit.duals["labelled"].numpy())
     most = max(1, images.shape[2] // 14)
-    shifts = sorted(itertools.product(range(-most, most + 1), repeat=2), key=lambda shift: abs(shift[0]) + abs(shift[1]))
+    shifts = sorted(
+        itertools.product(range(-most, most + 1), repeat=2), key=lambda shift: abs(shift[0]) + abs(shift[1])
+    )
     for turn, start in enumerate(range(0, cell.n, len(free))):
         some = free[: cell.n - start]
         for rows in np.array_split(some, -(-len(some) // 5_000)):
             x = images[rows]
             if turn:
-                x = np.roll(x, shifts[turn % len(shifts)], axis=(2, 3)) + 0.1 * rng.standard_normal(x.shape, dtype=np.float32)
+                x = np.roll(x, shifts[turn % len(shifts)], axis=(2, 3)) + 0.1 * rng.standard_normal(
+                    x.shape, dtype=np.float32
+                )
             yield embed(x)
 
 
@@ -225,10 +248,14 @@ def load(folder: Path, cell: Cell, mapped: bool = False) -> Problem:
         known = {name: torch.from_numpy(file[name]) for name in file}
     if cell.data.endswith("+lr"):
         weights, biases = logistic(known["h"], known["labels"])
-        p, known["p"] = (torch.from_numpy(softmax(some.numpy() @ weights.T + biases).astype(np.float32)) for some in (h, known["h"]))
+        p, known["p"] = (
+            torch.from_numpy(softmax(some.numpy() @ weights.T + biases).astype(np.float32)) for some in (h, known["h"])
+        )
     candidates = View(np.arange(cell.n), h, p, nothing)
     labelled = View(np.arange(cell.n, cell.n + LABELLED), known["h"], known["p"], nothing)
-    return Problem(cell, Snapshot("classification", candidates, labelled, known["labels"].double(), known["duals"]), folder)
+    return Problem(
+        cell, Snapshot("classification", candidates, labelled, known["labels"].double(), known["duals"]), folder
+    )
 
 
 def logistic(h: torch.Tensor, labels: torch.Tensor) -> tuple[Any, Any]:
@@ -291,7 +318,9 @@ def to_labelled(problem: Problem) -> tuple[torch.Tensor, torch.Tensor, torch.Ten
     nearest, number = torch.empty_like(norms), torch.empty(len(norms), dtype=torch.int64)
     for start in range(0, len(norms), 4096):
         part = slice(start, start + 4096)
-        squared = torch.addmm(square_norms(centres)[None, :], problem.h[part], centres.T, alpha=-2.0).add_(norms[part, None])
+        squared = torch.addmm(square_norms(centres)[None, :], problem.h[part], centres.T, alpha=-2.0).add_(
+            norms[part, None]
+        )
         nearest[part], number[part] = squared.clamp_(min=0.0).min(1)
     return norms, nearest, number
 
@@ -335,7 +364,8 @@ def fisher_rows(h: torch.Tensor, p: torch.Tensor) -> torch.Tensor:
 
 
 def direct_gains(x: torch.Tensor, inverse: torch.Tensor, around: torch.Tensor, sign: float = 1.0) -> torch.Tensor:
-    """tr(X AFA Xᵀ (±I + X A Xᵀ)⁻¹) of every candidate by products with A (`inverse`) and AFA (`around`), both C·d × C·d."""
+    """tr(X AFA Xᵀ (±I + X A Xᵀ)⁻¹) of every candidate by products with A (`inverse`) and AFA (`around`), both C·d ×
+    C·d."""
     q, g = ((x.flatten(0, 1) @ matrix).view(x.shape) @ x.transpose(1, 2) for matrix in (inverse, around))
     solved: torch.Tensor = torch.linalg.solve(q + sign * torch.eye(x.shape[1], dtype=x.dtype), g, left=False)
     return solved.diagonal(dim1=1, dim2=2).sum(1)
@@ -348,7 +378,9 @@ def direct_bait(problem: Problem, ridge: float = 1.0) -> Any:
     x, labelled = fisher_rows(problem.h, problem.p), fisher_rows(known.embeddings, known.probabilities)
     pooled = torch.cat([x, labelled]).flatten(0, 1)
     pooled = pooled.T @ pooled / (len(x) + len(labelled))
-    information = labelled.flatten(0, 1).T @ labelled.flatten(0, 1) / (len(labelled) + b) + ridge * torch.eye(x.shape[2]).double()
+    information = (
+        labelled.flatten(0, 1).T @ labelled.flatten(0, 1) / (len(labelled) + b) + ridge * torch.eye(x.shape[2]).double()
+    )
     x *= (b / (len(labelled) + b)) ** 0.5
     rows: list[int] = []
     for sign in [1.0] * 2 * b + [-1.0] * b:
@@ -397,7 +429,11 @@ def from_disk(score: Score, select: Select, quality: Quality | None = None) -> F
             scores = score(here.snapshot, here.streams).values
             return select(here.snapshot, scores, here.cell.b, here.streams, Limits()).rows
 
-        return Work(lambda: clocked_from_disk(problem, query), None if quality is None else partial(quality, problem), "from disk")
+        return Work(
+            lambda: clocked_from_disk(problem, query),
+            None if quality is None else partial(quality, problem),
+            "from disk",
+        )
 
     return form
 
@@ -427,7 +463,9 @@ def faiss_means(rows: str) -> Form:
         limit = {} if rows == "sample" else {"max_points_per_centroid": len(data)}
 
         def cluster() -> Any:
-            means = faiss.Kmeans(data.shape[1], k, niter=ClusterTop().iterations, seed=1, min_points_per_centroid=1, **limit)
+            means = faiss.Kmeans(
+                data.shape[1], k, niter=ClusterTop().iterations, seed=1, min_points_per_centroid=1, **limit
+            )
             means.train(data)
             return means.index.search(data, 1)[1][:, 0]
 
@@ -450,7 +488,9 @@ def sklearn_means(init: str) -> Form:
 
 def cluster_top_inertia(problem: Problem, rows: Any) -> float:
     """That of the clusters which the rows were picked from."""
-    return inertia(problem, k_means(problem.h, problem.cell.b, ClusterTop().iterations, problem.streams.seed("k-means")))
+    return inertia(
+        problem, k_means(problem.h, problem.cell.b, ClusterTop().iterations, problem.streams.seed("k-means"))
+    )
 
 
 def inertia(problem: Problem, clusters: Any) -> float:
@@ -475,7 +515,8 @@ def gradient_spread(problem: Problem, rows: Any) -> float:
 
 
 def whole_query(problem: Problem) -> Work:
-    """`ally.query` with the embeddings' file as its samples, 1000 of them labelled, and a network with one hidden layer."""
+    """`ally.query` with the embeddings' file as its samples, 1000 of them labelled, and a network with one hidden
+    layer."""
     cell = problem.cell
     labels = np.full(cell.n, -1)
     known = np.random.default_rng(0).permutation(cell.n)[: min(LABELLED, cell.n // 2)]
@@ -495,8 +536,16 @@ def whole_query(problem: Problem) -> Work:
             last = time.perf_counter()
             x = np.memmap(problem.file("h"), np.float32, "r", shape=(cell.n, cell.d))
             model = ally.ConstrainedClassifier(hidden=(cell.d,), device="cpu")
-            found = ally.query(x, labels, n=cell.b, missing_label=-1, classes=range(cell.classes), model=model, random_state=0,
-                               progress=progress)  # fmt: skip
+            found = ally.query(
+                x,
+                labels,
+                n=cell.b,
+                missing_label=-1,
+                classes=range(cell.classes),
+                model=model,
+                random_state=0,
+                progress=progress,
+            )
             progress("score and select", 1, 1)
             return found
 
@@ -509,7 +558,10 @@ def whole_query(problem: Problem) -> Work:
 
 
 FORMS: dict[str, dict[str, Form]] = {
-    "BADGE": {"ally": by_ally(KMeansPP(Gradient()), gradient_spread), "unpruned": stepwise(plain_badge, gradient_spread)},
+    "BADGE": {
+        "ally": by_ally(KMeansPP(Gradient()), gradient_spread),
+        "unpruned": stepwise(plain_badge, gradient_spread),
+    },
     "Coreset": {"ally": by_ally(KCenter()), "unpruned": stepwise(plain_coreset)},
     "LCMD": {"ally": by_ally(LCMD()), "unpruned": stepwise(plain_lcmd)},
     "k-means++": {"ally": by_ally(KMeansPP())},
@@ -580,14 +632,17 @@ def full(real: bool) -> list[list[Job]]:
     for kernel in ("BADGE", "Coreset", "LCMD", "ClusterTop", "ALLY query"):
         jobs += [[Job(kernel, "ally", tuple(Cell(names[0], n) for n in SIZES))]]
     jobs += [[Job("BAIT", "ally", tuple(Cell(names[0], n, b=50) for n in BAIT_SIZES))]]
-    jobs += [comparison(kernel, Cell("mixture", 10_000_000, 64)) for kernel in ("ALLY query", "Margin query", "BADGE query")]
+    jobs += [
+        comparison(kernel, Cell("mixture", 10_000_000, 64)) for kernel in ("ALLY query", "Margin query", "BADGE query")
+    ]
     return jobs
 
 
 def in_child(function: Callable[..., None], *arguments: Any) -> Iterator[tuple[str, Any, int]]:
     """Runs ``function(connection, *arguments)`` in a fresh process.
 
-    Gives what it sends, and the most memory of its own that it had since the last message. A process that fails sends "failed".
+    Gives what it sends, and the most memory of its own that it had since the last message. A process that fails sends
+    "failed".
     """
     context = get_context("spawn")
     ours, theirs = context.Pipe()
@@ -645,7 +700,13 @@ def measure(connection: Connection, job: Job, folder: Path, threads: int, repeat
         result = results[0]
         note = result if isinstance(result, str) else work.note
         quality = None if work.quality is None or len(job.cells) > 1 else work.quality(result)
-        row = {"seconds": statistics.median(seconds), "peak_mib": most / 2**20, "quality": quality, "repeats": len(seconds), "note": note}
+        row = {
+            "seconds": statistics.median(seconds),
+            "peak_mib": most / 2**20,
+            "quality": quality,
+            "repeats": len(seconds),
+            "note": note,
+        }
         connection.send(("done", (cell, row, result if np.shape(result) == (cell.b,) else None)))
 
 
@@ -697,7 +758,10 @@ class Bench:
             for name, value, _ in in_child(prepare, self.folder, self.largest[cell.stem], self.data_dir):
                 if name == "failed":
                     raise SystemExit(f"the data of {cell} could not be written: {value}")
-            print(f"  {cell.stem}: {self.largest[cell.stem].n:,} rows written in {time.perf_counter() - began:.0f} s", flush=True)
+            print(
+                f"  {cell.stem}: {self.largest[cell.stem].n:,} rows written in {time.perf_counter() - began:.0f} s",
+                flush=True,
+            )
 
     def by_child(self, job: Job) -> Iterator[tuple[Cell, dict[str, Any], Any]]:
         before, own = 0, 0
@@ -719,8 +783,23 @@ class Bench:
             assert labels is not None
             weights, biases = logistic(known, labels)
             file = self.folder / "peer.npz"
-            np.savez(file, x=problem.h.numpy(), known=known.numpy(), labels=labels.numpy(), weights=weights, biases=biases, b=cell.b)
-            command = [str(self.peers), str(HERE / "peers.py"), PEERS[job.kernel, job.form], str(file), "--repeats", str(self.repeats)]
+            np.savez(
+                file,
+                x=problem.h.numpy(),
+                known=known.numpy(),
+                labels=labels.numpy(),
+                weights=weights,
+                biases=biases,
+                b=cell.b,
+            )
+            command = [
+                str(self.peers),
+                str(HERE / "peers.py"),
+                PEERS[job.kernel, job.form],
+                str(file),
+                "--repeats",
+                str(self.repeats),
+            ]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
                 self.fail(job, done.stderr)
@@ -728,7 +807,12 @@ class Bench:
             found = json.loads(done.stdout.splitlines()[-1])
             quality = gradient_spread(problem, found["ids"]) if job.kernel == "BADGE" else None
             seconds, rows = found["seconds"], np.asarray(found["ids"])
-            row = {"seconds": statistics.median(seconds), "peak_mib": found["peak"] / 2**20, "own_mib": None, "quality": quality}
+            row = {
+                "seconds": statistics.median(seconds),
+                "peak_mib": found["peak"] / 2**20,
+                "own_mib": None,
+                "quality": quality,
+            }
             yield cell, {**row, "repeats": len(seconds), "note": ""}, rows
 
     def fail(self, job: Job, why: str) -> None:
@@ -743,11 +827,15 @@ class Bench:
                 writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
                 writer.writeheader()
                 writer.writerows(
-                    {name: f"{each[name]:.6g}" if isinstance(each[name], float) else each[name] for name in COLUMNS} for each in self.rows
+                    {name: f"{each[name]:.6g}" if isinstance(each[name], float) else each[name] for name in COLUMNS}
+                    for each in self.rows
                 )
         own = "" if row["own_mib"] is None else f", own {row['own_mib']:.0f}"
-        print(f"{job.kernel:20s} {job.form:26s} {cell.data:10s} {cell.n:>10,} × {cell.d} C={cell.classes} b={cell.b}  "
-              f"{row['seconds']:9.3f} s  {row['peak_mib']:6.0f} MiB{own}  {row['note']}", flush=True)  # fmt: skip
+        print(
+            f"{job.kernel:20s} {job.form:26s} {cell.data:10s} {cell.n:>10,} × {cell.d} C={cell.classes} b={cell.b}  "
+            f"{row['seconds']:9.3f} s  {row['peak_mib']:6.0f} MiB{own}  {row['note']}",
+            flush=True,
+        )
 
 
 def key(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -773,7 +861,9 @@ def stored(path: Path) -> list[dict[str, Any]]:
 def done_before(rows: list[dict[str, Any]], jobs: list[Job], threads: int, peers: bool) -> bool:
     """Whether every figure of a comparison is there; other libraries count only if they can be run."""
     wanted = [job for job in jobs if peers or (job.kernel, job.form) not in PEERS]
-    return {(job.kernel, job.form, *vars(cell).values(), threads) for job in wanted for cell in job.cells} <= {key(row) for row in rows}
+    return {(job.kernel, job.form, *vars(cell).values(), threads) for job in wanted for cell in job.cells} <= {
+        key(row) for row in rows
+    }
 
 
 class Figures:
@@ -784,7 +874,9 @@ class Figures:
 
     def cells(self, kernel: str, form: str, n: int | None = None, b: int | None = None) -> list[Cell]:
         """Where `ally` and a form were measured; with n and b, of 128 dimensions and 10 classes."""
-        ours, theirs = ({cell for name, which, cell in self.rows if (name, which) == (kernel, one)} for one in ("ally", form))
+        ours, theirs = (
+            {cell for name, which, cell in self.rows if (name, which) == (kernel, one)} for one in ("ally", form)
+        )
         return sorted((cell for cell in ours & theirs if n is None or cell == Cell(cell.data, n, b=b or 0)), key=str)
 
     def seconds(self, kernel: str, form: str, cell: Cell) -> float:
@@ -816,9 +908,14 @@ class Goal:
 
 def goals(figures: Figures) -> Iterator[Goal]:
     """Those that the figures decide."""
-    ratios = [("BADGE", "scikit-activeml", 20_000, 200, 50), ("BADGE", "unpruned", 100_000, 1000, 3),
-              ("Coreset", "scikit-activeml", 20_000, 200, 10), ("Coreset", "unpruned", 100_000, 1000, 3),
-              ("LCMD", "bmdal_reg", 20_000, 200, 3), ("BAIT", "direct", 50_000, 200, 300)]  # fmt: skip
+    ratios = [
+        ("BADGE", "scikit-activeml", 20_000, 200, 50),
+        ("BADGE", "unpruned", 100_000, 1000, 3),
+        ("Coreset", "scikit-activeml", 20_000, 200, 10),
+        ("Coreset", "unpruned", 100_000, 1000, 3),
+        ("LCMD", "bmdal_reg", 20_000, 200, 3),
+        ("BAIT", "direct", 50_000, 200, 300),
+    ]
     for kernel, form, n, b, least in ratios:
         for cell in figures.cells(kernel, form, n, b):
             ratio = figures.ratio(kernel, form, cell)
@@ -834,7 +931,9 @@ def goals(figures: Figures) -> Iterator[Goal]:
             higher = round(ours / theirs, 3)
             yield Goal("ClusterTop", aim, cell.data, f"{ratio:.3g}×, inertia {higher:.3f}×", ratio >= 3 and higher <= 1)
     yield from query_goals(figures)
-    for kernel, data in itertools.product(("BADGE", "Coreset", "LCMD", "ClusterTop", "ALLY query", "BAIT"), ("mnist", "mixture")):
+    for kernel, data in itertools.product(
+        ("BADGE", "Coreset", "LCMD", "ClusterTop", "ALLY query", "BAIT"), ("mnist", "mixture")
+    ):
         slope = figures.exponent(kernel, data)
         if slope is not None:
             yield Goal(kernel, "seconds grow with n to the power ≤ 1.1", data, f"{slope:.2f}", slope <= 1.1)
@@ -853,7 +952,9 @@ def query_goals(figures: Figures) -> Iterator[Goal]:
                 ratio = figures.seconds(kernel, "ally", cell) / (read["seconds"] + figures.seconds(kernel, form, cell))
                 ours, theirs = (figures.rows[kernel, one, cell]["quality"] for one in ("ally", form))
                 measured = f"{ratio:.2f}×" + (f", inertia {ours / theirs:.3f}×" if ours and theirs else "")
-                yield Goal(kernel, f"≤ 3× (reading once + {form}), n = 1,000,000, b = 1000", cell.data, measured, ratio <= 3)
+                yield Goal(
+                    kernel, f"≤ 3× (reading once + {form}), n = 1,000,000, b = 1000", cell.data, measured, ratio <= 3
+                )
     for kernel in ("ALLY query", "ALLY query, all rows"):
         for cell in figures.cells(kernel, "ally", 1_000_000, 1000):
             own = figures.rows[kernel, "ally", cell]["own_mib"]
@@ -862,7 +963,11 @@ def query_goals(figures: Figures) -> Iterator[Goal]:
         row = figures.rows.get((kernel, "ally", Cell("mixture", 10_000_000, 64)))
         if row is not None:
             yield Goal(
-                kernel, "10,000,000 × 64, b = 200, finishes", "mixture", f"{row['seconds']:.3g} s, own {row['own_mib']:.0f} MiB", True
+                kernel,
+                "10,000,000 × 64, b = 200, finishes",
+                "mixture",
+                f"{row['seconds']:.3g} s, own {row['own_mib']:.0f} MiB",
+                True,
             )
 
 
@@ -870,15 +975,42 @@ def tables(rows: list[dict[str, Any]]) -> str:
     """Goals, then every figure, in Markdown."""
     figures = Figures(rows)
     lines = ["### Goals", "", "| kernel | goal | data | measured | |", "|---|---|---|---|---|"]
-    lines += [f"| {goal.kernel} | {goal.aim} | {goal.data} | {goal.measured} | {verdict(goal.met)} |" for goal in goals(figures)]
-    lines += ["", "### Figures", "", "| kernel | data | n | d | C | b | form | seconds | / ally | peak MiB | own MiB | quality | note |"]
+    lines += [
+        f"| {goal.kernel} | {goal.aim} | {goal.data} | {goal.measured} | {verdict(goal.met)} |"
+        for goal in goals(figures)
+    ]
+    lines += [
+        "",
+        "### Figures",
+        "",
+        "| kernel | data | n | d | C | b | form | seconds | / ally | peak MiB | own MiB | quality | note |",
+    ]
     lines += ["|---|---|---|---|---|---|---|---|---|---|---|---|---|"]
-    in_order = sorted(figures.rows.items(), key=lambda item: (list(FORMS).index(item[0][0]), *vars(item[0][2]).values()))
+    in_order = sorted(
+        figures.rows.items(), key=lambda item: (list(FORMS).index(item[0][0]), *vars(item[0][2]).values())
+    )
     for (kernel, form, cell), row in in_order:
-        over = f"{figures.ratio(kernel, form, cell):.3g}×" if form != "ally" and (kernel, "ally", cell) in figures.rows else ""
+        over = (
+            f"{figures.ratio(kernel, form, cell):.3g}×"
+            if form != "ally" and (kernel, "ally", cell) in figures.rows
+            else ""
+        )
         own, quality = ("" if row[name] is None else f"{row[name]:.4g}" for name in ("own_mib", "quality"))
-        values = (kernel, cell.data, f"{cell.n:,}", cell.d, cell.classes, cell.b, form, f"{row['seconds']:.3g}", over,
-                  f"{row['peak_mib']:.0f}", own, quality, row["note"])  # fmt: skip
+        values = (
+            kernel,
+            cell.data,
+            f"{cell.n:,}",
+            cell.d,
+            cell.classes,
+            cell.b,
+            form,
+            f"{row['seconds']:.3g}",
+            over,
+            f"{row['peak_mib']:.0f}",
+            own,
+            quality,
+            row["note"],
+        )
         lines.append(f"| {' | '.join(map(str, values))} |")
     return "\n".join(lines)
 
@@ -925,7 +1057,9 @@ def main() -> None:
     parser.add_argument("--data-dir", type=Path, help="folder that holds mnist/")
     parser.add_argument("--peers", help="interpreter of the other libraries")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--repeats", type=int, default=3, help="of which the median counts; what takes long is run once")
+    parser.add_argument(
+        "--repeats", type=int, default=3, help="of which the median counts; what takes long is run once"
+    )
     parser.add_argument("--scratch", type=Path, help="where to put up to 5 GB of temporary files")
     parser.add_argument("--only", nargs="*", help="names of kernels")
     parser.add_argument("--again", action="store_true", help="also what is in the results")

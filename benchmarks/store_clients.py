@@ -109,7 +109,14 @@ class Annotator:
 
 
 def annotate(
-    url: str, name: str, log: Path, batch: int, *, answers: int | None = None, keep: int | None = None, pause: float = 0.0
+    url: str,
+    name: str,
+    log: Path,
+    batch: int,
+    *,
+    answers: int | None = None,
+    keep: int | None = None,
+    pause: float = 0.0,
 ) -> None:
     """Until `answers` were acknowledged, or until it is killed; with random pauses between turns."""
     given = 0
@@ -135,7 +142,8 @@ def retrain(url: str) -> None:
 
 
 def write_long_rankings(url: str) -> None:
-    """Models whose ranking is the whole pool in random order, until it is killed; weights are those of the newest model."""
+    """Models whose ranking is the whole pool in random order, until it is killed; weights are those of the newest
+    model."""
     while wanted():
         with suppress(StoreUnreachable), open_store(url) as store:
             rows = [sample.row for sample in store.samples()]
@@ -150,7 +158,11 @@ def _write_long_ranking(store: Store, rows: list[int]) -> None:
     model = store.newest_model()
     weights = None if model is None else store.weights(model.number)
     seen = 0 if model is None else model.seen
-    report = {"begun": begin(store, time.time(), {"what": LONG}), "cold": LONG if weights is None else "", "ranking": len(rows)}
+    report = {
+        "begun": begin(store, time.time(), {"what": LONG}),
+        "cold": LONG if weights is None else "",
+        "ranking": len(rows),
+    }
     ranking = [Ranked(row, 1.0, {"dual": 0.5}) for row in random.sample(rows, len(rows))]
     store.put_model(time.time(), seen=seen, labels=0, weights=weights, report=report, ranking=ranking)
 

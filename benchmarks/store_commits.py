@@ -38,7 +38,9 @@ def main() -> None:
             "postgresql": create(new(), {}, [], now=0.0),
         }
         for name, store in stores.items():
-            print(json.dumps({"store": name, "commits_per_second": rate(stack.enter_context(store), arguments.commits)}))
+            print(
+                json.dumps({"store": name, "commits_per_second": rate(stack.enter_context(store), arguments.commits)})
+            )
 
 
 if __name__ == "__main__":

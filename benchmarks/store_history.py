@@ -18,7 +18,8 @@ class Line:
 
     Attributes:
         op: "asked" (a query came), "sending" (a call is on its way) or "done" (it was acknowledged).
-        call: "tell" answers a query, "skip" sets its samples aside without naming the query, "undo" takes back the answer `undoes`.
+        call: "tell" answers a query, "skip" sets its samples aside without naming the query, "undo" takes back the
+            answer `undoes`.
         value: the label of all `samples`; None is a skip.
         numbers: of the answers, as they were acknowledged.
     """
@@ -74,7 +75,11 @@ class Record:
 
     def labels(self) -> dict[str, Any]:
         """The label that counts of each sample: the last answer that was not taken back."""
-        last = {answer.sample: answer for number, answer in self.answers.items() if answer.kind != "undo" and number not in self.undos}
+        last = {
+            answer.sample: answer
+            for number, answer in self.answers.items()
+            if answer.kind != "undo" and number not in self.undos
+        }
         return {sample: answer.value for sample, answer in last.items() if answer.kind == "label"}
 
 
@@ -82,7 +87,13 @@ def violations(history: Sequence[Line], record: Sequence[StoredAnswer]) -> list[
     """Every broken promise in words; empty if there is none."""
     known = Record(record)
     lost = (words for line in history for words in missing(line, known))
-    return [*_numbering(record), *lost, *_acknowledged_once(history), *_recorded(history, record), *_handed_out(history)]
+    return [
+        *_numbering(record),
+        *lost,
+        *_acknowledged_once(history),
+        *_recorded(history, record),
+        *_handed_out(history),
+    ]
 
 
 def missing(line: Line, record: Record) -> Iterator[str]:
@@ -95,12 +106,17 @@ def missing(line: Line, record: Record) -> Iterator[str]:
             yield f"lost: {line.client} took back answer {line.undoes}; on record is {undo}"
         return
     if len(line.numbers) != len(line.samples):
-        yield f"lost: {line.client} answered {len(line.samples)} samples in {line.key}, and {len(line.numbers)} were acknowledged"
+        yield (
+            f"lost: {line.client} answered {len(line.samples)} samples in {line.key}, and "
+            f"{len(line.numbers)} were acknowledged"
+        )
     for sample, number in zip(line.samples, line.numbers, strict=False):
         found = record.answers.get(number)
         told = (line.client, sample, line.value, line.on_record)
         if found is None or (found.annotator, found.sample, found.value, found.query) != told:
-            yield f"lost: the answer of {line.client} to {sample}, acknowledged as number {number}; on record is {found}"
+            yield (
+                f"lost: the answer of {line.client} to {sample}, acknowledged as number {number}; on record is {found}"
+            )
 
 
 def _numbering(record: Sequence[StoredAnswer]) -> Iterable[str]:
@@ -116,7 +132,12 @@ def _acknowledged_once(history: Sequence[Line]) -> Iterable[str]:
 def _recorded(history: Sequence[Line], record: Sequence[StoredAnswer]) -> Iterable[str]:
     """Each answer on record was sent, and is there once."""
     sending = [line for line in history if line.op == "sending"]
-    sent = Counter((line.client, line.on_record, sample, line.value) for line in sending if line.call != "undo" for sample in line.samples)
+    sent = Counter(
+        (line.client, line.on_record, sample, line.value)
+        for line in sending
+        if line.call != "undo"
+        for sample in line.samples
+    )
     sent_undos = {(line.client, line.undoes) for line in sending if line.call == "undo"}
     seen: Counter[Any] = Counter()
     for answer in record:
@@ -172,7 +193,9 @@ def _shared(sample: str, grants: list[_Grant]) -> Iterable[str]:
         for other in open_:
             if other.line.query != grant.line.query and grant.start < grant.end:
                 first, second = other.line, grant.line
-                yield f"handed out twice: {sample} to {first.client} at {first.at} and to {second.client} at {second.at}"
+                yield (
+                    f"handed out twice: {sample} to {first.client} at {first.at} and to {second.client} at {second.at}"
+                )
         open_.append(grant)
 
 
@@ -181,4 +204,6 @@ def _asked_again(sample: str, grants: list[_Grant], answered: Mapping[str, list[
         line = grant.line
         for since, until in answered.get(sample, ()):
             if since < line.at and line.at + line.seconds < until:
-                yield f"asked again: {sample} of {line.client} at {line.at}, after its answer was acknowledged at {since}"
+                yield (
+                    f"asked again: {sample} of {line.client} at {line.at}, after its answer was acknowledged at {since}"
+                )

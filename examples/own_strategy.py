@@ -1,7 +1,8 @@
-"""A strategy of your own in twenty lines: it inherits the trainer, every selection, the checks and the command line's honesty.
+"""A strategy of your own in twenty lines: it inherits the trainer, every selection, the checks and the command line's
+honesty.
 
-A score is a frozen dataclass that turns a snapshot of the round into one number per candidate. Here: how far a candidate's
-embedding lies from the mean embedding of the labelled samples, so that the unfamiliar comes first.
+A score is a frozen dataclass that turns a snapshot of the round into one number per candidate. Here: how far a
+candidate's embedding lies from the mean embedding of the labelled samples, so that the unfamiliar comes first.
 """
 
 from __future__ import annotations
@@ -38,4 +39,6 @@ if __name__ == "__main__":
     check_strategy(unfamiliar)
     X, truth = load_digits(return_X_y=True)
     y = [int(label) if row < 100 else None for row, label in enumerate(truth)]
-    print(ally.query(X, y, n=5, strategy=unfamiliar, random_state=0).why[["score", "predicted", "probability"]].round(2))
+    print(
+        ally.query(X, y, n=5, strategy=unfamiliar, random_state=0).why[["score", "predicted", "probability"]].round(2)
+    )

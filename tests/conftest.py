@@ -32,13 +32,16 @@ def one_thread():
 
 @pytest.fixture(scope="session")
 def system_part():
-    """Finds a program of the system by name, or skips; fails instead where ALLY_REQUIRE lists it (names separated by commas)."""
+    """Finds a program of the system by name, or skips; fails instead where ALLY_REQUIRE lists it (names separated by
+    commas)."""
 
     def find(name: str) -> str:
         found = shutil.which(name)
         if found is None:
             required = name in os.environ.get("ALLY_REQUIRE", "").split(",")
-            (pytest.fail if required else pytest.skip)(f"{name} is not on the PATH: install it with the system's package manager")
+            (pytest.fail if required else pytest.skip)(
+                f"{name} is not on the PATH: install it with the system's package manager"
+            )
         return found
 
     return find

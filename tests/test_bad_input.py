@@ -8,7 +8,17 @@ from scipy import sparse
 from torch import nn
 
 import ally
-from ally.errors import AllyError, IdError, InputError, LabelError, ModelError, NonFiniteInput, OneClassError, PoolExhausted, UnknownName
+from ally.errors import (
+    AllyError,
+    IdError,
+    InputError,
+    LabelError,
+    ModelError,
+    NonFiniteInput,
+    OneClassError,
+    PoolExhausted,
+    UnknownName,
+)
 from ally.learning.objectives import PDCL, Feasibility
 from ally.models import Split
 
@@ -35,11 +45,18 @@ def ragged():
 OWN = Split(nn.Identity(), nn.Linear(3, 2))
 HUGE = np.where(np.arange(30) < 10, 1e200, np.nan)
 CASES = {
-    "nan feature": ({"X": with_value(X, 7, 2, np.nan)}, NonFiniteInput, r"X holds nan at row 7, feature 2: NaN cannot be used; impute"),
+    "nan feature": (
+        {"X": with_value(X, 7, 2, np.nan)},
+        NonFiniteInput,
+        r"X holds nan at row 7, feature 2: NaN cannot be used; impute",
+    ),
     "inf feature": ({"X": with_value(X, 20, 0, np.inf)}, NonFiniteInput, r"X holds inf at row 20, feature 0: infinity"),
     "minus inf feature": ({"X": with_value(X, 0, 0, -np.inf)}, NonFiniteInput, r"X holds -inf at row 0"),
     "nan in a named column": (
-        {"X": pd.DataFrame(with_value(X, 4, 1, np.nan), columns=["a", "width", "c"])}, NonFiniteInput, r"row 4, feature 'width'"),
+        {"X": pd.DataFrame(with_value(X, 4, 1, np.nan), columns=["a", "width", "c"])},
+        NonFiniteInput,
+        r"row 4, feature 'width'",
+    ),
     "too large": ({"X": with_value(X, 3, 1, 1e200)}, InputError, r"X holds 1e\+200 at row 3, feature 1: too large"),
     "empty pool": ({"X": np.empty((0, 3)), "y": []}, InputError, r"0 sample\(s\).*the pool is empty"),
     "no features": ({"X": np.empty((30, 0))}, InputError, r"0 feature\(s\)"),
@@ -62,10 +79,17 @@ CASES = {
     "one declared class": ({"classes": ["a"]}, LabelError, r"declares 1; a classifier needs at least two"),
     "repeated class": ({"classes": [0, 1, 1]}, LabelError, r"repeats a class"),
     "classes for regression": ({"classes": [0, 1], "task": "regression"}, LabelError, r"leave out one of the two"),
-    "text for regression": ({"y": ["a"] * 10 + [None] * 20, "task": "regression"}, LabelError, r"label 'a' is not a number"),
+    "text for regression": (
+        {"y": ["a"] * 10 + [None] * 20, "task": "regression"},
+        LabelError,
+        r"label 'a' is not a number",
+    ),
     "unknown task": ({"task": "ranking"}, LabelError, r"task='ranking'"),
     "one class only": (
-        {"y": np.where(np.arange(30) < 10, 1.0, np.nan)}, OneClassError, r"one class only: all 10 are 1.0.*classes=\[1.0, ...\]"),
+        {"y": np.where(np.arange(30) < 10, 1.0, np.nan)},
+        OneClassError,
+        r"one class only: all 10 are 1.0.*classes=\[1.0, ...\]",
+    ),
     "n too large": ({"n": 21}, PoolExhausted, r"20 samples are free and 21 were requested"),
     "n zero": ({"n": 0}, InputError, r"n=0 is not a positive whole number"),
     "n negative": ({"n": -3}, InputError, r"n=-3"),
@@ -75,18 +99,37 @@ CASES = {
     "duplicate ids": ({"ids": ["a"] * 30}, IdError, r"id 'a' appears more than once"),
     "ids too short": ({"ids": list(range(29))}, IdError, r"ids has 29 entries and X 30 rows"),
     "ids nan": ({"ids": np.full(30, np.nan)}, IdError, r"NaN"),
-    "unknown candidate": ({"candidates": [99]}, IdError, r"id 99 is not a row number of the pool; rows go from 0 to 29"),
+    "unknown candidate": (
+        {"candidates": [99]},
+        IdError,
+        r"id 99 is not a row number of the pool; rows go from 0 to 29",
+    ),
     "repeated candidate": ({"candidates": [12, 12]}, IdError, r"id 12 is listed more than once"),
     "short mask": ({"candidates": np.ones(3, bool)}, InputError, r"mask has shape \(3,\) and the pool 30"),
-    "unknown strategy": ({"strategy": "aly"}, UnknownName, r"unknown strategy 'aly'; did you mean 'ally'\? known: ally, "),
+    "unknown strategy": (
+        {"strategy": "aly"},
+        UnknownName,
+        r"unknown strategy 'aly'; did you mean 'ally'\? known: ally, ",
+    ),
     "strategy of the wrong type": ({"strategy": 7}, InputError, r"strategy is a int"),
     "unknown objective": ({"objective": "pdlc"}, UnknownName, r"did you mean 'pdcl'"),
-    "strategy for the other task": ({"y": np.where(np.arange(30) < 10, 0.5 * np.arange(30), np.nan), "strategy": "badge"}, InputError,
-                                    r"strategy 'badge' is not defined for regression; use one of ally"),
-    "duals without constraints": ({"objective": "erm"}, InputError, r"needs an objective with constraints; use objective='pdcl'"),
+    "strategy for the other task": (
+        {"y": np.where(np.arange(30) < 10, 0.5 * np.arange(30), np.nan), "strategy": "badge"},
+        InputError,
+        r"strategy 'badge' is not defined for regression; use one of ally",
+    ),
+    "duals without constraints": (
+        {"objective": "erm"},
+        InputError,
+        r"needs an objective with constraints; use objective='pdcl'",
+    ),
     "unknown model": ({"model": "resnet50"}, UnknownName, r"unknown model 'resnet50'"),
     "model of the wrong type": ({"model": 3}, ModelError, r"model is a int"),
-    "model without a split": ({"model": nn.Linear(3, 2)}, ModelError, r"Linear has no `backbone`; wrap your network as ally.models.Split"),
+    "model without a split": (
+        {"model": nn.Linear(3, 2)},
+        ModelError,
+        r"Linear has no `backbone`; wrap your network as ally.models.Split",
+    ),
     "unknown device": ({"device": "warp"}, InputError, r"device='warp' cannot be used here"),
     "unknown engine": ({"engine": "slurm"}, InputError, r"engine='slurm' is not available"),
     "bad seed": ({"random_state": "x"}, InputError, r"random_state='x' is not a seed"),
@@ -99,20 +142,55 @@ CASES = {
     "a huge target": ({"y": HUGE, "task": "regression"}, LabelError, r"label 1e\+200 is not finite or too large"),
     "an unhashable id": ({"ids": [[row] for row in range(30)]}, IdError, r"an id cannot be used as a key"),
     "an objective class": ({"objective": PDCL}, InputError, r"pass a name"),
-    "an estimator class": ({"model": ally.ConstrainedClassifier}, ModelError, r"pass an instance, ConstrainedClassifier\(\)"),
-    "a builder of nothing": ({"model": lambda shape, outputs: None}, ModelError, r"gave a NoneType; it must give a torch module"),
-    "a tuple from the backbone": ({"model": Split(TwoOutputs(), nn.Linear(3, 2))}, ModelError, r"does not take samples of shape \(3,\)"),
-    "nan before an own module": ({"X": with_value(X, 25, 1, np.nan), "model": OWN}, NonFiniteInput, r"row 25, feature 1"),
-    "an own module that overflows": ({"X": X * 1e20, "model": OWN, "strategy": "coreset"}, NonFiniteInput, r"their squares overflow"),
+    "an estimator class": (
+        {"model": ally.ConstrainedClassifier},
+        ModelError,
+        r"pass an instance, ConstrainedClassifier\(\)",
+    ),
+    "a builder of nothing": (
+        {"model": lambda shape, outputs: None},
+        ModelError,
+        r"gave a NoneType; it must give a torch module",
+    ),
+    "a tuple from the backbone": (
+        {"model": Split(TwoOutputs(), nn.Linear(3, 2))},
+        ModelError,
+        r"does not take samples of shape \(3,\)",
+    ),
+    "nan before an own module": (
+        {"X": with_value(X, 25, 1, np.nan), "model": OWN},
+        NonFiniteInput,
+        r"row 25, feature 1",
+    ),
+    "an own module that overflows": (
+        {"X": X * 1e20, "model": OWN, "strategy": "coreset"},
+        NonFiniteInput,
+        r"their squares overflow",
+    ),
     "negative eps": ({"objective": PDCL(eps=-0.1)}, InputError, r"eps holds -0.1"),
-    "eps of the wrong length": ({"objective": PDCL(eps=[0.1, 0.2])}, InputError, r"eps has shape \(2,\) and there are 10 labelled"),
+    "eps of the wrong length": (
+        {"objective": PDCL(eps=[0.1, 0.2])},
+        InputError,
+        r"eps has shape \(2,\) and there are 10 labelled",
+    ),
     "eps without a class": ({"objective": PDCL(eps={0.0: 0.1})}, InputError, r"eps has no value for class 1.0"),
     "eps word": ({"objective": PDCL(eps="tight")}, InputError, r"eps='tight'"),
-    "a secondary loss that is a mean": ({"objective": PDCL(secondary_loss=lambda o, t: o.mean())}, InputError, r"one number per sample"),
+    "a secondary loss that is a mean": (
+        {"objective": PDCL(secondary_loss=lambda o, t: o.mean())},
+        InputError,
+        r"one number per sample",
+    ),
     "a mean as secondary loss, eps by itself": (
-        {"objective": PDCL(eps="auto", secondary_loss=lambda o, t: o.mean())}, InputError, r"gave \(\) for a batch of 10; .* per sample"),
-    "an unknown secondary loss": ({"objective": PDCL(secondary_loss="hinge")}, UnknownName, r"unknown classification loss 'hinge'"),
-}  # fmt: skip
+        {"objective": PDCL(eps="auto", secondary_loss=lambda o, t: o.mean())},
+        InputError,
+        r"gave \(\) for a batch of 10; .* per sample",
+    ),
+    "an unknown secondary loss": (
+        {"objective": PDCL(secondary_loss="hinge")},
+        UnknownName,
+        r"unknown classification loss 'hinge'",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", CASES)

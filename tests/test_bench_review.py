@@ -96,7 +96,9 @@ def test_the_mean_dual_is_over_the_ends_of_all_epochs(review: Any) -> None:
     case = review.Case("digits", 100, epochs=3)
     some = review.draw(load("digits"), case, STREAMS)
     shorter = [replace(case, epochs=epochs) for epochs in (1, 2, 3)]
-    after = [review.train(some, np.arange(100), review.DUALS, part, STREAMS).duals["labelled"].numpy() for part in shorter]
+    after = [
+        review.train(some, np.arange(100), review.DUALS, part, STREAMS).duals["labelled"].numpy() for part in shorter
+    ]
     found = review.constrained_rankings(some, case, STREAMS)
     np.testing.assert_array_equal(found["dual"][0], after[-1])
     np.testing.assert_allclose(found["dual-mean"][0], np.mean(after, axis=0), rtol=1e-5)

@@ -13,7 +13,9 @@ import pytest
 import torch
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
-pytestmark = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the benchmark reads memory from Linux's /proc")
+pytestmark = pytest.mark.skipif(
+    not Path("/proc/self/clear_refs").exists(), reason="the benchmark reads memory from Linux's /proc"
+)
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +41,12 @@ def test_plain_forms_pick_what_ally_picks(bench: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kernel", "form"), [("Coreset", "ally"), ("ClusterTop", "scikit-learn"), ("ALLY query", "ally"), ("ally.query", "ally")]
+    ("kernel", "form"),
+    [("Coreset", "ally"), ("ClusterTop", "scikit-learn"), ("ALLY query", "ally"), ("ally.query", "ally")],
 )
-def test_a_measurement_gives_seconds_memory_and_what_was_picked(bench: Any, tmp_path: Path, kernel: str, form: str) -> None:
+def test_a_measurement_gives_seconds_memory_and_what_was_picked(
+    bench: Any, tmp_path: Path, kernel: str, form: str
+) -> None:
     cell = bench.Cell("mixture", 3_000, 8, 3, 20)
     bench.write(tmp_path, cell, None)
     ours, theirs = multiprocessing.Pipe()
@@ -62,15 +67,21 @@ def test_a_measurement_gives_seconds_memory_and_what_was_picked(bench: Any, tmp_
 
 def test_a_larger_pool_begins_with_the_smaller_one(bench: Any, tmp_path: Path) -> None:
     bench.write(tmp_path, bench.Cell("mixture", 500, 8, 3), None)
-    small, large = (bench.load(tmp_path, bench.Cell("mixture", n, 8, 3), mapped) for n, mapped in ((200, False), (500, True)))
+    small, large = (
+        bench.load(tmp_path, bench.Cell("mixture", n, 8, 3), mapped) for n, mapped in ((200, False), (500, True))
+    )
     assert torch.equal(small.h, large.h[:200])
     torch.testing.assert_close(large.p.sum(1), torch.ones(500))
 
 
 def test_goals_compare_forms_of_the_same_cell(bench: Any) -> None:
     cell, other = bench.Cell("mnist", 20_000), bench.Cell("mixture", 20_000)
-    rows = [row(bench, "Coreset", "ally", cell, 0.1), row(bench, "Coreset", "scikit-activeml", cell, 2.0),
-            row(bench, "Coreset", "ally", other, 0.1), row(bench, "Coreset", "scikit-activeml", other, 0.5)]  # fmt: skip
+    rows = [
+        row(bench, "Coreset", "ally", cell, 0.1),
+        row(bench, "Coreset", "scikit-activeml", cell, 2.0),
+        row(bench, "Coreset", "ally", other, 0.1),
+        row(bench, "Coreset", "scikit-activeml", other, 0.5),
+    ]
     found = {goal.data: (goal.measured, goal.met) for goal in bench.goals(bench.Figures(rows))}
     assert found == {"mnist": ("20×", True), "mixture": ("5×", False)}
 

@@ -35,7 +35,10 @@ sys.path.insert(0, str(DOCS))
 from strategies_page.measured import by_objective, by_strategy, cost_table, measured  # noqa: E402
 from strategies_page.page import page  # noqa: E402
 
-ALL_CARDS = {**{f"strategy {k}": v for k, v in CARDS.items()}, **{f"objective {k}": v for k, v in OBJECTIVE_CARDS.items()}}
+ALL_CARDS = {
+    **{f"strategy {k}": v for k, v in CARDS.items()},
+    **{f"objective {k}": v for k, v in OBJECTIVE_CARDS.items()},
+}
 ALL_CARDS |= {f"selection {k}": v for k, v in SELECTION_CARDS.items()}
 PAGE = (DOCS / "strategies.md").read_text(encoding="utf-8")
 
@@ -53,7 +56,9 @@ def test_a_card_is_short_and_complete(card):
     lines = card.equation.split("\n")
     assert 1 <= len(lines) <= 3
     assert all(line and len(line) <= 98 for line in lines), lines
-    assert all(1948 <= reference.year <= 2025 and reference.authors and reference.title for reference in card.references)
+    assert all(
+        1948 <= reference.year <= 2025 and reference.authors and reference.title for reference in card.references
+    )
 
 
 def test_families_are_known_and_used():
@@ -134,7 +139,10 @@ def test_the_page_is_what_the_generator_makes():
 
 
 def test_anchors_and_links_of_the_page_exist():
-    anchors = {re.sub(r"[^\w -]", "", title).strip().lower().replace(" ", "-") for title in re.findall(r"^#+ (.*)$", PAGE, re.MULTILINE)}
+    anchors = {
+        re.sub(r"[^\w -]", "", title).strip().lower().replace(" ", "-")
+        for title in re.findall(r"^#+ (.*)$", PAGE, re.MULTILINE)
+    }
     links = re.findall(r"\]\(([^)]+)\)", PAGE)
     assert len(links) > 2 * len(CARDS)
     for link in links:
@@ -158,13 +166,26 @@ def test_figures_are_small():
 def campaigns(**values):
     """Records of two rounds after the start, one curve per (strategy, setting) and seed."""
     rows = [
-        {"dataset": "toy", "model": "mlp", "objective": "erm", "setting": setting, "strategy": strategy, "seed": seed, "batch": 5,
-         "round": number, "labels": 5 * (number + 1), "validation_labels": 0, "metric": "accuracy",
-         "value": 0.0 if number == 0 else value + (0.1 if number == 2 else -0.1), "train_seconds": 1.0, "query_seconds": 0.25}
+        {
+            "dataset": "toy",
+            "model": "mlp",
+            "objective": "erm",
+            "setting": setting,
+            "strategy": strategy,
+            "seed": seed,
+            "batch": 5,
+            "round": number,
+            "labels": 5 * (number + 1),
+            "validation_labels": 0,
+            "metric": "accuracy",
+            "value": 0.0 if number == 0 else value + (0.1 if number == 2 else -0.1),
+            "train_seconds": 1.0,
+            "query_seconds": 0.25,
+        }
         for (strategy, setting), curve in values["curves"].items()
         for seed, value in enumerate(curve)
         for number in range(3)
-    ]  # fmt: skip
+    ]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
@@ -181,9 +202,17 @@ def test_table_of_strategies():
 
 
 def test_table_of_objectives():
-    curves = {("random", "erm"): [0.5, 0.6], ("margin", "erm"): [0.6, 0.7], ("random", "pdcl"): [0.5, 0.6], ("margin", "pdcl"): [0.7, 0.8]}
+    curves = {
+        ("random", "erm"): [0.5, 0.6],
+        ("margin", "erm"): [0.6, 0.7],
+        ("random", "pdcl"): [0.5, 0.6],
+        ("margin", "pdcl"): [0.7, 0.8],
+    }
     lines = by_objective(campaigns(curves=curves))
-    assert lines[-2] == "| pdcl | `margin` | 0.7500 ± 0.0707 | +0.2000, +0.2000 … +0.2000 | +0.1000, +0.1000 … +0.1000 | 2 |"
+    assert (
+        lines[-2]
+        == "| pdcl | `margin` | 0.7500 ± 0.0707 | +0.2000, +0.2000 … +0.2000 | +0.1000, +0.1000 … +0.1000 | 2 |"
+    )
 
 
 def test_one_seed_has_no_interval():
@@ -193,13 +222,24 @@ def test_one_seed_has_no_interval():
 
 def test_table_of_costs():
     costs = pd.DataFrame(
-        [("herding, weighted", "", 1.0, 5.4), ("bait", "", 60.4, 900.0), ("margin", "", 0.5, 10.0), ("margin", "", 0.7, 12.0)],
+        [
+            ("herding, weighted", "", 1.0, 5.4),
+            ("bait", "", 60.4, 900.0),
+            ("margin", "", 0.5, 10.0),
+            ("margin", "", 0.7, 12.0),
+        ],
         columns=["strategy", "setting", "query_seconds", "peak_mib"],
     )
-    assert cost_table(costs)[2:-1] == ["| `margin` | 0.60 | 11 |", "| `bait` | 60 | 900 |", "| herding, weighted | 1.00 | 5 |"]
+    assert cost_table(costs)[2:-1] == [
+        "| `margin` | 0.60 | 11 |",
+        "| `bait` | 60 | 900 |",
+        "| herding, weighted | 1.00 | 5 |",
+    ]
 
 
 def test_without_results_the_page_says_so(tmp_path):
     assert "No results" in measured(tmp_path)[0]
-    campaigns(curves={("none", ""): [0.5, 0.6], ("best matching", ""): [0.6, 0.6]}).to_csv(tmp_path / "diversity.csv", index=False)
+    campaigns(curves={("none", ""): [0.5, 0.6], ("best matching", ""): [0.6, 0.6]}).to_csv(
+        tmp_path / "diversity.csv", index=False
+    )
     assert any("| best matching | 0.6000 ± 0.0000 | +0.0500 |" in line for line in measured(tmp_path))

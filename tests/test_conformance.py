@@ -20,7 +20,8 @@ QUICK = {
     "powerbald": replace(ally.CATALOGUE["powerbald"], score=MutualInformation(members=2)),
     "batchbald": replace(ally.CATALOGUE["batchbald"], select=BatchBALD(members=3)),
 }
-"""Entries that train long, with fewer steps or networks: the checks are about what is asked, not about how well it was learned."""
+"""Entries that train long, with fewer steps or networks: the checks are about what is asked, not about how well it was
+learned."""
 CASES = params({**ally.CATALOGUE, **QUICK})
 
 
@@ -84,7 +85,9 @@ def test_a_non_finite_score_stops_the_round():
 
 def test_a_selection_that_repeats_itself_fails_the_suite():
     with pytest.raises(BrokenPart, match="picked 1 distinct rows"):
-        ally.query(torch.rand(20, 3), [0, 1] * 3 + [None] * 14, n=3, strategy=ally.Strategy(score=Norm(), select=Repeating()))
+        ally.query(
+            torch.rand(20, 3), [0, 1] * 3 + [None] * 14, n=3, strategy=ally.Strategy(score=Norm(), select=Repeating())
+        )
 
 
 FAULTS = {

@@ -28,12 +28,25 @@ from ally.testing.pools import blobs
 GEOMETRY = {
     name: ally.CATALOGUE[name].select
     for name in (
-        "ally", "ally-paper", "ally-herding", "coreset", "kmeanspp", "typiclust", "probcover", "maxherding", "uherding", "dropquery",
+        "ally",
+        "ally-paper",
+        "ally-herding",
+        "coreset",
+        "kmeanspp",
+        "typiclust",
+        "probcover",
+        "maxherding",
+        "uherding",
+        "dropquery",
         "cluster-margin",
     )
-} | {"dal": Discriminative(sub_batches=2, steps=20)}  # fmt: skip
-NETWORK = {"badge": ally.CATALOGUE["badge"].select, "bait": ally.CATALOGUE["bait"].select, "lcmd": ally.CATALOGUE["lcmd"].select,
-           "coverage of gradients": Herding(features=Gradient())}  # fmt: skip
+} | {"dal": Discriminative(sub_batches=2, steps=20)}
+NETWORK = {
+    "badge": ally.CATALOGUE["badge"].select,
+    "bait": ally.CATALOGUE["bait"].select,
+    "lcmd": ally.CATALOGUE["lcmd"].select,
+    "coverage of gradients": Herding(features=Gradient()),
+}
 
 
 def vectors(n, d=3, seed=5):
@@ -133,7 +146,8 @@ def test_shards_change_nothing(name, make_snapshot):
     given, _ = with_geometry(make_snapshot(n=2 * BLOCK + 100))
     scores = torch.zeros(len(given.candidates), dtype=torch.float64)
     whole, parted = (
-        GEOMETRY[name](given, scores, 9, Streams(4), Limits(engine=engine)).rows.tolist() for engine in (LocalEngine(1), LocalEngine(2, 3))
+        GEOMETRY[name](given, scores, 9, Streams(4), Limits(engine=engine)).rows.tolist()
+        for engine in (LocalEngine(1), LocalEngine(2, 3))
     )
     assert parted == whole
 
@@ -199,7 +213,9 @@ def test_neither_chunks_nor_the_budget_change_ids(strategy):
     assert ask(strategy, 5, scene=scene, embeddings=points, memory_budget=0).ids.tolist() == whole
 
 
-@pytest.mark.parametrize(("strategy", "task"), [(name, task) for name, entry in ally.CATALOGUE.items() for task in sorted(entry.tasks)])
+@pytest.mark.parametrize(
+    ("strategy", "task"), [(name, task) for name, entry in ally.CATALOGUE.items() for task in sorted(entry.tasks)]
+)
 def test_every_strategy_takes_vectors(strategy, task):
     q = ask(strategy, 5, task=task, embeddings=vectors(60))
     assert len(set(q.ids.tolist())) == 5
@@ -222,7 +238,9 @@ def test_near_duplicates_are_told_in_the_given_vectors():
     # 28 of the 48 free samples are different; two are recalled and come last.
     assert len(set(kept[:28])) == 28
     assert q.report["set_aside"]["recalled"] == 2
-    loop = ally.Loop(scene.X, scene.y, strategy="coreset", embeddings=points, hygiene=Hygiene("near", near=0.01), **scene.arguments())
+    loop = ally.Loop(
+        scene.X, scene.y, strategy="coreset", embeddings=points, hygiene=Hygiene("near", near=0.01), **scene.arguments()
+    )
     first = loop.ask(10).ids % 20
     assert not set(first.tolist()) & set((loop.ask(10).ids % 20).tolist()), "picks keep apart from pending samples"
 

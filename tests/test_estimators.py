@@ -13,7 +13,9 @@ from ally.errors import InputError, LabelError, OneClassError
 from ally.learning.objectives import PDCL
 
 
-@parametrize_with_checks([ConstrainedClassifier(hidden=(16,), epochs=30), ConstrainedRegressor(hidden=(16,), epochs=60, lr=0.01)])
+@parametrize_with_checks(
+    [ConstrainedClassifier(hidden=(16,), epochs=30), ConstrainedRegressor(hidden=(16,), epochs=60, lr=0.01)]
+)
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)
 
@@ -59,11 +61,13 @@ def test_validation_share_and_pair(digits):
     assert share.report_.samples == 150
     assert share.report_.validation_loss is not None
     assert len(share.duals_) == len(share.training_rows_) == 150
-    strict = ConstrainedClassifier(hidden=(16,), validation=0.25, eps=np.where(y[:200] == 3, 1e3, 0.0), random_state=0).fit(
+    strict = ConstrainedClassifier(
+        hidden=(16,), validation=0.25, eps=np.where(y[:200] == 3, 1e3, 0.0), random_state=0
+    ).fit(X[:200], y[:200])
+    assert (strict.duals_[y[:200][strict.training_rows_] == 3] == 0).all()
+    pair = ConstrainedClassifier(hidden=(16,), validation=(X[200:300], y[200:300]), patience=2, random_state=0).fit(
         X[:200], y[:200]
     )
-    assert (strict.duals_[y[:200][strict.training_rows_] == 3] == 0).all()
-    pair = ConstrainedClassifier(hidden=(16,), validation=(X[200:300], y[200:300]), patience=2, random_state=0).fit(X[:200], y[:200])
     assert pair.report_.samples == 200
     for bad in (0, 1.0, -0.5):
         with pytest.raises(InputError, match="not a share"):
@@ -94,7 +98,9 @@ def test_objectives_and_secondary_loss(digits):
     assert not np.allclose(brier.duals_, same.duals_)
     given = ConstrainedClassifier(hidden=(8,), epochs=3, objective=PDCL(dual_init=1.0, dual_lr=0.0)).fit(X, y)
     assert (given.duals_ == 1).all()
-    per_class = ConstrainedClassifier(hidden=(8,), epochs=3, eps={k: 100.0 if k == 3 else 0.0 for k in range(10)}).fit(X, y)
+    per_class = ConstrainedClassifier(hidden=(8,), epochs=3, eps={k: 100.0 if k == 3 else 0.0 for k in range(10)}).fit(
+        X, y
+    )
     assert (per_class.duals_[y == 3] == 0).all()
     assert (per_class.duals_[y != 3] > 0).all()
 
@@ -106,7 +112,9 @@ def test_hidden_is_checked(digits):
 
 def test_works_inside_scikit_learn(digits):
     X, y = digits[0][:300], digits[1][:300].astype(str)
-    scores = cross_val_score(make_pipeline(MinMaxScaler(), ConstrainedClassifier(hidden=(32,), epochs=20, random_state=0)), X, y, cv=3)
+    scores = cross_val_score(
+        make_pipeline(MinMaxScaler(), ConstrainedClassifier(hidden=(32,), epochs=20, random_state=0)), X, y, cv=3
+    )
     assert scores.mean() > 0.8
 
 

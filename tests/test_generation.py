@@ -292,7 +292,9 @@ def test_smoothed_steps_follow_a_crease_too():
 def test_smoothed_images_change_as_images_differ(learned, digits):
     model = learned["paper"]
     starts = digits[0][model.quietest(10)]
-    plain, smooth = (ascend(model.dual, starts, bounds=(0, 16), steps=60, step_size=0.02, smooth=data) for data in (None, digits[0]))
+    plain, smooth = (
+        ascend(model.dual, starts, bounds=(0, 16), steps=60, step_size=0.02, smooth=data) for data in (None, digits[0])
+    )
 
     main = np.linalg.svd(digits[0].reshape(-1, 64) - digits[0].reshape(-1, 64).mean(0))[2][:20]
 
@@ -313,7 +315,15 @@ def test_smoothed_images_change_as_images_differ(learned, digits):
 @pytest.fixture(scope="module")
 def as_in_the_paper(digits, some_labels):
     training = Training(lr=2e-3, epochs=100, patience=2, device="cpu")
-    return learn(digits[0], some_labels, objective=ALGORITHM_1, head=PaperHead(), training=training, validation=30, random_state=0)
+    return learn(
+        digits[0],
+        some_labels,
+        objective=ALGORITHM_1,
+        head=PaperHead(),
+        training=training,
+        validation=30,
+        random_state=0,
+    )
 
 
 @pytest.mark.parametrize("smooth", [False, True])
@@ -343,7 +353,14 @@ def by_hand(backbone, head, x, duals, task="classification", kind=None):
     """A DualOf over a network with known weights."""
     report = FitReport(len(x), 1, 1, 0.0, None, None, None)
     outputs = head.out_features
-    fit = Fit(Split(backbone, head).eval(), task, None if task == "regression" else tuple(range(outputs)), TargetScale(), report, {})
+    fit = Fit(
+        Split(backbone, head).eval(),
+        task,
+        None if task == "regression" else tuple(range(outputs)),
+        TargetScale(),
+        report,
+        {},
+    )
     with Scratch() as scratch:
         seen = view(fit, as_source(x), np.arange(len(x)), scratch)
     labels = seen.predictions.double()
@@ -486,7 +503,9 @@ def test_table_of_a_progression(tables, learned, digits):
     path = ascend(model, X[:3], bounds=bounds_of(X), steps=4, every=2)
     frame = path.table(starts=["a", "b", "c"])
     assert list(frame.columns[:7]) == ["step", "sample", "start", "dual", "prediction", "p(high)", "p(low)"]
-    assert frame[["step", "sample"]].to_numpy().tolist() == [[step, sample] for step in (0, 2, 4) for sample in range(3)]
+    assert frame[["step", "sample"]].to_numpy().tolist() == [
+        [step, sample] for step in (0, 2, 4) for sample in range(3)
+    ]
     last = frame[(frame["step"] == 4) & (frame["sample"] == 1)].iloc[0]
     np.testing.assert_allclose(last[[f"x{k}" for k in range(10)]].to_numpy(dtype=float), path.samples[-1, 1])
     assert last["p(high)"] == path.probabilities[-1, 1, 0]
@@ -503,7 +522,9 @@ def test_generated_samples_for_training_carry_a_warning(learned, digits):
     rows = model.quietest(10)
     path = ascend(model.dual, digits[0][rows], bounds=(0, 16), steps=60, step_size=0.02)
     otherwise = int((path.predictions[-1] != digits[1][rows]).sum())
-    with pytest.warns(UserWarning, match=f"nobody labelled these 10 generated samples.*sees {otherwise} of them otherwise"):
+    with pytest.warns(
+        UserWarning, match=f"nobody labelled these 10 generated samples.*sees {otherwise} of them otherwise"
+    ):
         X, y = path.as_training(digits[1][rows])
     np.testing.assert_array_equal(X, path.samples[-1])
     assert y.tolist() == digits[1][rows].tolist()

@@ -30,10 +30,13 @@ NEAR = Hygiene(duplicates="near")
 
 
 def redundant(copies=4, distinct=40, labelled=12, jitter=0.0, seed=0):
-    """Labelled samples, then every other sample `copies` times in mixed order: X, y and the number of the sample behind each row."""
+    """Labelled samples, then every other sample `copies` times in mixed order: X, y and the number of the sample behind
+    each row."""
     scene = blobs("classification", n=labelled + distinct, labelled=labelled)
     rng = np.random.default_rng(seed)
-    number = np.concatenate([np.arange(labelled), rng.permutation(np.repeat(np.arange(labelled, labelled + distinct), copies))])
+    number = np.concatenate(
+        [np.arange(labelled), rng.permutation(np.repeat(np.arange(labelled, labelled + distinct), copies))]
+    )
     X = scene.X[number] + jitter * rng.normal(size=(len(number), scene.X.shape[1]))
     return X, np.concatenate([scene.y[:labelled], np.full(len(number) - labelled, np.nan)]), number
 
@@ -47,7 +50,10 @@ def ask(X, y, n, hygiene, strategy="margin", **more):
 def naive_first(X):
     """The lowest row with the same values, row by row."""
     seen = {}
-    return [seen.setdefault(tuple((np.asarray(row, dtype=float) + 0.0).ravel().tolist()), place) for place, row in enumerate(X)]
+    return [
+        seen.setdefault(tuple((np.asarray(row, dtype=float) + 0.0).ravel().tolist()), place)
+        for place, row in enumerate(X)
+    ]
 
 
 class Tokens(torch.utils.data.Dataset):
@@ -86,7 +92,9 @@ def test_copies_are_those_of_a_dictionary(X, plain):
     for chunk_size in (None, 1, 2000):
         assert find_copies(source, rows, chunk_size).first.tolist() == expected
     some = rows[::3]
-    assert find_copies(source, some).first.tolist() == [int(some[place]) for place in naive_first(np.asarray(plain)[some])]
+    assert find_copies(source, some).first.tolist() == [
+        int(some[place]) for place in naive_first(np.asarray(plain)[some])
+    ]
 
 
 @pytest.mark.parametrize("parts", [1, 2, 5])
@@ -214,7 +222,13 @@ def test_exactly_n_up_to_everything(strategy, hygiene):
 
 def test_a_pool_of_one_sample_over_and_over():
     y = np.where(np.arange(30) < 4, np.arange(30) % 2, np.nan)
-    for hygiene in (Hygiene(), NEAR, Hygiene("near", outliers=0.5), Hygiene("keep", outliers=0.5), Hygiene("near", near=1e6)):
+    for hygiene in (
+        Hygiene(),
+        NEAR,
+        Hygiene("near", outliers=0.5),
+        Hygiene("keep", outliers=0.5),
+        Hygiene("near", near=1e6),
+    ):
         for strategy in ("margin", "random", "badge"):
             q = ask(np.ones((30, 3)), y, 9, hygiene, strategy)
             if hygiene.duplicates != "keep":
@@ -309,7 +323,9 @@ def test_near_duplicates_are_removed_and_others_kept(strategy):
 def test_near_duplicates_of_labelled_pending_and_skipped_samples():
     rng = np.random.default_rng(6)
     distinct = rng.normal(size=(20, 4))
-    X = np.concatenate([distinct, distinct + 1e-4 * rng.normal(size=(20, 4)), distinct + 1e-4 * rng.normal(size=(20, 4))])
+    X = np.concatenate(
+        [distinct, distinct + 1e-4 * rng.normal(size=(20, 4)), distinct + 1e-4 * rng.normal(size=(20, 4))]
+    )
     y = np.where(np.arange(60) < 6, np.arange(60) % 2, np.nan)
     for strategy in ("margin", "random"):
         loop = ally.Loop(X, y, strategy=strategy, model=SMALL, random_state=0, hygiene=Hygiene("near", near=0.005))
@@ -330,7 +346,9 @@ def test_too_few_are_apart_so_the_first_set_aside_come_back_last():
     assert len(set(number[q.ids])) == 10
     aside = q.report["set_aside"]
     assert aside["recalled"] >= 1
-    assert q.notes[-1] == f"{aside['recalled']} of those set aside recalled, as too few others were found; they come last"
+    assert (
+        q.notes[-1] == f"{aside['recalled']} of those set aside recalled, as too few others were found; they come last"
+    )
 
 
 def made(embeddings, task="classification"):
@@ -428,7 +446,9 @@ def test_a_subset_holds_what_the_whole_holds():
 
 
 def test_put_last_moves_what_was_recalled():
-    selection = Selection(np.array([5, 1, 9, 3]), np.array([0.5, 0.1, 0.9, 0.3]), np.array([0, 1, 2, 3]), np.array([4, 5, 6, 7]))
+    selection = Selection(
+        np.array([5, 1, 9, 3]), np.array([0.5, 0.1, 0.9, 0.3]), np.array([0, 1, 2, 3]), np.array([4, 5, 6, 7])
+    )
     moved = put_last(selection, np.array([9, 5]))
     assert moved.rows.tolist() == [1, 3, 9, 5]
     assert moved.values.tolist() == [0.1, 0.3, 0.9, 0.5]
@@ -514,7 +534,9 @@ def test_repr_is_the_configuration():
 def test_rounds_with_everything_on(seed):
     X, y, number = redundant(copies=3, distinct=40, jitter=1e-3, seed=seed)
     X[-6:] = X[12:18]
-    loop = ally.Loop(X, y, strategy="ally", model=SMALL, random_state=seed, hygiene=Hygiene("near", near=0.01, outliers=0.05))
+    loop = ally.Loop(
+        X, y, strategy="ally", model=SMALL, random_state=seed, hygiene=Hygiene("near", near=0.01, outliers=0.05)
+    )
     seen = set()
     for _ in range(3):
         q = loop.ask(7)

@@ -147,7 +147,12 @@ def test_the_first_batch_covers_the_inputs():
     """Six far blobs and no labels: six samples, one of each, for strategies that cover and for others."""
     rng = np.random.default_rng(0)
     X = 20 * np.repeat(rng.normal(size=(6, 4)), 30, axis=0) + 0.1 * rng.normal(size=(180, 4))
-    for strategy, by in (("margin", "ClusterCentre"), ("ally", "ClusterCentre"), ("coreset", "KCenter"), ("typiclust", "TypiClust")):
+    for strategy, by in (
+        ("margin", "ClusterCentre"),
+        ("ally", "ClusterCentre"),
+        ("coreset", "KCenter"),
+        ("typiclust", "TypiClust"),
+    ):
         q = ally.query(X, n=6, strategy=strategy, classes=[0, 1], random_state=0)
         assert set(q.ids // 30) == set(range(6)), strategy
         assert any(f"no labels yet: the first batch covers the input space ({by})" in note for note in q.notes)
@@ -200,7 +205,8 @@ def test_every_container_gives_the_same_ids():
         "dataset": Data(),
     }
     found = {
-        name: ally.query(X, scene.y, n=4, strategy="margin", model=SMALL, random_state=0).ids.tolist() for name, X in containers.items()
+        name: ally.query(X, scene.y, n=4, strategy="margin", model=SMALL, random_state=0).ids.tolist()
+        for name, X in containers.items()
     }
     # Zeros of a sparse matrix mean absence: its features are not centred, so that the network sees other numbers.
     assert found.pop("sparse") == found.pop("sparse coo")
@@ -221,14 +227,26 @@ def test_missing_labels_of_every_kind():
         (torch.from_numpy(scene.y), {}),
         (scene.y[:, None], {}),
     ):
-        assert ally.query(scene.X, y, n=4, strategy="margin", model=SMALL, random_state=0, **more).ids.tolist() == reference
+        assert (
+            ally.query(scene.X, y, n=4, strategy="margin", model=SMALL, random_state=0, **more).ids.tolist()
+            == reference
+        )
 
 
 def test_why_explains_each_id():
     scene = blobs("classification")
     q = ally.query(scene.X, scene.y, n=6, random_state=0, model=SMALL, ids=[f"s{row}" for row in range(60)])
     assert q.why.index.tolist() == q.ids.tolist()
-    assert list(q.why) == ["score", "percentile", "cluster", "cluster_size", "predicted", "probability", "nearest_labelled", "distance"]
+    assert list(q.why) == [
+        "score",
+        "percentile",
+        "cluster",
+        "cluster_size",
+        "predicted",
+        "probability",
+        "nearest_labelled",
+        "distance",
+    ]
     assert q.why["percentile"].between(0, 100).all()
     assert q.why["probability"].between(1 / 3, 1).all()
     assert (q.why["cluster_size"] >= 1).all()
@@ -288,7 +306,11 @@ def test_own_module_sees_raw_features_and_is_left_alone():
     assert len(q) == 3
     assert all(torch.equal(before[name], value) for name, value in module.state_dict().items())
     built = ally.query(
-        scene.X, scene.y, n=3, model=lambda shape, outputs: Split(nn.Identity(), nn.Linear(shape[0], outputs)), random_state=0
+        scene.X,
+        scene.y,
+        n=3,
+        model=lambda shape, outputs: Split(nn.Identity(), nn.Linear(shape[0], outputs)),
+        random_state=0,
     )
     assert len(built) == 3
 

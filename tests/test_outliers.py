@@ -1,4 +1,5 @@
-"""Collective outliers, planted in digits: a tenth of the pool is off the distribution and gets random labels when asked about."""
+"""Collective outliers, planted in digits: a tenth of the pool is off the distribution and gets random labels when asked
+about."""
 
 import numpy as np
 import pytest

@@ -29,11 +29,23 @@ def test_public_names():
 
 
 def test_catalogue_names():
-    assert list(ally.CATALOGUE)[:9] == ["ally", "ally-paper", "random", "entropy", "margin", "badge", "coreset", "bait", "kmeanspp"]
+    assert list(ally.CATALOGUE)[:9] == [
+        "ally",
+        "ally-paper",
+        "random",
+        "entropy",
+        "margin",
+        "badge",
+        "coreset",
+        "bait",
+        "kmeanspp",
+    ]
 
 
 def test_import_is_light():
-    code = "import sys, ally; sys.exit(any(name in sys.modules for name in ('torch', 'sklearn', 'pandas', 'matplotlib')))"
+    code = (
+        "import sys, ally; sys.exit(any(name in sys.modules for name in ('torch', 'sklearn', 'pandas', 'matplotlib')))"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -45,9 +57,27 @@ def test_every_error_derives_from_ally_error():
 
 def test_query_signature_is_the_contract():
     assert list(inspect.signature(ally.query).parameters) == [
-        "X", "y", "n", "strategy", "objective", "model", "task", "classes", "ids", "candidates", "embeddings", "validation",
-        "missing_label", "random_state", "device", "chunk_size", "memory_budget", "engine", "progress", "hygiene",
-    ]  # fmt: skip
+        "X",
+        "y",
+        "n",
+        "strategy",
+        "objective",
+        "model",
+        "task",
+        "classes",
+        "ids",
+        "candidates",
+        "embeddings",
+        "validation",
+        "missing_label",
+        "random_state",
+        "device",
+        "chunk_size",
+        "memory_budget",
+        "engine",
+        "progress",
+        "hygiene",
+    ]
 
 
 def test_unknown_attribute():

@@ -13,7 +13,9 @@ import ally
 @pytest.fixture(scope="module")
 def mnist(data_folder):
     images, labels = (
-        np.frombuffer(gzip.decompress((data_folder / "mnist" / f"train-{kind}-ubyte.gz").read_bytes()), np.uint8, offset=offset)
+        np.frombuffer(
+            gzip.decompress((data_folder / "mnist" / f"train-{kind}-ubyte.gz").read_bytes()), np.uint8, offset=offset
+        )
         for kind, offset in (("images-idx3", 16), ("labels-idx1", 8))
     )
     return images.reshape(-1, 784)[:6000], labels[:6000].astype(int)
@@ -32,7 +34,10 @@ def test_ally_asks_for_harder_digits_than_chance(mnist):
     model = ally.ConstrainedClassifier(epochs=20)
     clf = ally.ConstrainedClassifier(epochs=20, random_state=0).fit(X[:300], y[:300])
     wrong = clf.predict(X) != y
-    asked = {s: ally.query(X, known, n=100, missing_label=-1, strategy=s, model=model, random_state=0).ids for s in ("ally", "random")}
+    asked = {
+        s: ally.query(X, known, n=100, missing_label=-1, strategy=s, model=model, random_state=0).ids
+        for s in ("ally", "random")
+    }
     assert wrong[asked["ally"]].mean() > 2 * wrong[asked["random"]].mean()
     assert len(np.unique(y[asked["ally"]])) >= 8
 

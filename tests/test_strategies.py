@@ -63,7 +63,10 @@ def test_an_objective_is_a_free_choice():
 def test_the_papers_ally_says_what_it_means_to_train_without_validation():
     scene = blobs("classification")
     alone = ally.query(scene.X, scene.y, n=3, strategy="ally-paper", random_state=0)
-    assert any("stops training early by validation samples, and there are none: all 40 epochs are run" in note for note in alone.notes)
+    assert any(
+        "stops training early by validation samples, and there are none: all 40 epochs are run" in note
+        for note in alone.notes
+    )
     assert alone.report["fit"].epochs == 40
     held_out = blobs("classification", labelled=60, seed=1)
     loop = ally.Loop(scene.X, scene.y, strategy="ally-paper", validation=(held_out.X, held_out.y), random_state=0)
@@ -85,7 +88,11 @@ def test_settings_of_the_trainer_come_before_the_methods_patience():
     scene, held_out = blobs("classification"), blobs("classification", labelled=60, seed=1)
     validation = held_out.X, held_out.y
     own = Training(epochs=30, patience=5)
-    fit = ally.Loop(scene.X, scene.y, strategy="ally-paper", validation=validation, training=own, random_state=0).fit().report
+    fit = (
+        ally.Loop(scene.X, scene.y, strategy="ally-paper", validation=validation, training=own, random_state=0)
+        .fit()
+        .report
+    )
     assert fit.epochs == min(30, fit.kept_epoch + 5)
 
 
@@ -111,5 +118,9 @@ def test_batches_fit_the_labelled_set():
 
 def test_labels_decide_the_task_alike_for_every_kind():
     scene = blobs("classification")
-    for y in (scene.y, np.where(np.isnan(scene.y), None, scene.y), [None if label != label else f"c{label:.0f}" for label in scene.y]):
+    for y in (
+        scene.y,
+        np.where(np.isnan(scene.y), None, scene.y),
+        [None if label != label else f"c{label:.0f}" for label in scene.y],
+    ):
         assert "classification" in ally.query(scene.X, y, n=2, strategy="random").notes[0]

@@ -30,7 +30,9 @@ def ran(tmp_path_factory):
         if kind == "python":
             (folder / re.match(r"# (\w+\.py)\n", block)[1]).write_text(block)
         elif kind == "sh":
-            done = subprocess.run(["bash", "-ec", block], cwd=folder, env=environment, capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                ["bash", "-ec", block], cwd=folder, env=environment, capture_output=True, text=True, check=False
+            )
             assert done.returncode == 0, (block, done.stderr)
             printed.append([done.stdout, ""])
         else:

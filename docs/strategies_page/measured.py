@@ -1,7 +1,8 @@
 """Tables of what was measured, from the files that ``benchmarks/catalogue.py`` left in benchmarks/results.
 
-``catalogue.csv``, ``catalogue_digits.csv``, ``diversity.csv`` and ``objectives.csv`` have the columns of `ally.experiment.COLUMNS`;
-one table is made for every data set, model and batch. ``catalogue_cost.csv`` has strategy, setting, query_seconds and peak_mib.
+``catalogue.csv``, ``catalogue_digits.csv``, ``diversity.csv`` and ``objectives.csv`` have the columns of
+`ally.experiment.COLUMNS`; one table is made for every data set, model and batch. ``catalogue_cost.csv`` has strategy,
+setting, query_seconds and peak_mib.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ def measured(folder: Path) -> list[str]:
     parts: dict[str, tuple[str, Callable[[pd.DataFrame], list[str]]]] = {
         "catalogue.csv": ("Every strategy, trained as its entry says", lambda results: by_strategy(results, "random")),
         "catalogue_digits.csv": ("The same on small data", lambda results: by_strategy(results, "random")),
-        "diversity.csv": ("One score, the predicted dual, with each way to make a batch", lambda results: by_strategy(results, "none")),
+        "diversity.csv": (
+            "One score, the predicted dual, with each way to make a batch",
+            lambda results: by_strategy(results, "none"),
+        ),
         "objectives.csv": ("Training objectives", by_objective),
         "catalogue_cost.csv": ("Time and memory of one query", cost_table),
     }
@@ -33,17 +37,25 @@ def measured(folder: Path) -> list[str]:
             lines += [f"### {title}", "", f"From `benchmarks/results/{file}`.", "", *tabulate(results)]
     if not lines:
         return [
-            "No results of the whole catalogue are in `benchmarks/results` yet; [measurements.md](measurements.md) has what was run.",
+            "No results of the whole catalogue are in `benchmarks/results` yet; [measurements.md](measurements.md) "
+            "has what was run.",
             "",
         ]
     return [
-        "Means are of the test metric over the rounds after the first, ± the standard deviation over seeds. Differences are paired by",
-        "seed, positive is better, with a 95 % interval (Student's t over seeds); it is not corrected for the number of rows. Seconds per",
-        "query are medians on a busy machine. `benchmarks/catalogue.py` says what was run, [measurements.md](measurements.md) where.",
-        "A row with one seed is a hint and no result: seeds differ by about .003 on MNIST and .02 on digits. What a table lacks was",
-        "not run: on images VAAL took too long here, and BatchBALD asks for a handful at a time; `lcmd`, `typiclust`, `uherding`,",
-        "`pdcl-unlabelled` and `ally-unlabelled` have changed since MNIST was run and were not run again. accumulated-smoothness is",
-        "`ally` with `smooth-unlabelled` and, for want of duals, the smoothness loss of each candidate added up over the training;",
+        "Means are of the test metric over the rounds after the first, ± the standard deviation over seeds. "
+        "Differences are paired by",
+        "seed, positive is better, with a 95 % interval (Student's t over seeds); it is not corrected for the number "
+        "of rows. Seconds per",
+        "query are medians on a busy machine. `benchmarks/catalogue.py` says what was run, "
+        "[measurements.md](measurements.md) where.",
+        "A row with one seed is a hint and no result: seeds differ by about .003 on MNIST and .02 on digits. What a "
+        "table lacks was",
+        "not run: on images VAAL took too long here, and BatchBALD asks for a handful at a time; `lcmd`, `typiclust`, "
+        "`uherding`,",
+        "`pdcl-unlabelled` and `ally-unlabelled` have changed since MNIST was run and were not run again. "
+        "accumulated-smoothness is",
+        "`ally` with `smooth-unlabelled` and, for want of duals, the smoothness loss of each candidate added up over "
+        "the training;",
         "there is no such strategy any more.",
         "",
         *lines,
@@ -57,14 +69,25 @@ def by_strategy(results: pd.DataFrame, baseline: str) -> list[str]:
         named = part.assign(strategy=_named(part), setting="")
         spread, found = _spread(named), compare(named, baseline)
         found.sort(key=lambda c: c.curve_mean, reverse=found[0].metric == "accuracy")
-        head = ["strategy", f"mean {found[0].metric}", f"difference to {baseline}", "95 % interval", "seeds", "s / query"]
-        rows = [[_code(c.strategy), _mean(c, spread), _gain(c), _interval(c), str(c.seeds), _seconds(c.seconds)] for c in found]
+        head = [
+            "strategy",
+            f"mean {found[0].metric}",
+            f"difference to {baseline}",
+            "95 % interval",
+            "seeds",
+            "s / query",
+        ]
+        rows = [
+            [_code(c.strategy), _mean(c, spread), _gain(c), _interval(c), str(c.seeds), _seconds(c.seconds)]
+            for c in found
+        ]
         lines += [_heading(part), "", *table(head, rows), ""]
     return lines
 
 
 def by_objective(results: pd.DataFrame) -> list[str]:
-    """A row per objective (the setting) and strategy, against random trained alike, and against erm under the same strategy."""
+    """A row per objective (the setting) and strategy, against random trained alike, and against erm under the same
+    strategy."""
     lines: list[str] = []
     for _, part in results.groupby(TOGETHER, sort=False):
         plain = {
@@ -96,7 +119,9 @@ def by_objective(results: pd.DataFrame) -> list[str]:
 
 def cost_table(costs: pd.DataFrame) -> list[str]:
     """Medians by strategy, fastest first; what is not a strategy of the catalogue comes after."""
-    medians = costs.assign(strategy=_named(costs)).groupby("strategy")[["query_seconds", "peak_mib"]].median().reset_index()
+    medians = (
+        costs.assign(strategy=_named(costs)).groupby("strategy")[["query_seconds", "peak_mib"]].median().reset_index()
+    )
     medians["other"] = [name.split(" (")[0] not in CATALOGUE for name in medians["strategy"]]
     rows = [
         [_code(str(name)), _seconds(float(seconds)), f"{float(peak):.0f}"]
@@ -113,7 +138,10 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 def _named(part: pd.DataFrame) -> list[str]:
     """A strategy with the setting it was run in, where that is not the plain one."""
-    return [f"{name} ({setting})" if setting else str(name) for name, setting in zip(part["strategy"], part["setting"], strict=True)]
+    return [
+        f"{name} ({setting})" if setting else str(name)
+        for name, setting in zip(part["strategy"], part["setting"], strict=True)
+    ]
 
 
 def _code(name: str) -> str:
@@ -124,7 +152,9 @@ def _code(name: str) -> str:
 
 def _heading(part: pd.DataFrame) -> str:
     dataset, model, batch = (part[name].iloc[0] for name in TOGETHER)
-    return f"**{dataset}**, model {model}, {part['labels'].min()} to {part['labels'].max()} labels in batches of {batch}:"
+    return (
+        f"**{dataset}**, model {model}, {part['labels'].min()} to {part['labels'].max()} labels in batches of {batch}:"
+    )
 
 
 def _spread(part: pd.DataFrame) -> dict[str, float]:

@@ -7,7 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from ally import selection
-from ally.cards import CARDS, FAMILIES, OBJECTIVE_CARDS, SELECTION_CARDS, SYMBOLS, Card, Reference, parameters_of, source_of, summary_of
+from ally.cards import (
+    CARDS,
+    FAMILIES,
+    OBJECTIVE_CARDS,
+    SELECTION_CARDS,
+    SYMBOLS,
+    Card,
+    Reference,
+    parameters_of,
+    source_of,
+    summary_of,
+)
 from ally.hygiene import Hygiene
 from ally.learning.objectives import OBJECTIVES
 from ally.strategies import CATALOGUE
@@ -50,7 +61,14 @@ def _members(family: str) -> list[str]:
 
 def _glance() -> list[str]:
     rows = [
-        [family, f"[`{name}`](#{name})", _tasks(name), ", ".join(CATALOGUE[name].needs), CARDS[name].cost.time, CARDS[name].use_when]
+        [
+            family,
+            f"[`{name}`](#{name})",
+            _tasks(name),
+            ", ".join(CATALOGUE[name].needs),
+            CARDS[name].cost.time,
+            CARDS[name].use_when,
+        ]
         for family in FAMILIES
         for name in _members(family)
     ]
@@ -72,7 +90,14 @@ def _card(name: str, card: Card) -> list[str]:
         f"**Time:** {card.cost.time}. **Memory:** {card.cost.memory}.",
         f"**Parts:** {made} ([parameters](#parameters)).",
     ]
-    return [f"#### {name}", "", f"Picks: {entry.about}.", "", *_equation(card.equation), *_list([*facts, *_sources(card.references)])]
+    return [
+        f"#### {name}",
+        "",
+        f"Picks: {entry.about}.",
+        "",
+        *_equation(card.equation),
+        *_list([*facts, *_sources(card.references)]),
+    ]
 
 
 def _objectives() -> list[str]:
@@ -98,7 +123,10 @@ def _all_parameters() -> list[str]:
     """Every kind of part that an entry of the catalogue or a card has, once."""
     axes: dict[str, list[Any]] = {
         "Scores": [entry.score for entry in CATALOGUE.values()],
-        "Selections": [*(getattr(selection, name)() for name in SELECTION_CARDS), *(entry.select for entry in CATALOGUE.values())],
+        "Selections": [
+            *(getattr(selection, name)() for name in SELECTION_CARDS),
+            *(entry.select for entry in CATALOGUE.values()),
+        ],
         "Objectives": list(OBJECTIVES.values()),
     }
     lines: list[str] = []

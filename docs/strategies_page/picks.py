@@ -15,8 +15,19 @@ import ally
 from ally.cards import CARDS
 
 SHOWN = (
-    "random", "entropy", "margin", "badge", "bait", "coreset", "lcmd", "typiclust", "maxherding", "uherding", "ally", "ally-unlabelled",
-)  # fmt: skip
+    "random",
+    "entropy",
+    "margin",
+    "badge",
+    "bait",
+    "coreset",
+    "lcmd",
+    "typiclust",
+    "maxherding",
+    "uherding",
+    "ally",
+    "ally-unlabelled",
+)
 BATCH = 10
 LABELLED = 4
 """Labels per class."""
@@ -25,7 +36,8 @@ PICK = "#c1121f"
 
 
 def toy_pool() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Points in the plane (300, 2) and their classes (300,): a dense crescent, a thinner one around its tip, a small far cluster."""
+    """Points in the plane (300, 2) and their classes (300,): a dense crescent, a thinner one around its tip, a small
+    far cluster."""
     rng = np.random.default_rng(4)
     angles = [np.pi * rng.random(180), np.pi * (1 + rng.random(85))]
     crescents = [np.column_stack([np.cos(angle), np.sin(angle)]) for angle in angles]
@@ -49,12 +61,17 @@ def draw(path: Path) -> None:
     for ax, name in zip(figure.subplots(3, 4).flat, SHOWN, strict=True):
         _panel(ax, name, X, y)
     handles = [
-        *(Line2D([], [], linestyle="", marker="s", color=colour, markeredgecolor="black", markersize=7) for colour in COLOURS),
+        *(
+            Line2D([], [], linestyle="", marker="s", color=colour, markeredgecolor="black", markersize=7)
+            for colour in COLOURS
+        ),
         Line2D([], [], linestyle="", marker="o", color="#9a9a9a", markersize=4),
         Line2D([], [], linestyle="", marker="o", color=PICK, markeredgecolor="white", markersize=9),
     ]
     texts = ["labelled, class 1", "class 2", "class 3", "candidate", f"one of the {BATCH} picked"]
-    figure.legend(handles, texts, loc="outside lower center", ncols=len(texts), frameon=False, fontsize=10, handletextpad=0.2)
+    figure.legend(
+        handles, texts, loc="outside lower center", ncols=len(texts), frameon=False, fontsize=10, handletextpad=0.2
+    )
     figure.savefig(path, dpi=110, metadata={"Software": None}, facecolor="white")
 
 
@@ -64,7 +81,16 @@ def _panel(ax: Axes, name: str, X: NDArray[np.float64], y: NDArray[np.float64]) 
     known = ~np.isnan(y)
     ax.scatter(X[~known, 0], X[~known, 1], s=7, color="#9a9a9a", linewidths=0, zorder=1)
     for label, colour in enumerate(COLOURS):
-        ax.scatter(X[y == label, 0], X[y == label, 1], s=36, marker="s", color=colour, edgecolors="black", linewidths=0.8, zorder=2)
+        ax.scatter(
+            X[y == label, 0],
+            X[y == label, 1],
+            s=36,
+            marker="s",
+            color=colour,
+            edgecolors="black",
+            linewidths=0.8,
+            zorder=2,
+        )
     ax.scatter(X[picked, 0], X[picked, 1], s=62, color=PICK, edgecolors="white", linewidths=1.0, zorder=3)
     ax.set_title(f"{name} ({CARDS[name].family})", fontsize=10)
     ax.set_xticks([])

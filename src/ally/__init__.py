@@ -32,7 +32,18 @@ _LAZY = {
     "query": "ally.oneshot",
 }
 
-_MODULES = {"campaign", "datasets", "features", "generation", "models", "sources", "scoring", "selection", "store", "testing"}
+_MODULES = {
+    "campaign",
+    "datasets",
+    "features",
+    "generation",
+    "models",
+    "sources",
+    "scoring",
+    "selection",
+    "store",
+    "testing",
+}
 
 __all__ = [
     "CATALOGUE",

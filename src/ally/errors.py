@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
-
-from typing_extensions import Self
+from typing import Any, Self
 
 
 class AllyError(Exception):
@@ -143,4 +141,5 @@ class StoreReadOnly(StoreError):
 
 
 class StoreUnreachable(StoreError):
-    """The database server does not answer. A call that was under way may or may not be recorded: repeat it with the same key."""
+    """The database server does not answer. A call that was under way may or may not be recorded: repeat it with the
+    same key."""

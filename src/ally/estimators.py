@@ -84,12 +84,16 @@ class _ConstrainedEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _training(self) -> Training:
         """The trainer's settings as one value."""
-        return Training(self.lr, epochs=self.epochs, batch_size=self.batch_size, patience=self.patience, device=self.device)
+        return Training(
+            self.lr, epochs=self.epochs, batch_size=self.batch_size, patience=self.patience, device=self.device
+        )
 
     def _network(self) -> ModelBuilder:
         """Builds the network."""
         widths: Any = (self.hidden,) if isinstance(self.hidden, (int, np.integer)) else self.hidden
-        if not hasattr(widths, "__iter__") or any(not isinstance(width, (int, np.integer)) or width < 1 for width in widths):
+        if not hasattr(widths, "__iter__") or any(
+            not isinstance(width, (int, np.integer)) or width < 1 for width in widths
+        ):
             raise InputError.about("hidden", self.hidden, "must list positive widths; () is a linear model")
         return partial(MLP, hidden=tuple(widths))
 
@@ -99,7 +103,9 @@ class _ConstrainedEstimator(BaseEstimator):  # type: ignore[misc]
         if isinstance(self.objective, str) and isinstance(objective, PDCL):
             per_sample = self.eps is not None and not isinstance(self.eps, (str, Mapping)) and np.ndim(self.eps) == 1
             eps = np.asarray(self.eps)[rows] if per_sample and len(self.eps) > rows.max() else self.eps
-            return replace(objective, eps=eps, dual_lr=self.dual_lr, dual_init=self.dual_init, secondary_loss=self.secondary_loss)
+            return replace(
+                objective, eps=eps, dual_lr=self.dual_lr, dual_init=self.dual_init, secondary_loss=self.secondary_loss
+            )
         return objective
 
     def _fit(self, X: Any, y: FloatArray, code: LabelCode) -> None:
@@ -135,8 +141,12 @@ class _ConstrainedEstimator(BaseEstimator):  # type: ignore[misc]
             return everyone, None
         if isinstance(self.validation, (int, float, np.number)):
             if not 0 < self.validation < 1:
-                raise InputError.about("validation", self.validation, "is not a share; pass a number between 0 and 1, or (X, y)")
-            train, held = train_test_split(everyone, test_size=float(self.validation), random_state=seeds.seed("validation") % 2**32)
+                raise InputError.about(
+                    "validation", self.validation, "is not a share; pass a number between 0 and 1, or (X, y)"
+                )
+            train, held = train_test_split(
+                everyone, test_size=float(self.validation), random_state=seeds.seed("validation") % 2**32
+            )
             return np.sort(train), Examples(X[held], y[held])
         if not isinstance(self.validation, (tuple, list)) or len(self.validation) != 2:
             raise InputError.about("validation", self.validation, "; pass a share, or (X, y)")
@@ -199,8 +209,22 @@ class ConstrainedClassifier(ClassifierMixin, _ConstrainedEstimator):  # type: ig
         device: str = "auto",
         verbose: bool = False,
     ) -> None:
-        super().__init__(hidden, eps, dual_lr, lr, epochs, batch_size, patience, validation, objective, secondary_loss, dual_init,
-                         random_state, device, verbose)  # fmt: skip
+        super().__init__(
+            hidden,
+            eps,
+            dual_lr,
+            lr,
+            epochs,
+            batch_size,
+            patience,
+            validation,
+            objective,
+            secondary_loss,
+            dual_init,
+            random_state,
+            device,
+            verbose,
+        )
         self.classes = classes
 
     def fit(self, X: Any, y: Any) -> ConstrainedClassifier:
@@ -246,11 +270,21 @@ class ConstrainedRegressor(RegressorMixin, _ConstrainedEstimator):  # type: igno
         return np.asarray(self._view(X).predictions.numpy())
 
 
-UNUSED_IN_QUERIES = ("eps", "dual_lr", "dual_init", "secondary_loss", "objective", "validation", "classes", "random_state")
+UNUSED_IN_QUERIES = (
+    "eps",
+    "dual_lr",
+    "dual_init",
+    "secondary_loss",
+    "objective",
+    "validation",
+    "classes",
+    "random_state",
+)
 
 
 def network_of(model: Any) -> tuple[Any, Training | None, str]:
-    """The network and the training settings of an estimator, and which of its other settings were given; else the model as it is."""
+    """The network and the training settings of an estimator, and which of its other settings were given; else the model
+    as it is."""
     if isinstance(model, type) and issubclass(model, _ConstrainedEstimator):
         raise ModelError(f"model is the class {model.__name__}; pass an instance, {model.__name__}()")
     if not isinstance(model, _ConstrainedEstimator):
@@ -264,7 +298,9 @@ def network_of(model: Any) -> tuple[Any, Training | None, str]:
 def dual_parts(model: Any) -> tuple[Fit, FittedHead, Scaler]:
     """What a fitted estimator predicts duals with: its network, its dual head and the scaling of its inputs."""
     if not isinstance(model, _ConstrainedEstimator):
-        raise ModelError(f"model is a {type(model).__name__}; pass a fitted ConstrainedClassifier or ConstrainedRegressor")
+        raise ModelError(
+            f"model is a {type(model).__name__}; pass a fitted ConstrainedClassifier or ConstrainedRegressor"
+        )
     check_is_fitted(model)
     return model._fitted, model._dual_head(), model._scaler
 

@@ -17,8 +17,8 @@ def why(snapshot: Snapshot, scores: torch.Tensor, selection: Selection, ids: Ids
     """One row per picked id.
 
     Columns: ``score`` (what it was picked for), ``percentile`` of its score among the candidates, ``cluster`` and
-    ``cluster_size``, ``predicted`` label and its ``probability``, ``nearest_labelled`` id and the ``distance`` to it in the
-    embedding space (that of ``embeddings=``, where given). What a strategy does not know is missing (NaN or None).
+    ``cluster_size``, ``predicted`` label and its ``probability``, ``nearest_labelled`` id and the ``distance`` to it in
+    the embedding space (that of ``embeddings=``, where given). What a strategy does not know is missing (NaN or None).
     """
     n = len(selection.rows)
     places = np.searchsorted(snapshot.candidates.rows, selection.rows)
@@ -56,7 +56,9 @@ def _nearest(points: torch.Tensor, others: torch.Tensor) -> tuple[AnyArray, Floa
     gap = torch.full((len(points),), torch.inf, dtype=torch.float64)
     for block in blocks(len(points)):
         for part in blocks(len(others)):
-            gaps = torch.cdist(points[block].double(), others[part].double(), compute_mode="donot_use_mm_for_euclid_dist")
+            gaps = torch.cdist(
+                points[block].double(), others[part].double(), compute_mode="donot_use_mm_for_euclid_dist"
+            )
             found = gaps.min(1)
             closer = found.values < gap[block]
             place[block] = torch.where(closer, found.indices + part.start, place[block])

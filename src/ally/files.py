@@ -11,7 +11,8 @@ from pathlib import Path
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A path beside `path` to write to. It takes the place of `path` when all went well and is on disk; otherwise it is removed.
+    """A path beside `path` to write to. It takes the place of `path` when all went well and is on disk; otherwise it is
+    removed.
 
     Under its name there is the old file or the new one, never a part, whoever else writes it.
     """
@@ -33,7 +34,8 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def flush(path: Path) -> None:
-    """Waits until a file or a folder is on disk. Never call it on a file that SQLite has open: closing it would drop SQLite's locks."""
+    """Waits until a file or a folder is on disk. Never call it on a file that SQLite has open: closing it would drop
+    SQLite's locks."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

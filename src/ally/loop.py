@@ -50,8 +50,8 @@ class Query:
     notes: tuple[str, ...] = ()
     """What was decided or is worth knowing, in sentences."""
     report: dict[str, Any] = field(default_factory=dict, repr=False)
-    """How many candidates the strategy looked at and how many were set aside, the fit's report, the rank quality of the dual head,
-    the temperature of calibrated probabilities, seconds spent."""
+    """How many candidates the strategy looked at and how many were set aside, the fit's report, the rank quality of the
+    dual head, the temperature of calibrated probabilities, seconds spent."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -67,7 +67,8 @@ class Told:
 
 
 class Loop:
-    """A pool, a learner and a strategy. `ask` lends samples out, `tell` takes the answers; nothing else changes the pool.
+    """A pool, a learner and a strategy. `ask` lends samples out, `tell` takes the answers; nothing else changes the
+    pool.
 
     The arguments are those of `ally.query`, and:
 
@@ -106,7 +107,9 @@ class Loop:
         source = as_source(X)
         labels = parse_labels(y, len(source), task=task, classes=classes, missing_label=missing_label)
         if labels.known.any() or task != "auto" or classes is not None:
-            self._strategy.ensure_task(labels.code.task, f"strategy {strategy!r}" if isinstance(strategy, str) else "this strategy")
+            self._strategy.ensure_task(
+                labels.code.task, f"strategy {strategy!r}" if isinstance(strategy, str) else "this strategy"
+            )
         self._ids = Ids(len(source), ids)
         self._pool = Pool(labels.values)
         self._code = labels.code
@@ -161,7 +164,10 @@ class Loop:
     def trained(self) -> Trained:
         """The fit with all that it takes to predict; it can be written to a file. The model must be one by name."""
         if self._model is None:
-            raise InputError("a network of your own cannot be rebuilt from a file; pass a model by name, or keep loop.fit().model yourself")
+            raise InputError(
+                "a network of your own cannot be rebuilt from a file; pass a model by name, or keep loop.fit().model "
+                "yourself"
+            )
         return Trained(self.fit(), self._model, self._learner.raw.shape, self._learner.scaler)
 
     def predict(self, X: Any) -> AnyArray:
@@ -191,23 +197,32 @@ class Loop:
                 return selection
 
             met = self._met(snapshot, scratch)
-            selection, aside = choose(self._hygiene, snapshot, scored.values, int(n), pick, met, round_streams, scratch, scored.bound)
-            selection, aside = put_last(selection, recalled), replace(aside, exact=copies, recalled=aside.recalled + len(recalled))
+            selection, aside = choose(
+                self._hygiene, snapshot, scored.values, int(n), pick, met, round_streams, scratch, scored.bound
+            )
+            selection, aside = (
+                put_last(selection, recalled),
+                replace(aside, exact=copies, recalled=aside.recalled + len(recalled)),
+            )
             frame = why(snapshot, scored.values, selection, self._ids, self._code)
         notes += aside.notes
-        report.update(scored.report, candidates=len(rows), set_aside=asdict(aside), seconds=time.perf_counter() - started)
+        report.update(
+            scored.report, candidates=len(rows), set_aside=asdict(aside), seconds=time.perf_counter() - started
+        )
         query_id = self._lend(selection.rows)
         return Query(query_id, self._ids.of(selection.rows), selection.values, frame, tuple(notes), report)
 
     def tell(self, query_id: str, answers: Mapping[Any, Any]) -> Told:
         """Takes labels or `ally.SKIP` by id, for all or some of a query. Either every answer is taken or none is.
 
-        Telling the same again changes nothing; what is left unanswered stays pending until told or released. A sample that was
-        skipped may still be labelled; a label is never replaced.
+        Telling the same again changes nothing; what is left unanswered stays pending until told or released. A sample
+        that was skipped may still be labelled; a label is never replaced.
         """
         number = self._number(query_id)
         if not isinstance(answers, Mapping):
-            raise AnswerError(f"answers is a {type(answers).__name__}; pass a mapping from id to label, such as {{id: 'cat'}}")
+            raise AnswerError(
+                f"answers is a {type(answers).__name__}; pass a mapping from id to label, such as {{id: 'cat'}}"
+            )
         rows = self._ids.rows(answers)
         self._ensure_asked(rows, number, query_id)
         labels = list(answers.values())
@@ -254,13 +269,15 @@ class Loop:
         return query_id
 
     def _members(self, count: int) -> list[Fit]:
-        """Networks trained on everything labelled so far, differing in weights and shuffling; trained once per labelled set."""
+        """Networks trained on everything labelled so far, differing in weights and shuffling; trained once per labelled
+        set."""
         while len(self._fits) < count:
             self._fits.append(self._learner.fit(self._pool, self._code, len(self._fits)))
         return self._fits[:count]
 
     def _distinct(self, n: int) -> tuple[IntArray, IntArray, int]:
-        """The free rows to look at, without copies; the copies among them, recalled for want of others; how many copies there are."""
+        """The free rows to look at, without copies; the copies among them, recalled for want of others; how many copies
+        there are."""
         free = self._pool.rows(State.FREE)
         if self._hygiene.duplicates == "keep":
             return free, free[:0], 0
@@ -276,10 +293,14 @@ class Loop:
         if self._hygiene.duplicates != "near":
             return ()
         fit = self._fits[0] if self._strategy.trains and len(self.labelled) else None
-        others = np.setdiff1d(self._learner.rows, np.concatenate([self._pool.rows(state) for state in (State.FREE, State.LABELLED)]))
+        others = np.setdiff1d(
+            self._learner.rows, np.concatenate([self._pool.rows(state) for state in (State.FREE, State.LABELLED)])
+        )
         return snapshot.labelled.points, self._learner.points(fit, others, scratch)
 
-    def _look(self, rows: IntArray, scratch: Scratch, report: dict[str, Any], notes: list[str]) -> tuple[Strategy, Snapshot]:
+    def _look(
+        self, rows: IntArray, scratch: Scratch, report: dict[str, Any], notes: list[str]
+    ) -> tuple[Strategy, Snapshot]:
         """The strategy that can be used now, and what it looks at; `rows` are the candidates."""
         if not self._strategy.trains:
             if self._hygiene.compares:
@@ -294,7 +315,9 @@ class Loop:
         report["fit"] = fit.report
         share = fit.report.positive_duals
         if share is not None and share < FEW_POSITIVE_DUALS:
-            notes.append(f"only {share:.0%} of the duals are positive: the constraints are loose; lower eps or use eps='auto'")
+            notes.append(
+                f"only {share:.0%} of the duals are positive: the constraints are loose; lower eps or use eps='auto'"
+            )
         readouts = self._strategy.readouts
         size = 1 if has_dropout(fit.model) else max([readout.members for readout in readouts], default=1)
         members = self._members(size)[1:]
@@ -313,7 +336,9 @@ class Loop:
         """The rows were asked by this query and have not been given back since."""
         stray = np.setdiff1d(rows, self._open[query_id])
         if len(stray):
-            raise AnswerError(f"id {self._ids.of(stray).tolist()[0]!r} is not part of query {query_id!r}; answer its ids only")
+            raise AnswerError(
+                f"id {self._ids.of(stray).tolist()[0]!r} is not part of query {query_id!r}; answer its ids only"
+            )
         open_rows = [row for row in rows.tolist() if self._pool.state(row) in (State.FREE, State.PENDING)]
         gone = np.setdiff1d(np.asarray(open_rows, dtype=np.int64), self._pool.held(number))
         if len(gone):
@@ -326,10 +351,13 @@ class Loop:
             before = self._pool.values(np.asarray([row]))
             if value != before[0]:
                 name, label = self._ids.of(np.asarray([row])).tolist()[0], self._code.decode(before).tolist()[0]
-                raise AnswerError(f"id {name!r} is labelled {label!r} already, and the new answer differs; answers are not replaced")
+                raise AnswerError(
+                    f"id {name!r} is labelled {label!r} already, and the new answer differs; answers are not replaced"
+                )
 
     def _code_for(self, labels: list[Any]) -> tuple[LabelCode, tuple[str, ...]]:
-        """The label code with its notes: decided by the first labels, extended by new classes where none were declared."""
+        """The label code with its notes: decided by the first labels, extended by new classes where none were
+        declared."""
         if not labels or self._declared:
             return self._code, self._task_notes
         if not self._decided and not len(self.labelled):
@@ -349,8 +377,8 @@ def _training(strategy: Strategy, device: str) -> Training:
 
 def _without_validation(epochs: int) -> str:
     return (
-        f"the method stops training early by validation samples, and there are none: all {epochs} epochs are run, and the duals of "
-        "samples that are fitted by then have fallen back to zero; pass validation=(X, y)"
+        f"the method stops training early by validation samples, and there are none: all {epochs} epochs are run, and "
+        "the duals of samples that are fitted by then have fallen back to zero; pass validation=(X, y)"
     )
 
 
@@ -367,7 +395,9 @@ def _resolve_geometry(embeddings: Any, samples: int) -> Vectors | Literal["input
         return None
     if isinstance(embeddings, str):
         if embeddings != "inputs":
-            raise InputError.about("embeddings", embeddings, "is not known; pass an array of one vector per sample, or 'inputs'")
+            raise InputError.about(
+                "embeddings", embeddings, "is not known; pass an array of one vector per sample, or 'inputs'"
+            )
         return "inputs"
     return open_vectors(embeddings, samples)
 
@@ -379,6 +409,9 @@ def _candidate_rows(candidates: Any, ids: Ids) -> IntArray:
     listed = list(candidates)
     if listed and all(isinstance(value, (bool, np.bool_)) for value in listed):
         if len(listed) != len(ids):
-            raise InputError(f"the candidates mask has shape ({len(listed)},) and the pool {len(ids)} samples; pass one value per sample")
+            raise InputError(
+                f"the candidates mask has shape ({len(listed)},) and the pool {len(ids)} samples; pass one value per "
+                "sample"
+            )
         return np.flatnonzero(listed).astype(np.int64)
     return ids.rows(listed)

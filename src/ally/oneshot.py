@@ -43,29 +43,30 @@ def query(
         n: how many; exactly this many distinct unlabelled ids come back, or an error says how many there are.
         strategy: a name of the catalogue (``ally strategies`` lists it) or an `ally.Strategy`.
         objective: how the learner is trained, if not as the strategy says: a name or an objective.
-        model: None (an MLP, or a slim ResNet-18 for images), a name, a torch module or function ``(shape, outputs) -> module``
-            with `backbone` and `head`, or a `ConstrainedClassifier` / `ConstrainedRegressor` for its network and training
-            settings. Features are standardised, except for your own modules.
+        model: None (an MLP, or a slim ResNet-18 for images), a name, a torch module or function ``(shape, outputs) ->
+            module`` with `backbone` and `head`, or a `ConstrainedClassifier` / `ConstrainedRegressor` for its network
+            and training settings. Features are standardised, except for your own modules.
         task: ``"auto"`` decides as scikit-learn would; the decision is in the query's notes.
         classes: all classes, if the labels may not show every one yet.
         ids: one id per row; row numbers otherwise.
         candidates: ids, or a mask over all rows, that may be asked about.
-        embeddings: vectors to measure distances in, one for each row of X: anything X may be, of shape (n, d), such as the
-            output of a pretrained encoder, taken as they are; or ``"inputs"`` for the samples themselves, standardised as
-            the learner sees them. By default distances are those of the network's own embeddings. Clusters, coverage, near
-            duplicates, outliers and the distances in ``why`` follow these vectors, also before there are labels.
-            Predictions, duals and what is about the network's last layer stay with the network: the gradients of badge and
-            of lcmd for classification, the information of bait, the dual head.
+        embeddings: vectors to measure distances in, one for each row of X: anything X may be, of shape (n, d), such as
+            the output of a pretrained encoder, taken as they are; or ``"inputs"`` for the samples themselves,
+            standardised as the learner sees them. By default distances are those of the network's own embeddings.
+            Clusters, coverage, near duplicates, outliers and the distances in ``why`` follow these vectors, also before
+            there are labels. Predictions, duals and what is about the network's last layer stay with the network: the
+            gradients of badge and of lcmd for classification, the information of bait, the dual head.
         validation: ``(X, y)``, labelled samples beside the pool for early stopping; never trained on.
         missing_label: a value that marks unlabelled rows besides None and NaN, such as -1.
         random_state: seed; equal seeds give equal ids.
         device: where to train.
         chunk_size: rows read at a time; does not change the ids.
-        memory_budget: bytes for embeddings and probabilities before they move to a memory map; a quarter of memory if None.
+        memory_budget: bytes for embeddings and probabilities before they move to a memory map; a quarter of memory if
+            None.
         engine: ``"local"``.
         progress: called as ``progress(stage, done, total)``.
-        hygiene: which candidates to set aside: by default exact copies, of each other and of what is labelled; see `ally.Hygiene`.
-            The notes say how many. None for no hygiene.
+        hygiene: which candidates to set aside: by default exact copies, of each other and of what is labelled; see
+            `ally.Hygiene`. The notes say how many. None for no hygiene.
     """
     if engine != "local":
         raise InputError.about("engine", engine, "is not available; use engine='local'")

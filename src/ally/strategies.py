@@ -9,7 +9,17 @@ from ally.checks import check_count
 from ally.errors import InputError, UnsupportedTask
 from ally.features import Embedding, Gradient, LastLayer
 from ally.learning.dual_head import PaperHead
-from ally.learning.objectives import PDCL, VAAL, WAAL, Feasibility, LearningLoss, Objective, OverPool, PDCLUnlabelled, resolve_objective
+from ally.learning.objectives import (
+    PDCL,
+    VAAL,
+    WAAL,
+    Feasibility,
+    LearningLoss,
+    Objective,
+    OverPool,
+    PDCLUnlabelled,
+    resolve_objective,
+)
 from ally.learning.readouts import Readout, readouts_of
 from ally.registry import Registry
 from ally.scoring import (
@@ -54,14 +64,17 @@ class Strategy:
     objective: str | Objective = "erm"
     about: str = ""
     patience: int | None = None
-    """Epochs without a better validation loss after which the method stops training, where it says so. Settings of the trainer
-    that the caller gives come first."""
+    """Epochs without a better validation loss after which the method stops training, where it says so. Settings of the
+    trainer that the caller gives come first."""
 
     def __post_init__(self) -> None:
         for part, wanted in ((self.score, Score), (self.select, Select)):
             if isinstance(part, (type, str)) or not isinstance(part, wanted):
                 kind = wanted.__name__.lower()
-                raise InputError(f"{kind}={part!r} is not a {kind}; pass an instance such as {'Margin()' if wanted is Score else 'Top()'}")
+                raise InputError(
+                    f"{kind}={part!r} is not a {kind}; pass an instance such as "
+                    f"{'Margin()' if wanted is Score else 'Top()'}"
+                )
         if self.patience is not None:
             check_count("patience", self.patience)
 
@@ -132,24 +145,44 @@ CATALOGUE: Registry[Strategy] = Registry(
         "coreset": Strategy(Constant(), KCenter(), "erm", "covers the embedding space"),
         "bait": Strategy(Constant(), FisherGreedy(), "erm", "most Fisher information about the last layer"),
         "kmeanspp": Strategy(Constant(), KMeansPP(), "erm", "spread out in the embedding space"),
-        "ally-herding": Strategy(PredictedDual(), Herding(weighted=True), DUALS, "coverage weighted by predicted duals"),
-        "ally-feasibility": Strategy(PredictedDual(), CLUSTERS, Feasibility(eps=0.01), "ALLY trained on the constraints alone"),
-        "ally-unlabelled": Strategy(PredictedDual(), CLUSTERS, PDCLUnlabelled(), "duals of smoothness constraints over the whole pool"),
-        "accumulated-loss": Strategy(PredictedDual(), CLUSTERS, "accumulated-loss", "ablation: ALLY without the dual weighting"),
+        "ally-herding": Strategy(
+            PredictedDual(), Herding(weighted=True), DUALS, "coverage weighted by predicted duals"
+        ),
+        "ally-feasibility": Strategy(
+            PredictedDual(), CLUSTERS, Feasibility(eps=0.01), "ALLY trained on the constraints alone"
+        ),
+        "ally-unlabelled": Strategy(
+            PredictedDual(), CLUSTERS, PDCLUnlabelled(), "duals of smoothness constraints over the whole pool"
+        ),
+        "accumulated-loss": Strategy(
+            PredictedDual(), CLUSTERS, "accumulated-loss", "ablation: ALLY without the dual weighting"
+        ),
         "bald": Strategy(MutualInformation(), Top(), "erm", "labels that tell most about the weights"),
         "powerbald": Strategy(MutualInformation(), Perturbed("power"), "erm", "BALD with randomised batches"),
         "batchbald": Strategy(Constant(), BatchBALD(), "erm", "small batches that tell most together"),
-        "learning-loss": Strategy(PredictedLoss(), Top(), "learning-loss", "highest loss predicted by a module beside the network"),
+        "learning-loss": Strategy(
+            PredictedLoss(), Top(), "learning-loss", "highest loss predicted by a module beside the network"
+        ),
         "vaal": Strategy(Discriminator(), Top(), "vaal", "latents that a discriminator is surest are unlabelled"),
-        "waal": Strategy(CriticUncertainty(), Top(), "waal", "uncertain, and unlike the labelled set by a Wasserstein critic"),
+        "waal": Strategy(
+            CriticUncertainty(), Top(), "waal", "uncertain, and unlike the labelled set by a Wasserstein critic"
+        ),
         "dal": Strategy(Constant(), Discriminative(), "erm", "surest to be told apart from the labelled set"),
         "lcmd": Strategy(Constant(), LCMD(LastLayer()), "erm", "spread that follows density; strong for regression"),
-        "typiclust": Strategy(Constant(), TypiClust(), "erm", "typical samples of uncovered clusters: the first labels"),
+        "typiclust": Strategy(
+            Constant(), TypiClust(), "erm", "typical samples of uncovered clusters: the first labels"
+        ),
         "probcover": Strategy(Constant(), ProbCover(), "erm", "covers by balls: few labels, good embeddings"),
         "maxherding": Strategy(Constant(), Herding(), "erm", "covers by a kernel: few labels, nothing to tune"),
-        "uherding": Strategy(CALIBRATED, Herding(weighted=True), "erm", "coverage weighted by uncertainty: any number of labels"),
-        "dropquery": Strategy(Disagreement(), ClusterCentre(threshold=0.5), "erm", "predictions that change under dropout, spread out"),
-        "cluster-margin": Strategy(Margin(), ClusterMargin(), "erm", "uncertain and spread over clusters: very large batches"),
+        "uherding": Strategy(
+            CALIBRATED, Herding(weighted=True), "erm", "coverage weighted by uncertainty: any number of labels"
+        ),
+        "dropquery": Strategy(
+            Disagreement(), ClusterCentre(threshold=0.5), "erm", "predictions that change under dropout, spread out"
+        ),
+        "cluster-margin": Strategy(
+            Margin(), ClusterMargin(), "erm", "uncertain and spread over clusters: very large batches"
+        ),
     },
 )
 
@@ -159,6 +192,8 @@ def resolve_strategy(strategy: Any) -> Strategy:
     if isinstance(strategy, str):
         strategy = CATALOGUE[strategy]
     if not isinstance(strategy, Strategy):
-        raise InputError(f"strategy is a {type(strategy).__name__}; pass a name ({', '.join(CATALOGUE)}) or an ally.Strategy")
+        raise InputError(
+            f"strategy is a {type(strategy).__name__}; pass a name ({', '.join(CATALOGUE)}) or an ally.Strategy"
+        )
     resolve_objective(strategy.objective)
     return strategy

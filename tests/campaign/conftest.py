@@ -39,7 +39,8 @@ Table = tuple[Path, dict[str, str]]
 
 @pytest.fixture(scope="session")
 def write_digits() -> Callable[[Path], Table]:
-    """Writes a CSV file of 300 digits of three kinds with ids to a folder; its path, and the labels that nobody is told."""
+    """Writes a CSV file of 300 digits of three kinds with ids to a folder; its path, and the labels that nobody is
+    told."""
 
     def write(folder: Path) -> Table:
         X, y = digits(300)

@@ -14,7 +14,16 @@ import pytest
 
 import ally
 from ally import Campaign
-from ally.errors import AnswerError, DataError, IdError, InputError, LabelError, PoolExhausted, StoreExists, StoreMissing
+from ally.errors import (
+    AnswerError,
+    DataError,
+    IdError,
+    InputError,
+    LabelError,
+    PoolExhausted,
+    StoreExists,
+    StoreMissing,
+)
 
 
 @pytest.fixture
@@ -151,7 +160,9 @@ def test_held_out_samples_are_asked_about_until_they_are_labelled(table, tmp_pat
 
 
 def test_samples_held_out_are_in_nobodys_way_one_at_a_time(table, tmp_path):
-    with Campaign.create(tmp_path / "d.db", table[0], evaluate=10, validate=10, random_share=0.2, automatic=False) as campaign:
+    with Campaign.create(
+        tmp_path / "d.db", table[0], evaluate=10, validate=10, random_share=0.2, automatic=False
+    ) as campaign:
         kinds = Counter(campaign.ask(1).samples[0].kind for _ in range(100))
     assert kinds["evaluate"] == kinds["validate"] == 10
     assert 12 <= kinds["random"] <= 20
@@ -166,9 +177,13 @@ def test_evaluation_by_default_is_a_tenth_and_none_of_a_small_pool(table, photos
 
 
 def test_labels_of_the_source_count_as_given(tmp_path):
-    frame = pd.DataFrame({"id": [f"r{n}" for n in range(40)], "a": np.arange(40.0), "kind": ["x", "y", None, None] * 10})
+    frame = pd.DataFrame(
+        {"id": [f"r{n}" for n in range(40)], "a": np.arange(40.0), "kind": ["x", "y", None, None] * 10}
+    )
     frame.to_csv(tmp_path / "t.csv", index=False)
-    with Campaign.create(tmp_path / "t.db", tmp_path / "t.csv", label="kind", classes=["x", "y"], evaluate=8, automatic=False) as campaign:
+    with Campaign.create(
+        tmp_path / "t.db", tmp_path / "t.csv", label="kind", classes=["x", "y"], evaluate=8, automatic=False
+    ) as campaign:
         status = campaign.status()
         assert (status.given, status.labels, status.classes) == (20, 0, {"x": 10, "y": 10})
         assert status.evaluate.samples == 8  # drawn from all samples, labelled or not
@@ -180,7 +195,9 @@ def test_labels_of_the_source_count_as_given(tmp_path):
 
 
 def test_opinions_of_several_and_their_majority(table, tmp_path):
-    with Campaign.create(tmp_path / "d.db", table[0], opinions=3, policy="majority", evaluate=0, automatic=False) as campaign:
+    with Campaign.create(
+        tmp_path / "d.db", table[0], opinions=3, policy="majority", evaluate=0, automatic=False
+    ) as campaign:
         given = {"ann": "x", "bob": "y", "cem": "x"}
         for who, label in given.items():
             query = campaign.ask(1, annotator=who)
@@ -204,7 +221,9 @@ def test_opinions_of_several_and_their_majority(table, tmp_path):
     ],
 )
 def test_bad_answers_are_refused_whole(table, tmp_path, answers, error, match):
-    with Campaign.create(tmp_path / "d.db", table[0], classes=["digit 0", "digit 1", "digit 2"], automatic=False) as campaign:
+    with Campaign.create(
+        tmp_path / "d.db", table[0], classes=["digit 0", "digit 1", "digit 2"], automatic=False
+    ) as campaign:
         with pytest.raises(error, match=match):
             campaign.relabel({**({"s001": "digit 1"} if answers else {}), **answers})
         assert list(campaign.record()) == []
@@ -255,7 +274,8 @@ def test_asking_and_telling_do_without_torch(table, tmp_path):
     code = (
         "import sys; from ally import Campaign\n"
         f"with Campaign.open({str(tmp_path / 'd.db')!r}) as c:\n"
-        "    q = c.ask(3); c.tell(q, {id: 'x' for id in q.ids}); c.undo(); c.show(q.ids[0]); c.status(); c.review(); c.export('l.csv')\n"
+        "    q = c.ask(3); c.tell(q, {id: 'x' for id in q.ids}); c.undo(); c.show(q.ids[0]); c.status(); c.review(); "
+        "c.export('l.csv')\n"
         "    c.change(batch=5)\n"
         "sys.exit('torch' in sys.modules)"
     )
@@ -270,12 +290,18 @@ def test_labels_go_out_and_come_back(table, tmp_path):
         campaign.skip(["s003"], annotator="bob")
         for ending in ("csv", "jsonl", "parquet"):
             assert campaign.export(tmp_path / f"labels.{ending}") == 4
-        before = campaign.labels(), [(answer.annotator, answer.at) for answer in campaign.record() if answer.kind == "label"]
+        before = (
+            campaign.labels(),
+            [(answer.annotator, answer.at) for answer in campaign.record() if answer.kind == "label"],
+        )
     for ending in ("csv", "jsonl", "parquet"):
         with Campaign.create(tmp_path / f"{ending}.db", table[0], automatic=False) as campaign:
             told = campaign.import_labels(tmp_path / f"labels.{ending}")
             assert (told.labelled, told.skipped) == (3, 1)
-            after = campaign.labels(), [(answer.annotator, answer.at) for answer in campaign.record() if answer.kind == "label"]
+            after = (
+                campaign.labels(),
+                [(answer.annotator, answer.at) for answer in campaign.record() if answer.kind == "label"],
+            )
             assert after[0] == before[0]
             assert sorted(after[1]) == sorted(before[1])
             again = campaign.import_labels(tmp_path / f"labels.{ending}")

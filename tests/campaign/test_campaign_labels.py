@@ -1,4 +1,5 @@
-"""What becomes of labels: one class whatever its type, whole imports in order, nobody overruled, counts that agree with labels."""
+"""What becomes of labels: one class whatever its type, whole imports in order, nobody overruled, counts that agree with
+labels."""
 
 import os
 import subprocess
@@ -23,7 +24,11 @@ def make(tmp_path):
     made = []
 
     def create(source=None, place="c.db", **settings):
-        made.append(Campaign.create(tmp_path / place, frame() if source is None else source, evaluate=0, automatic=False, **settings))
+        made.append(
+            Campaign.create(
+                tmp_path / place, frame() if source is None else source, evaluate=0, automatic=False, **settings
+            )
+        )
         return made[-1]
 
     yield create
@@ -172,7 +177,11 @@ def test_status_counts_by_the_policy(make):
 
 def test_the_majority_of_numbers_is_their_median(make, tmp_path):
     campaign = make(task="regression", policy="majority", opinions=3)
-    said = {"ann": {"r0": 1.0, "r1": 2, "r2": 5.0}, "bob": {"r0": 1.2, "r1": 4.0, "r2": 5.0}, "eve": {"r0": 9.0, "r2": 5.0, "r3": SKIP}}
+    said = {
+        "ann": {"r0": 1.0, "r1": 2, "r2": 5.0},
+        "bob": {"r0": 1.2, "r1": 4.0, "r2": 5.0},
+        "eve": {"r0": 9.0, "r2": 5.0, "r3": SKIP},
+    }
     for annotator, answers in said.items():
         campaign.relabel(answers, annotator=annotator)
     medians = {"r0": 1.2, "r1": 3.0, "r2": 5.0}
@@ -204,7 +213,9 @@ def test_what_is_waited_for_with_several_opinions(make):
     second = campaign.ask(3, annotator="bob")
     told = campaign.tell(second, {second.ids[0]: "dog"})
     assert list(told.waiting) == second.ids[1:]
-    assert list(campaign.tell(second, {second.ids[1]: "dog"}, annotator="eve").waiting) == second.ids[2:], "eve's was the second opinion"
+    assert list(campaign.tell(second, {second.ids[1]: "dog"}, annotator="eve").waiting) == second.ids[2:], (
+        "eve's was the second opinion"
+    )
 
 
 def test_an_answer_of_somebody_else_does_not_end_the_waiting_for_ones_own(make):
@@ -221,7 +232,9 @@ def test_classes_declared_later_must_hold_what_was_said(make):
         campaign.change(classes=["cat", 1])
     campaign.relabel({"r2": "cat"})
     assert campaign.classes() == ["cat", "1"]
-    assert campaign.change(classes=["cat", 1, 2]).classes == ("cat", "1", 2), "a class is another than the labels that read like it"
+    assert campaign.change(classes=["cat", 1, 2]).classes == ("cat", "1", 2), (
+        "a class is another than the labels that read like it"
+    )
     campaign.relabel({"r1": 1}, annotator="bob")
     assert (campaign.labels()["r1"], campaign.status().disagreements, campaign.classes()) == ("1", 0, ["cat", "1", 2])
 

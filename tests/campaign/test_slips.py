@@ -28,7 +28,9 @@ def test_a_class_written_in_another_way(tmp_path):
         assert campaign.relabel({"s12": "cat", "s13": "Cat"}).slips == (), "a class that there is was called new"
         query = campaign.ask(1)
         told = campaign.tell(query, {query.ids[0]: "CAT"})
-        assert told.slips == (f"'CAT' (of {query.ids[0]!r}) is a class of its own beside 'cat'; if it is a slip, answer again",)
+        assert told.slips == (
+            f"'CAT' (of {query.ids[0]!r}) is a class of its own beside 'cat'; if it is a slip, answer again",
+        )
         assert told.to_json()["slips"] == list(told.slips)
 
 

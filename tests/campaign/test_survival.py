@@ -18,7 +18,13 @@ BENCHMARKS = Path(__file__).parent.parent.parent / "benchmarks"
 
 
 def run(script: str, *arguments: str) -> dict[str, Any]:
-    done = subprocess.run([sys.executable, str(BENCHMARKS / script), *arguments], capture_output=True, text=True, check=False, timeout=1800)
+    done = subprocess.run(
+        [sys.executable, str(BENCHMARKS / script), *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=1800,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Traceback" not in done.stderr, done.stderr
     return dict(json.loads(done.stdout))
@@ -35,7 +41,8 @@ def backend(request: pytest.FixtureRequest) -> str:
 @pytest.mark.long
 @pytest.mark.parametrize("backend", ["sqlite", "postgresql"], indirect=True)
 def test_no_acknowledged_label_is_lost_to_kills(backend: str) -> None:
-    """What must hold after each kill is checked by the script, which ends at the first broken promise; `make kill-test` kills more."""
+    """What must hold after each kill is checked by the script, which ends at the first broken promise; `make kill-test`
+    kills more."""
     figures = run("campaign_kill.py", "--kills", "25", "--backend", backend, "--server-crash-every", "10")
     assert figures["kills"] == 25
     assert figures["server_crashes"] == (2 if backend == "postgresql" else 0)
@@ -58,7 +65,9 @@ def test_creation_streams(tmp_path: Path) -> None:
     """As objects of Python the rows of the table alone would take 13 MB."""
     write_table(tmp_path / "few.csv", 10)
     write_table(tmp_path / "many.csv", 12_000)
-    Campaign.create(tmp_path / "few.db", tmp_path / "few.csv", automatic=False).close()  # what is imported is not counted below
+    Campaign.create(
+        tmp_path / "few.db", tmp_path / "few.csv", automatic=False
+    ).close()  # what is imported is not counted below
     tracemalloc.start()
     with Campaign.create(tmp_path / "many.db", tmp_path / "many.csv", automatic=False) as campaign:
         peak = tracemalloc.get_traced_memory()[1]

@@ -66,9 +66,13 @@ def test_the_first_batch_is_what_the_loop_would_ask(trained, table):
     pool = [sample.id for sample in store.samples("pool")]
     order = [id for id in pool if id in labels] + [id for id in pool if id not in labels]
     loop = ally.Loop(
-        trained.samples.features(order), [labels.get(id) for id in order], ids=order, classes=["digit 0", "digit 1", "digit 2"],
-        hygiene=ally.Hygiene(), random_state=settings.seed,
-    )  # fmt: skip
+        trained.samples.features(order),
+        [labels.get(id) for id in order],
+        ids=order,
+        classes=["digit 0", "digit 1", "digit 2"],
+        hygiene=ally.Hygiene(),
+        random_state=settings.seed,
+    )
     ranked = [entry.row for entry in store.ranking(store.newest_model().number)]
     assert set(store.ids(ranked[:20])) == set(loop.ask(20).ids.tolist())
 
@@ -80,7 +84,9 @@ def test_evaluation_labels_do_not_change_the_model(table, tmp_path, clock):
         with Campaign.create(tmp_path / f"{name}.db", table[0], evaluate=30, automatic=False, clock=clock) as campaign:
             held = {sample.id for sample in campaign._store.samples("evaluate")}
             pool = [sample.id for sample in campaign._store.samples("pool")][:40]
-            campaign.relabel({id: table[1][id] for id in pool} | {id: "digit 0" if lie else table[1][id] for id in held})
+            campaign.relabel(
+                {id: table[1][id] for id in pool} | {id: "digit 0" if lie else table[1][id] for id in held}
+            )
             campaign.retrain()
             store = campaign._store
             found.append((store.weights(1), list(store.ranking(1)), campaign.status().model.value))
@@ -104,7 +110,9 @@ def test_cold_start_covers_the_inputs_and_one_class_waits(table, tmp_path):
         campaign.retrain()
         cold = campaign.ask(10)
         assert all(sample.score is not None for sample in cold.samples)
-        assert len({table[1][id] for id in cold.ids}) == 3  # a random ten may well miss a class; a cover of three clusters does not
+        assert (
+            len({table[1][id] for id in cold.ids}) == 3
+        )  # a random ten may well miss a class; a cover of three clusters does not
         campaign.tell(cold, dict.fromkeys(cold.ids, "digit 0"))
         campaign.retrain()
         assert "two classes" in campaign._store.newest_model().report["cold"]
@@ -222,7 +230,9 @@ def test_new_data_that_cannot_be_read_are_named(photos, tmp_path):
 def test_new_texts_need_neither_ids_nor_the_same_file(tmp_path):
     texts = [f"the {'cat purrs' if n % 2 else 'dog barks'} in street {n}" for n in range(40)]
     pd.DataFrame({"number": range(40), "body": texts}).to_csv(tmp_path / "t.csv", index=False)
-    with Campaign.create(tmp_path / "t.db", tmp_path / "t.csv", text="body", id_column="number", automatic=False) as campaign:
+    with Campaign.create(
+        tmp_path / "t.db", tmp_path / "t.csv", text="body", id_column="number", automatic=False
+    ) as campaign:
         campaign.relabel({str(n): "cat" if n % 2 else "dog" for n in range(20)})
         campaign.retrain()
         (tmp_path / "new.csv").write_text("body\na dog barks\nmy cat purrs\n")
@@ -267,7 +277,9 @@ def test_review_finds_wrong_labels(table, tmp_path):
         hit = hits[0]
         assert hit.annotator == "ann"
         campaign.relabel({hit.id: truth[hit.id]}, annotator="ann")
-        assert hit.id not in {suspect.id for suspect in campaign.review(200)}  # corrected; the next model judges it anew
+        assert hit.id not in {
+            suspect.id for suspect in campaign.review(200)
+        }  # corrected; the next model judges it anew
 
 
 def test_review_of_a_strategy_without_duals(table, tmp_path):
@@ -375,7 +387,9 @@ def test_duals_that_need_no_label_are_no_evidence_of_wrong_ones():
 
     def loop(objective):
         quick = Training(epochs=4, batch_size=16)
-        return Loop(scene.X, scene.y, strategy="random", objective=objective, model="linear", training=quick, random_state=0)
+        return Loop(
+            scene.X, scene.y, strategy="random", objective=objective, model="linear", training=quick, random_state=0
+        )
 
     def asked(objective):
         """Whether plain trainings are asked for instead of the loop's own duals."""
@@ -386,7 +400,9 @@ def test_duals_that_need_no_label_are_no_evidence_of_wrong_ones():
             return loop(PDCL(eps=0.0, weighted=False))
 
         rows = tuple(range(8))
-        suspects(loop(objective), Part(rows, tuple(map(str, rows)), ()), None, accumulating=accumulating, fit=None, seed=0)
+        suspects(
+            loop(objective), Part(rows, tuple(map(str, rows)), ()), None, accumulating=accumulating, fit=None, seed=0
+        )
         return bool(calls)
 
     assert asked(PDCLUnlabelled(steps=8))

@@ -19,7 +19,8 @@ class Done(NamedTuple):
 
 @pytest.fixture
 def command(capsys, monkeypatch):
-    """``command("query", "X.npy", "--n", 3)`` runs what the program `ally` runs; `columns` is the width of the terminal."""
+    """``command("query", "X.npy", "--n", 3)`` runs what the program `ally` runs; `columns` is the width of the
+    terminal."""
 
     def run(*words, cwd=None, columns=100, stdin=None):
         with monkeypatch.context() as patch:
@@ -30,7 +31,9 @@ def command(capsys, monkeypatch):
             if cwd is not None:
                 patch.chdir(cwd)
             if stdin is not None:
-                patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin if isinstance(stdin, bytes) else stdin.encode())))
+                patch.setattr(
+                    sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin if isinstance(stdin, bytes) else stdin.encode()))
+                )
             capsys.readouterr()
             try:
                 main()

@@ -14,7 +14,11 @@ def houses(tmp_path_factory):
     rng = np.random.default_rng(0)
     folder = tmp_path_factory.mktemp("houses")
     table = pd.DataFrame(
-        {"rooms": rng.integers(1, 9, 200), "area": rng.normal(90, 30, 200), "town": rng.choice(["Ulm", "Ghent", "Oulu"], 200)}
+        {
+            "rooms": rng.integers(1, 9, 200),
+            "area": rng.normal(90, 30, 200),
+            "town": rng.choice(["Ulm", "Ghent", "Oulu"], 200),
+        }
     )
     table["price"] = 1000 * table["area"] + 20_000 * table["rooms"] + rng.normal(0, 5000, 200)
     table.loc[3, "area"] = np.nan
@@ -24,16 +28,39 @@ def houses(tmp_path_factory):
 
 
 def test_bench_on_a_table_of_ones_own(command, houses):
-    call = ("bench", "--dataset", "houses.csv", "--target", "price", "--strategy", "coreset", "--strategy", "random",
-            "--strategy", "margin", "--seeds", 2, "--rounds", 1, "--workers", 1, "--out", "runs")  # fmt: skip
+    call = (
+        "bench",
+        "--dataset",
+        "houses.csv",
+        "--target",
+        "price",
+        "--strategy",
+        "coreset",
+        "--strategy",
+        "random",
+        "--strategy",
+        "margin",
+        "--seeds",
+        2,
+        "--rounds",
+        1,
+        "--workers",
+        1,
+        "--out",
+        "runs",
+    )
     first = command(*call, cwd=houses)
     assert first.returncode == 0, first.stderr
     assert "4 of 4 campaigns to run" in first.stderr
     said = first.stderr.splitlines()
-    assert any(line.startswith("note: houses.csv: column 'note [id]' is left out: it has 160 different texts") for line in said)
+    assert any(
+        line.startswith("note: houses.csv: column 'note [id]' is left out: it has 160 different texts") for line in said
+    )
     assert "note: margin is not defined for regression, so not run on houses.csv" in said
     assert "note: houses.csv: the target is a number with 200 different values: regression" in said
-    assert any(line.startswith("note: houses.csv: column 'area': 1 missing values become the pool's median") for line in said)
+    assert any(
+        line.startswith("note: houses.csv: column 'area': 1 missing values become the pool's median") for line in said
+    )
     settings = json.loads((houses / "runs" / "settings.json").read_text())["settings"]
     assert settings["hygiene"].startswith("Hygiene(duplicates='exact'")
     results = pd.read_csv(houses / "runs" / "results.csv", keep_default_na=False)
@@ -59,7 +86,10 @@ def test_bench_on_a_table_of_ones_own(command, houses):
         (("--dataset", "digits", "--model", "nope", "--out", "x"), "error: unknown model 'nope'"),
         (("--dataset", "digits", "--objective", "nope", "--out", "x"), "error: unknown objective 'nope'"),
         (("--dataset", "digits", "--batch", "500", "--rounds", "9", "--out", "x"), "labels are more than the pool"),
-        (("--dataset", "houses.csv", "--target", "price", "--strategy", "badge", "--out", "x"), "none of badge is defined for regression"),
+        (
+            ("--dataset", "houses.csv", "--target", "price", "--strategy", "badge", "--out", "x"),
+            "none of badge is defined for regression",
+        ),
     ],
 )
 def test_wrong_calls_end_with_2_and_write_nothing(command, houses, arguments, told):
@@ -106,7 +136,9 @@ def test_paper_lists_shows_and_runs(command, tmp_path):
     ran = command("paper", "run", "clusters", "--scale", "smoke", "--workers", 2, cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     folder = tmp_path / "paper-runs" / "clusters-smoke"
-    assert {"results.csv", "settings.json", "report.html", "curves.png", "curves.svg"} <= {path.name for path in folder.iterdir()}
+    assert {"results.csv", "settings.json", "report.html", "curves.png", "curves.svg"} <= {
+        path.name for path in folder.iterdir()
+    }
     assert "digits stand in for mnist at this scale" in (folder / "report.html").read_text(encoding="utf-8")
     wrong = command("paper", "run", "nope")
     assert wrong.returncode == 2

@@ -68,7 +68,9 @@ def test_rank_quality_is_told(command, files, tmp_path):
 @pytest.mark.parametrize("name", ["X.csv", "X.parquet"])
 def test_query_with_ids_to_a_file(command, files, tmp_path, name):
     out = tmp_path / "Q.csv"
-    done = command("query", files / name, "--labels", files / "names.csv", "--n", 3, "--strategy", "margin", "--out", out)
+    done = command(
+        "query", files / name, "--labels", files / "names.csv", "--n", 3, "--strategy", "margin", "--out", out
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
     table = pd.read_csv(out)
@@ -78,7 +80,10 @@ def test_query_with_ids_to_a_file(command, files, tmp_path, name):
 
 
 def test_query_is_repeatable_and_equals_python(process, files):
-    first, second = (process("query", files / "X.npy", "--labels", files / "rows.csv", "--n", 4, "--seed", 3, "--json") for _ in range(2))
+    first, second = (
+        process("query", files / "X.npy", "--labels", files / "rows.csv", "--n", 4, "--seed", 3, "--json")
+        for _ in range(2)
+    )
     assert first.stdout == second.stdout
     scene = blobs("classification")
     expected = ally.query(scene.X, scene.y, n=4, random_state=3).ids.tolist()
@@ -93,7 +98,9 @@ def test_query_without_labels_and_for_regression(command, files):
 
 
 def test_declared_classes(command, files):
-    done = command("query", files / "X.npy", "--labels", files / "rows.csv", "--n", 2, "--classes", "0, 1, 2, 3", "--json")
+    done = command(
+        "query", files / "X.npy", "--labels", files / "rows.csv", "--n", 2, "--classes", "0, 1, 2, 3", "--json"
+    )
     assert "4 classes were declared" in json.loads(done.stdout)["notes"][0]
 
 
@@ -103,7 +110,18 @@ def test_duplicates_and_outliers(command, tmp_path):
     (tmp_path / "L.csv").write_text("id,label\n" + "".join(f"{row},{int(scene.y[row])}\n" for row in range(12)))
 
     def ask(*options):
-        done = command("query", tmp_path / "X.npy", "--labels", tmp_path / "L.csv", "--n", 40, "--strategy", "margin", "--json", *options)
+        done = command(
+            "query",
+            tmp_path / "X.npy",
+            "--labels",
+            tmp_path / "L.csv",
+            "--n",
+            40,
+            "--strategy",
+            "margin",
+            "--json",
+            *options,
+        )
         assert done.returncode == 0, done.stderr
         found = json.loads(done.stdout)
         assert len(set(found["ids"])) == 40
@@ -127,12 +145,21 @@ def test_duplicates_and_outliers(command, tmp_path):
     [
         (["query", "nowhere.npy", "--n", "2"], "error: nowhere.npy is not there; give the path of a .npy"),
         (["query", "{X.npy}", "--labels", "nowhere.csv", "--n", "2"], "error: nowhere.csv is not there"),
-        (["query", "{X.npy}", "--labels", "{rows.csv}", "--n", "99"], "error: 48 samples are free and 99 were requested"),
+        (
+            ["query", "{X.npy}", "--labels", "{rows.csv}", "--n", "99"],
+            "error: 48 samples are free and 99 were requested",
+        ),
         (["query", "{X.npy}", "--labels", "{rows.csv}", "--n", "0"], "error: --n 0 is not a positive whole number"),
         (["query", "{X.npy}", "--labels", "{names.csv}", "--n", "2"], "error: id 's0' is not a row number of the pool"),
-        (["query", "{X.csv}", "--labels", "{rows.csv}", "--n", "2"], "error: id 0 is not in the pool of 60 samples; ids look like 's0'"),
+        (
+            ["query", "{X.csv}", "--labels", "{rows.csv}", "--n", "2"],
+            "error: id 0 is not in the pool of 60 samples; ids look like 's0'",
+        ),
         (["query", "{X.npy}", "--labels", "{rows.csv}", "--n", "2", "--strategy", "bagde"], "did you mean 'badge'?"),
-        (["query", "{X.npy}", "--labels", "{rows.csv}", "--n", "2", "--classes", "0,1"], "error: label 2 is not one of the 2 classes"),
+        (
+            ["query", "{X.npy}", "--labels", "{rows.csv}", "--n", "2", "--classes", "0,1"],
+            "error: label 2 is not one of the 2 classes",
+        ),
         (["query", "{X.npy}", "--n", "2", "--outliers", "2"], "error: --outliers 2.0 is not a share of the candidates"),
         (["query", "{X.npy}", "--n", "2", "--duplicates", "some"], "Invalid value for '--duplicates'"),
         (["query", "{X.csv}", "--id-column", "name", "--n", "2"], "has no column 'name'"),
@@ -152,7 +179,9 @@ def test_bad_input_exits_with_2(command, files, arguments, message):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("strategies", [("ally", "random", "badge"), pytest.param(demo.STRATEGIES, marks=pytest.mark.slow)], ids=len)
+@pytest.mark.parametrize(
+    "strategies", [("ally", "random", "badge"), pytest.param(demo.STRATEGIES, marks=pytest.mark.slow)], ids=len
+)
 def test_demo_tells_the_story(command, tmp_path, monkeypatch, strategies):
     monkeypatch.setattr(demo, "STRATEGIES", strategies)
     done = command("demo", "--out", tmp_path / "demo", "--seeds", 2)
@@ -163,8 +192,12 @@ def test_demo_tells_the_story(command, tmp_path, monkeypatch, strategies):
     assert list(results) == COLUMNS
     digits = results[results["dataset"] == "digits"]
     assert list(digits["strategy"].unique()) == list(strategies)
-    assert set(results[results["dataset"] == "diabetes"]["strategy"]) == {n for n in strategies if "regression" in ally.CATALOGUE[n].tasks}
-    assert (digits.groupby(["strategy", "seed"])["labels"].agg(list).map(lambda labels: labels == list(range(20, 201, 20)))).all()
+    assert set(results[results["dataset"] == "diabetes"]["strategy"]) == {
+        n for n in strategies if "regression" in ally.CATALOGUE[n].tasks
+    }
+    assert (
+        digits.groupby(["strategy", "seed"])["labels"].agg(list).map(lambda labels: labels == list(range(20, 201, 20)))
+    ).all()
     assert digits[digits["round"] == 9]["value"].min() > 0.7
     assert "random on digits" in done.stdout
     assert "random on diabetes" in done.stdout

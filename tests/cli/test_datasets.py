@@ -25,7 +25,11 @@ def invoke(*arguments):
 
 
 def idx(shape, fill):
-    return bytes([0, 0, 8, len(shape)]) + struct.pack(f">{len(shape)}I", *shape) + bytes([fill]) * int(shape[0] * (784 if shape[1:] else 1))
+    return (
+        bytes([0, 0, 8, len(shape)])
+        + struct.pack(f">{len(shape)}I", *shape)
+        + bytes([fill]) * int(shape[0] * (784 if shape[1:] else 1))
+    )
 
 
 @pytest.fixture

@@ -26,7 +26,9 @@ def files(tmp_path_factory):
     names = [f"s{row}" for row in range(120)]
     pd.DataFrame(scene.X, columns=list("abcd")).assign(id=names).to_csv(folder / "X.csv", index=False)
     (folder / "L.csv").write_text("id,label\n" + "".join(f"s{row},class{int(scene.y[row])}\n" for row in range(60)))
-    (folder / "numbers.csv").write_text("id,label\n" + "".join(f"s{row},{scene.X[row, 0] ** 2:.3f}\n" for row in range(60)))
+    (folder / "numbers.csv").write_text(
+        "id,label\n" + "".join(f"s{row},{scene.X[row, 0] ** 2:.3f}\n" for row in range(60))
+    )
     np.save(folder / "X.npy", scene.X.astype(np.float32))
     return folder
 
@@ -35,7 +37,12 @@ def test_digits_by_default(tmp_path):
     out = tmp_path / "out"
     done = run("--steps", 20, "--step-size", 0.05, "--samples", 4, "--epochs", 15, "--out", out)
     assert done.exit_code == 0, done.output
-    assert sorted(file.name for file in out.iterdir()) == ["progression.csv", "progression.png", "progression.svg", "samples.npy"]
+    assert sorted(file.name for file in out.iterdir()) == [
+        "progression.csv",
+        "progression.png",
+        "progression.svg",
+        "samples.npy",
+    ]
     table = pd.read_csv(out / "progression.csv")
     assert table["step"].unique().tolist() == [0, 4, 8, 12, 16, 20]
     duals = table.pivot(index="step", columns="sample", values="dual")
@@ -69,7 +76,9 @@ def test_equal_seeds_give_equal_samples(tmp_path):
 
 @pytest.mark.parametrize("labels", ["L.csv", "numbers.csv"])
 def test_a_table_and_labels_of_yours(files, tmp_path, labels):
-    done = run(files / "X.csv", "--labels", files / labels, "--steps", 6, "--samples", 3, "--epochs", 10, "--out", tmp_path)
+    done = run(
+        files / "X.csv", "--labels", files / labels, "--steps", 6, "--samples", 3, "--epochs", 10, "--out", tmp_path
+    )
     assert done.exit_code == 0, done.output
     table = pd.read_csv(tmp_path / "progression.csv")
     assert list(table.columns[-4:]) == list("abcd")
@@ -85,7 +94,20 @@ def test_a_table_and_labels_of_yours(files, tmp_path, labels):
 
 def test_rows_as_images_and_the_labelled_side(files, tmp_path):
     (tmp_path / "L.csv").write_text("id,label\n" + "".join(f"{row},{row % 3}\n" for row in range(60)))
-    options = ("--steps", 2, "--samples", 2, "--epochs", 3, "--start", "labelled", "--image-shape", "2x2", "--out", tmp_path / "out")
+    options = (
+        "--steps",
+        2,
+        "--samples",
+        2,
+        "--epochs",
+        3,
+        "--start",
+        "labelled",
+        "--image-shape",
+        "2x2",
+        "--out",
+        tmp_path / "out",
+    )
     assert run(files / "X.npy", "--labels", tmp_path / "L.csv", *options).exit_code == 0
     assert np.load(tmp_path / "out" / "samples.npy").shape == (2, 1, 2, 2)
     assert pd.read_csv(tmp_path / "out" / "progression.csv")["start"].max() < 60

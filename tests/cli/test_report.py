@@ -32,7 +32,14 @@ def test_answers_table_and_files(run, grid):
     assert "On digits, against random: " in text
     assert "ally is not shown to differ from random on digits: " in text
     assert f"{grid / 'report.html'} (2." in text
-    assert {file.name for file in grid.iterdir()} == {"results.csv", "report.html", "curves.png", "curves.svg", "curves.csv", "summary.csv"}
+    assert {file.name for file in grid.iterdir()} == {
+        "results.csv",
+        "report.html",
+        "curves.png",
+        "curves.svg",
+        "curves.csv",
+        "summary.csv",
+    }
 
 
 def test_on_a_narrow_terminal_no_number_is_cut(run, tmp_path):

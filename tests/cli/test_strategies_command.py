@@ -73,7 +73,9 @@ def test_json_holds_everything(run):
         card = CARDS[row["name"]]
         assert row["equation"] == card.equation
         assert row["cost"] == {"time": card.cost.time, "memory": card.cost.memory}
-        assert [reference["title"] for reference in row["references"]] == [reference.title for reference in card.references]
+        assert [reference["title"] for reference in row["references"]] == [
+            reference.title for reference in card.references
+        ]
     one = json.loads(run("badge", "--json").stdout)
     assert one == rows[list(ally.CATALOGUE).index("badge")]
 

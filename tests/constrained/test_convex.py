@@ -126,7 +126,9 @@ def centred(bias):
 def reach(case, *, batch_size=None, y=None, dtype=torch.float32, **settings):
     x, targets = case.data
     targets = targets if y is None else y
-    training = Training(lr=case.lr, lr_decay=case.lr_decay, epochs=case.epochs, batch_size=batch_size or len(x), device="cpu")
+    training = Training(
+        lr=case.lr, lr_decay=case.lr_decay, epochs=case.epochs, batch_size=batch_size or len(x), device="cpu"
+    )
     objective = case.objective(
         eps=case.eps,
         secondary_loss=case.secondary,
@@ -187,7 +189,12 @@ def test_parameters_and_duals_are_the_saddle_point(case, slacks):
 
 @pytest.mark.parametrize(
     "settings",
-    [{"dual_decay": 1 / 16}, {"dual_init": 1.0}, {"slacks": "all", "primal_steps": 3, "dual_lr": 0.6}, {"dual_cap": 5.0}],
+    [
+        {"dual_decay": 1 / 16},
+        {"dual_init": 1.0},
+        {"slacks": "all", "primal_steps": 3, "dual_lr": 0.6},
+        {"dual_cap": 5.0},
+    ],
     ids=["diminishing-steps", "duals-from-one", "three-primal-steps", "cap-above-all-duals"],
 )
 def test_the_saddle_point_does_not_depend_on_the_path(settings):

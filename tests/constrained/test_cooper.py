@@ -24,7 +24,14 @@ class PerSample(cooper.ConstrainedMinimizationProblem):
 
     def __init__(self, model, x, targets, loss, eps, start, regularizer=None):
         super().__init__()
-        self.model, self.x, self.targets, self.loss_of, self.eps, self.regularizer = model, x, targets, loss, eps, regularizer
+        self.model, self.x, self.targets, self.loss_of, self.eps, self.regularizer = (
+            model,
+            x,
+            targets,
+            loss,
+            eps,
+            regularizer,
+        )
         multiplier = cooper.multipliers.IndexedMultiplier(init=torch.full((len(x),), float(start)))
         self.constraint = cooper.Constraint(constraint_type=cooper.ConstraintType.INEQUALITY, multiplier=multiplier)
 
@@ -99,7 +106,9 @@ def run(task, objective, eps_of=lambda eps: eps, dual_lr=DUAL_LR):
     x, targets, eps = data(task)
     eps = eps_of(eps)
     model = network(task)
-    problem = PerSample(copy.deepcopy(model), x, targets, PRIMARY[task], eps, objective.dual_init, objective.regularizer)
+    problem = PerSample(
+        copy.deepcopy(model), x, targets, PRIMARY[task], eps, objective.dual_init, objective.regularizer
+    )
     theirs = cooper_optimizer(problem, dual_lr=dual_lr)
     ours = torch.optim.Adam(model.parameters(), lr=LR)
     session = start(objective, task, targets)
@@ -195,7 +204,9 @@ class Recorded:
 def test_the_trainer_makes_the_steps_of_cooper():
     x, targets, eps = data("classification")
     training = Training(lr=LR, lr_decay=1.0, epochs=EPOCHS, batch_size=BATCH, device="cpu")
-    learner = Learner(lambda shape, outputs: MLP(shape, outputs, hidden=(10,)), "classification", tuple(range(CLASSES)), training)
+    learner = Learner(
+        lambda shape, outputs: MLP(shape, outputs, hidden=(10,)), "classification", tuple(range(CLASSES)), training
+    )
     recorded = Recorded(objective_for("classification"))
     fit = learner.fit(Examples(x.numpy(), targets.numpy().astype(np.float64)), recorded, streams(2))
     assert len(recorded.steps) >= 50

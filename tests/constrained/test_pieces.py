@@ -78,7 +78,11 @@ def test_auto_is_a_multiple_of_the_reference_loss(resolve):
 @pytest.mark.parametrize(
     ("resolve", "eps", "message"),
     [
-        (classification, "automatic", r"eps='automatic'; pass a number, one per sample, a mapping from class to number, or 'auto'"),
+        (
+            classification,
+            "automatic",
+            r"eps='automatic'; pass a number, one per sample, a mapping from class to number, or 'auto'",
+        ),
         (regression, [0.1, 0.2], r"eps has shape \(2,\) and there are 4 labelled samples; pass one number per sample"),
         (regression, [0.1], r"eps has shape \(1,\) and there are 4 labelled samples"),
         (regression, np.zeros((4, 1)), r"eps has shape \(4, 1\) and there are 4 labelled samples"),
@@ -86,9 +90,21 @@ def test_auto_is_a_multiple_of_the_reference_loss(resolve):
         (classification, float("inf"), r"eps holds inf; constraint levels must be finite and >= 0"),
         (regression, [0.1, 0.2, float("nan"), -1], r"eps holds nan; constraint levels must be finite and >= 0"),
         (regression, [0.1, 0.2, -2, 0.1], r"eps holds -2\.0; constraint levels must be finite and >= 0"),
-        (regression, {"cat": 0.1}, r"eps maps classes to numbers, but the task is regression; pass a number or one per sample"),
-        (classification, {"cat": 0.1, "owl": 1}, r"eps has no value for class 'dog'; give one for each of \['cat', 'dog', 'owl'\]"),
-        (classification, {"cat": 0.1, "dog": -3, "owl": 1}, r"eps holds -3\.0; constraint levels must be finite and >= 0"),
+        (
+            regression,
+            {"cat": 0.1},
+            r"eps maps classes to numbers, but the task is regression; pass a number or one per sample",
+        ),
+        (
+            classification,
+            {"cat": 0.1, "owl": 1},
+            r"eps has no value for class 'dog'; give one for each of \['cat', 'dog', 'owl'\]",
+        ),
+        (
+            classification,
+            {"cat": 0.1, "dog": -3, "owl": 1},
+            r"eps holds -3\.0; constraint levels must be finite and >= 0",
+        ),
     ],
 )
 def test_bad_levels_are_named(resolve, eps, message):

@@ -12,7 +12,8 @@ from ally.errors import DataError
 
 
 def python2_batch(pixels, labels):
-    """The bytes that Python 2's cPickle (protocol 2) wrote for the official batches: a dict of strings, a list and an array."""
+    """The bytes that Python 2's cPickle (protocol 2) wrote for the official batches: a dict of strings, a list and an
+    array."""
 
     def text(value):
         return b"U" + bytes([len(value)]) + value if len(value) < 256 else b"T" + struct.pack("<i", len(value)) + value
@@ -20,11 +21,24 @@ def python2_batch(pixels, labels):
     def whole(value):
         return b"K" + bytes([value]) if value < 256 else b"M" + struct.pack("<H", value)
 
-    dtype = b"cnumpy\ndtype\n(" + text(b"u1") + b"K\x00K\x01tR(K\x03" + text(b"|") + b"NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"
+    dtype = (
+        b"cnumpy\ndtype\n("
+        + text(b"u1")
+        + b"K\x00K\x01tR(K\x03"
+        + text(b"|")
+        + b"NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"
+    )
     array = (
-        b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\nK\x00\x85" + text(b"b") + b"tR(K\x01"
-        + b"".join(map(whole, pixels.shape)) + b"\x86" + dtype + b"\x89" + text(pixels.tobytes()) + b"tb"
-    )  # fmt: skip
+        b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\nK\x00\x85"
+        + text(b"b")
+        + b"tR(K\x01"
+        + b"".join(map(whole, pixels.shape))
+        + b"\x86"
+        + dtype
+        + b"\x89"
+        + text(pixels.tobytes())
+        + b"tb"
+    )
     names = b"](" + b"".join(text(f"image_{k}.png".encode()) for k in range(len(labels))) + b"e"
     listed = b"](" + b"".join(map(whole, labels)) + b"e"
     fields = {b"batch_label": text(b"training batch 1 of 5"), b"labels": listed, b"data": array, b"filenames": names}
@@ -88,21 +102,38 @@ def test_a_hostile_pickle_runs_nothing(tmp_path, batch, protocol):
     assert proof.exists(), "the payload itself works"
 
 
-@pytest.mark.parametrize("call", [
-    (eval, "1"), (getattr, "a", "b"), (__import__, "os"), (open, "x"), (np.load, "x"), (np.frombuffer, b"abc"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "call",
+    [
+        (eval, "1"),
+        (getattr, "a", "b"),
+        (__import__, "os"),
+        (open, "x"),
+        (np.load, "x"),
+        (np.frombuffer, b"abc"),
+    ],
+)
 def test_other_functions_are_refused_by_name(tmp_path, call):
     (tmp_path / "bad").write_bytes(pickle.dumps(Payload(*call), protocol=2))
     with pytest.raises(DataError, match="which a batch of images never needs"):
         read_python_batch(tmp_path / "bad")
 
 
-@pytest.mark.parametrize("content", [
-    [1, 2], {"labels": [1]}, {"data": b"x", "labels": [1]}, {"labels": "abc"}, {"labels": [1.5]},
-    {"data": np.zeros((1, 3072)), "labels": [1]},
-    {"data": np.zeros((1, 3071), np.uint8), "labels": [1]}, {"data": np.zeros((2, 3072), np.uint8), "labels": [1]},
-    {"data": np.zeros((1, 3072), np.uint8), "labels": [10]}, {"data": np.zeros((1, 3072), np.uint8), "labels": [-1]},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "content",
+    [
+        [1, 2],
+        {"labels": [1]},
+        {"data": b"x", "labels": [1]},
+        {"labels": "abc"},
+        {"labels": [1.5]},
+        {"data": np.zeros((1, 3072)), "labels": [1]},
+        {"data": np.zeros((1, 3071), np.uint8), "labels": [1]},
+        {"data": np.zeros((2, 3072), np.uint8), "labels": [1]},
+        {"data": np.zeros((1, 3072), np.uint8), "labels": [10]},
+        {"data": np.zeros((1, 3072), np.uint8), "labels": [-1]},
+    ],
+)
 def test_pickles_that_are_no_batch(tmp_path, content):
     (tmp_path / "odd").write_bytes(pickle.dumps(content, protocol=2))
     with pytest.raises(DataError, match="odd"):
@@ -128,7 +159,9 @@ def test_broken_binaries(tmp_path, batch):
 def test_a_part_of_the_batches_is_read_and_said(tmp_path, batch):
     folder = tmp_path / "cifar-10-batches-bin"
     folder.mkdir()
-    with pytest.raises(DataError, match=r"missing: cifar-10-batches-bin/test_batch.bin\); run: ally datasets fetch cifar10"):
+    with pytest.raises(
+        DataError, match=r"missing: cifar-10-batches-bin/test_batch.bin\); run: ally datasets fetch cifar10"
+    ):
         load("cifar10", tmp_path)
     (folder / "test_batch.bin").write_bytes(binary(*batch))
     with pytest.raises(DataError, match=r"needs test_batch\.bin and a training batch"):
@@ -137,8 +170,8 @@ def test_a_part_of_the_batches_is_read_and_said(tmp_path, batch):
     data = load("cifar10", tmp_path)
     assert len(data.pool) == 7
     assert data.notes == (
-        "only 1 of the 5 training batches of CIFAR-10 are here (missing: data_batch_1, data_batch_3, data_batch_4, data_batch_5): "
-        "7 of 50000 images",
+        "only 1 of the 5 training batches of CIFAR-10 are here (missing: data_batch_1, data_batch_3, data_batch_4, "
+        "data_batch_5): 7 of 50000 images",
     )
     for number in range(1, 6):
         (folder / f"data_batch_{number}.bin").write_bytes(binary(*batch))

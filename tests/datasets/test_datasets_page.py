@@ -16,7 +16,9 @@ def test_the_page_names_every_data_set_and_its_size():
     lines = [line for line in PAGE.splitlines() if line.startswith("| `")]
     for name, entry in DATASETS.items():
         line = next(line for line in lines if f"`{name}`" in line)
-        assert ("fetched" if entry.files and entry.fetchable else "by hand" if entry.files else "built in") in line, name
+        assert ("fetched" if entry.files and entry.fetchable else "by hand" if entry.files else "built in") in line, (
+            name
+        )
         if "rows" not in line:
             assert entry.size.split(",")[0] in line, name
 

@@ -31,7 +31,9 @@ def read_anything(folder):
 
 
 def entry(*files, archives=(), by_hand=""):
-    return Entry("classification", "images", "about", "1 + 1", "someone", "none", read_anything, files, archives, by_hand)
+    return Entry(
+        "classification", "images", "about", "1 + 1", "someone", "none", read_anything, files, archives, by_hand
+    )
 
 
 def one_file(site, *paths, checksum=None):
@@ -125,7 +127,8 @@ def test_interrupted_while_it_runs(site, tmp_path, listing):
 def test_only_what_is_missing_of_several_files(site, tmp_path):
     site.files.update({"/a": GOOD, "/b": GOOD[::-1]})
     wanted = entry(
-        File("set/a", sha256(GOOD), (site.url + "/a",)), File("set/b", sha256(GOOD[::-1]), (site.url + "/b",), (File("set/b.plain"),))
+        File("set/a", sha256(GOOD), (site.url + "/a",)),
+        File("set/b", sha256(GOOD[::-1]), (site.url + "/b",), (File("set/b.plain"),)),
     )
     (tmp_path / "set").mkdir()
     (tmp_path / "set" / "b.plain").write_bytes(b"another form of the same")
@@ -135,7 +138,9 @@ def test_only_what_is_missing_of_several_files(site, tmp_path):
 
 def archive(site, content, *holds):
     site.files["/a.tar.gz"] = content
-    return entry(*(File(path) for path in holds), archives=(Archive("a.tar.gz", md5(content), (site.url + "/a.tar.gz",), holds),))
+    return entry(
+        *(File(path) for path in holds), archives=(Archive("a.tar.gz", md5(content), (site.url + "/a.tar.gz",), holds),)
+    )
 
 
 def test_archives_give_only_what_is_wanted_and_go(site, tmp_path, write, listing):
@@ -156,7 +161,9 @@ def test_a_file_of_the_wrong_size_is_unpacked_again(site, tmp_path, write):
     wanted = entry(File("set/a", size=len(GOOD)), archives=(packed,))
     (tmp_path / "set").mkdir()
     (tmp_path / "set" / "a").write_bytes(GOOD[:-1])
-    assert verify_entry(wanted, tmp_path) == (Check("set/a", "differs", f"expected {len(GOOD)} bytes, met {len(GOOD) - 1}"),)
+    assert verify_entry(wanted, tmp_path) == (
+        Check("set/a", "differs", f"expected {len(GOOD)} bytes, met {len(GOOD) - 1}"),
+    )
     fetch_entry("x", wanted, tmp_path)
     assert verify_entry(wanted, tmp_path) == (Check("set/a", "readable", "no official checksum is known"),)
 
@@ -175,15 +182,18 @@ def link(name, target, kind=tarfile.SYMTYPE):
     return info
 
 
-@pytest.mark.parametrize(("members", "message"), [
-    ({"../evil": b"x"}, "lies outside its folder"),
-    ({"/tmp/evil": b"x"}, "lies outside its folder"),
-    ({"set/../../evil": b"x"}, "lies outside its folder"),
-    ({"set/link": link("set/link", "/etc")}, "is a link or a device"),
-    ({"set/link": link("set/link", "../x", tarfile.LNKTYPE)}, "is a link or a device"),
-    ({"set/pipe": link("set/pipe", "", tarfile.FIFOTYPE)}, "is a link or a device"),
-    ({}, "lacks set/a"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        ({"../evil": b"x"}, "lies outside its folder"),
+        ({"/tmp/evil": b"x"}, "lies outside its folder"),
+        ({"set/../../evil": b"x"}, "lies outside its folder"),
+        ({"set/link": link("set/link", "/etc")}, "is a link or a device"),
+        ({"set/link": link("set/link", "../x", tarfile.LNKTYPE)}, "is a link or a device"),
+        ({"set/pipe": link("set/pipe", "", tarfile.FIFOTYPE)}, "is a link or a device"),
+        ({}, "lacks set/a"),
+    ],
+)
 def test_hostile_archives(site, tmp_path, write, listing, members, message):
     inside = tmp_path / "inside"
     with pytest.raises(DataError, match=message):

@@ -36,16 +36,19 @@ def test_every_type_of_value(tmp_path, write, code, dtype):
     assert read.dtype.isnative
 
 
-@pytest.mark.parametrize(("spoil", "message"), [
-    (lambda b: b[:-1], "holds 11 bytes of values and its header"),
-    (lambda b: b + b"x", "holds 13 bytes"),
-    (lambda b: b"\x01" + b[1:], "begins with 01000802"),
-    (lambda b: b[:2] + b"\x07" + b[3:], "begins with 00000702"),
-    (lambda b: b[:6], "ends within its header"),
-    (lambda b: b"", "begins with nothing"),
-    (lambda b: gzip.compress(b)[:-6], "is damaged"),
-    (lambda b: gzip.compress(b)[:20] + b"\0\0\0\0" + gzip.compress(b)[24:], "is damaged"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda b: b[:-1], "holds 11 bytes of values and its header"),
+        (lambda b: b + b"x", "holds 13 bytes"),
+        (lambda b: b"\x01" + b[1:], "begins with 01000802"),
+        (lambda b: b[:2] + b"\x07" + b[3:], "begins with 00000702"),
+        (lambda b: b[:6], "ends within its header"),
+        (lambda b: b"", "begins with nothing"),
+        (lambda b: gzip.compress(b)[:-6], "is damaged"),
+        (lambda b: gzip.compress(b)[:20] + b"\0\0\0\0" + gzip.compress(b)[24:], "is damaged"),
+    ],
+)
 def test_damaged_files(tmp_path, write, spoil, message):
     (tmp_path / "x").write_bytes(spoil(write.idx(np.arange(12, dtype=np.uint8).reshape(3, 4))))
     with pytest.raises(DataError, match=message):

@@ -39,8 +39,13 @@ def test_classes_are_the_first_folders(folder):
     assert data.pool.shape == (16, 3, 20, 20)
     assert data.pool.dtype == np.uint8
     assert sorted(data.test_labels) == ["cat", "cat", "dog", "dog"]
-    pictures = {np.asarray(Image.open(path)).tobytes(): path.relative_to(folder).parts[0] for path in folder.rglob("*.png")}
-    for image, label in [*zip(data.pool, data.pool_labels, strict=True), *zip(data.test, data.test_labels, strict=True)]:
+    pictures = {
+        np.asarray(Image.open(path)).tobytes(): path.relative_to(folder).parts[0] for path in folder.rglob("*.png")
+    }
+    for image, label in [
+        *zip(data.pool, data.pool_labels, strict=True),
+        *zip(data.test, data.test_labels, strict=True),
+    ]:
         assert pictures[image.transpose(1, 2, 0).tobytes()] == label
 
 
@@ -100,7 +105,13 @@ def test_many_sizes_become_the_middle_square(tmp_path):
 
 def test_large_images_of_one_size_are_scaled(tmp_path):
     for k in range(5):
-        put(tmp_path, **{f"a__{k}_png": png(np.full((100, 120, 3), 7, np.uint8)), f"b__{k}_png": png(np.zeros((100, 120, 3), np.uint8))})
+        put(
+            tmp_path,
+            **{
+                f"a__{k}_png": png(np.full((100, 120, 3), 7, np.uint8)),
+                f"b__{k}_png": png(np.zeros((100, 120, 3), np.uint8)),
+            },
+        )
     data = load(str(tmp_path))
     assert data.pool.shape[1:] == (3, 64, 64)
     assert "the images have 120×100" in data.notes[0]
@@ -133,8 +144,12 @@ def test_a_photograph_on_its_side_is_turned(tmp_path):
 
 def test_decompression_bombs_are_unreadable(tmp_path, folder, monkeypatch):
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 500)
-    (folder / "cat" / "bomb.png").write_bytes(png(np.zeros((40, 40, 3), np.uint8)))  # over twice the limit: an error of Pillow
-    (folder / "cat" / "large.png").write_bytes(png(np.zeros((25, 25, 3), np.uint8)))  # over the limit: a warning of Pillow
+    (folder / "cat" / "bomb.png").write_bytes(
+        png(np.zeros((40, 40, 3), np.uint8))
+    )  # over twice the limit: an error of Pillow
+    (folder / "cat" / "large.png").write_bytes(
+        png(np.zeros((25, 25, 3), np.uint8))
+    )  # over the limit: a warning of Pillow
     data = load(str(folder))
     assert len(data.pool) + len(data.test) == 20
     assert all(f"cat/{name}.png (Image size" in data.notes[0] for name in ("bomb", "large"))

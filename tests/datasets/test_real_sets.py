@@ -51,7 +51,9 @@ def test_parkinsons(real, data_folder, target, by_subject):
     for column in ("subject#", "motor_UPDRS", "total_UPDRS"):
         values = np.sort(table[column].to_numpy(float))
         assert not any(np.array_equal(np.sort(feature), values) for feature in both.T)
-    np.testing.assert_allclose(np.sort(np.concatenate([data.pool_labels, data.test_labels])), np.sort(table[f"{target}_UPDRS"]))
+    np.testing.assert_allclose(
+        np.sort(np.concatenate([data.pool_labels, data.test_labels])), np.sort(table[f"{target}_UPDRS"])
+    )
     key = table.drop(columns=["subject#", "motor_UPDRS", "total_UPDRS"]).to_numpy(float)
     person = {row.tobytes(): who for row, who in zip(key, table["subject#"], strict=True)}
     assert len(person) == len(table)
@@ -85,7 +87,13 @@ def test_tiny_imagenet_32(real):
 @pytest.mark.parametrize("name", ["svhn", "stl10", "tiny-imagenet"])
 def test_whole_image_sets(real, name):
     data = real(name)
-    assert DATASETS[name].size.replace(" 000", "000").replace("73 257", "73257").replace("26 032", "26032").startswith(size(data))
+    assert (
+        DATASETS[name]
+        .size.replace(" 000", "000")
+        .replace("73 257", "73257")
+        .replace("26 032", "26032")
+        .startswith(size(data))
+    )
 
 
 def test_a_missing_set_says_where_it_was_looked_for(tmp_path):

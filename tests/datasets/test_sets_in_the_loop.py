@@ -15,7 +15,16 @@ def campaign(data, model, strategy="margin", init=40, batch=20, rounds=2, epochs
     known[start] = data.pool_labels[start]
     classes = None if data.task == "regression" else np.unique(data.pool_labels).tolist()
     training = Training(lr=2e-3, epochs=epochs, batch_size=16, device="cpu")
-    loop = ally.Loop(data.pool, known, strategy=strategy, model=model, task=data.task, classes=classes, random_state=0, training=training)
+    loop = ally.Loop(
+        data.pool,
+        known,
+        strategy=strategy,
+        model=model,
+        task=data.task,
+        classes=classes,
+        random_state=0,
+        training=training,
+    )
     for _ in range(rounds):
         query = loop.ask(batch)
         loop.tell(query.id, {row: data.pool_labels[row] for row in query.ids.tolist()})

@@ -45,7 +45,9 @@ def test_sets_that_ship_with_scikit_learn(name, tmp_path):
     assert data.pool_labels.dtype == (np.float64 if data.task == "regression" else np.int64)
     again = load(name, tmp_path)
     np.testing.assert_array_equal(again.test, data.test)
-    assert not {row.tobytes() for row in data.test} & {row.tobytes() for row in data.pool} or name == "iris"  # iris has twins itself
+    assert (
+        not {row.tobytes() for row in data.test} & {row.tobytes() for row in data.pool} or name == "iris"
+    )  # iris has twins itself
 
 
 def test_names_and_targets_that_do_not_exist(tmp_path):
@@ -62,10 +64,30 @@ def test_names_and_targets_that_do_not_exist(tmp_path):
 
 def test_the_catalogue_is_whole():
     assert list(DATASETS) == [
-        "mnist", "cifar10", "svhn", "stl10", "tiny-imagenet", "tiny-imagenet-32", "ptd-total", "ptd-motor", "ptd-total-by-subject",
-        "ptd-motor-by-subject", "concrete", "energy", "kin8nm", "power-plant", "wine-quality-red", "digits", "digits-images", "diabetes",
-        "breast-cancer", "wine", "iris", "trec", "sst2",
-    ]  # fmt: skip
+        "mnist",
+        "cifar10",
+        "svhn",
+        "stl10",
+        "tiny-imagenet",
+        "tiny-imagenet-32",
+        "ptd-total",
+        "ptd-motor",
+        "ptd-total-by-subject",
+        "ptd-motor-by-subject",
+        "concrete",
+        "energy",
+        "kin8nm",
+        "power-plant",
+        "wine-quality-red",
+        "digits",
+        "digits-images",
+        "diabetes",
+        "breast-cancer",
+        "wine",
+        "iris",
+        "trec",
+        "sst2",
+    ]
     for entry in DATASETS.values():
         assert all((entry.describe, entry.size, entry.citation, entry.terms))
 

@@ -29,13 +29,19 @@ def test_svhn(svhn):
         assert data.pool[image, channel, row, column] == X[row, column, channel, image]
 
 
-@pytest.mark.parametrize(("content", "message"), [
-    ({"X": np.zeros((32, 32, 3, 2), np.uint8)}, "fetch it again"),
-    ({"X": np.zeros((32, 32, 3, 2), np.uint8), "y": np.zeros((3, 1), np.uint8)}, r"X \(32, 32, 3, 2\) uint8, y \(3, 1\)"),
-    ({"X": np.zeros((32, 32, 3, 2)), "y": np.ones((2, 1), np.uint8)}, "float64"),
-    ({"X": np.zeros((32, 32, 3, 2), np.uint8), "y": np.asarray([[0], [1]], np.uint8)}, "holds the label 0"),
-    ({"z": np.zeros(3)}, "neither X nor y"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"X": np.zeros((32, 32, 3, 2), np.uint8)}, "fetch it again"),
+        (
+            {"X": np.zeros((32, 32, 3, 2), np.uint8), "y": np.zeros((3, 1), np.uint8)},
+            r"X \(32, 32, 3, 2\) uint8, y \(3, 1\)",
+        ),
+        ({"X": np.zeros((32, 32, 3, 2)), "y": np.ones((2, 1), np.uint8)}, "float64"),
+        ({"X": np.zeros((32, 32, 3, 2), np.uint8), "y": np.asarray([[0], [1]], np.uint8)}, "holds the label 0"),
+        ({"z": np.zeros(3)}, "neither X nor y"),
+    ],
+)
 def test_odd_mat_files(tmp_path, content, message):
     savemat(tmp_path / "odd.mat", content)
     with pytest.raises(DataError, match=message):
@@ -67,7 +73,9 @@ def stl(tmp_path):
 
 def test_stl_images_stand_upright_and_are_split_by_class(stl):
     data = load("stl10", stl)
-    upright = np.concatenate([np.random.default_rng(s).integers(0, 256, (n, 3, 96, 96), dtype=np.uint8) for n, s in ((25, 3), (40, 4))])
+    upright = np.concatenate(
+        [np.random.default_rng(s).integers(0, 256, (n, 3, 96, 96), dtype=np.uint8) for n, s in ((25, 3), (40, 4))]
+    )
     labels = np.concatenate([1 + np.arange(25) % 5, 1 + np.arange(40) % 5])
     known = {image.tobytes(): label for image, label in zip(upright, labels, strict=True)}
     got = [*zip(data.pool, data.pool_labels, strict=True), *zip(data.test, data.test_labels, strict=True)]

@@ -13,11 +13,16 @@ from ally.errors import DataError, InputError
 def table():
     """50 rows: a number, a number with gaps, a colour with gaps, a flag, a name per row, a class."""
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({
-        "size": rng.normal(size=50), "age": rng.integers(20, 60, 50).astype(float), "colour": rng.choice(["red", "green", "blue"], 50),
-        "flag": rng.integers(0, 2, 50).astype(bool), "name": [f"person {k}" for k in range(50)],
-        "kind": np.where(np.arange(50) % 2, "cat", "dog"),
-    })  # fmt: skip
+    frame = pd.DataFrame(
+        {
+            "size": rng.normal(size=50),
+            "age": rng.integers(20, 60, 50).astype(float),
+            "colour": rng.choice(["red", "green", "blue"], 50),
+            "flag": rng.integers(0, 2, 50).astype(bool),
+            "name": [f"person {k}" for k in range(50)],
+            "kind": np.where(np.arange(50) % 2, "cat", "dog"),
+        }
+    )
     frame.loc[::7, "age"] = np.nan
     frame.loc[::9, "colour"] = None
     return frame
@@ -82,8 +87,12 @@ def test_a_column_of_many_texts_is_left_out_and_noted(tmp_path, table):
     big["name"] = [f"person {k}" for k in range(200)]
     big.to_csv(tmp_path / "a.csv", index=False)
     data = load(str(tmp_path / "a.csv"), target="kind")
-    assert any(note == "column 'name' is left out: it has 160 different texts in 160 rows, more than 80" for note in data.notes)
-    assert any(note.startswith("column 'age': 32 missing values become the pool's median, marked") for note in data.notes)
+    assert any(
+        note == "column 'name' is left out: it has 160 different texts in 160 rows, more than 80" for note in data.notes
+    )
+    assert any(
+        note.startswith("column 'age': 32 missing values become the pool's median, marked") for note in data.notes
+    )
 
 
 def test_a_category_only_the_test_set_has_is_all_zeros(tmp_path):
@@ -92,7 +101,9 @@ def test_a_category_only_the_test_set_has_is_all_zeros(tmp_path):
     colour[pool[:5]] = "blue"
     colour[test[0]] = "violet"
     y = np.linspace(0, 1, 20) + 0.01
-    pd.DataFrame({"colour": colour, "gap": np.where(np.arange(20) == test[1], np.nan, 3.0), "y": y}).to_csv(tmp_path / "a.csv", index=False)
+    pd.DataFrame({"colour": colour, "gap": np.where(np.arange(20) == test[1], np.nan, 3.0), "y": y}).to_csv(
+        tmp_path / "a.csv", index=False
+    )
     data = load(str(tmp_path / "a.csv"), target="y")
     assert data.task == "regression"
     assert data.pool.shape[1] == 3  # blue, red, gap: a gap in the test set alone needs no column
@@ -101,10 +112,17 @@ def test_a_category_only_the_test_set_has_is_all_zeros(tmp_path):
     assert data.test_labels.dtype == np.float64
 
 
-@pytest.mark.parametrize(("values", "task"), [
-    (["a", "b"] * 10, "classification"), ([True, False] * 10, "classification"), ([0, 1] * 10, "classification"),
-    ([1.0, 2.0] * 10, "classification"), ([0.5, 1.0] * 10, "regression"), (list(range(200)), "regression"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("values", "task"),
+    [
+        (["a", "b"] * 10, "classification"),
+        ([True, False] * 10, "classification"),
+        ([0, 1] * 10, "classification"),
+        ([1.0, 2.0] * 10, "classification"),
+        ([0.5, 1.0] * 10, "regression"),
+        (list(range(200)), "regression"),
+    ],
+)
 def test_the_task_is_decided_and_said(tmp_path, values, task):
     pd.DataFrame({"x": np.arange(len(values)) % 7, "y": values}).to_csv(tmp_path / "a.csv", index=False)
     data = load(str(tmp_path / "a.csv"), target="y")
@@ -119,17 +137,20 @@ def test_rows_without_a_label_are_left_out(tmp_path):
     assert "5 rows have no y and are left out" in data.notes
 
 
-@pytest.mark.parametrize(("text", "target", "error", "message"), [
-    ("x,y\n1,2\n", None, InputError, "say which column holds the labels .* its columns are x, y"),
-    ("x,y\n1,2\n", "z", InputError, "no column 'z' to be the target; its columns are x, y"),
-    ("x,y\n1,a\n", "y", DataError, "has 1 rows with a y"),
-    ("x,y\n1,a\n2,b\n", "y", DataError, "too few for a test set"),
-    ("y\n" + "a\nb\n" * 9, "y", DataError, "no column that can serve as a feature; it has the target only"),
-    ("x,y\n" + "inf,a\n1,b\n" * 9, "y", DataError, r"column 'x' of .* holds inf \(row 0\)"),
-    ("x,y\n" + "1,a\n" * 9, "y", DataError, "the target is .*a.* in every row"),
-    ("x,y\n" + "1,inf\n2,1.5\n" * 9, "y", DataError, "the target holds inf"),
-    ("", "y", DataError, "cannot be read as a table"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "target", "error", "message"),
+    [
+        ("x,y\n1,2\n", None, InputError, "say which column holds the labels .* its columns are x, y"),
+        ("x,y\n1,2\n", "z", InputError, "no column 'z' to be the target; its columns are x, y"),
+        ("x,y\n1,a\n", "y", DataError, "has 1 rows with a y"),
+        ("x,y\n1,a\n2,b\n", "y", DataError, "too few for a test set"),
+        ("y\n" + "a\nb\n" * 9, "y", DataError, "no column that can serve as a feature; it has the target only"),
+        ("x,y\n" + "inf,a\n1,b\n" * 9, "y", DataError, r"column 'x' of .* holds inf \(row 0\)"),
+        ("x,y\n" + "1,a\n" * 9, "y", DataError, "the target is .*a.* in every row"),
+        ("x,y\n" + "1,inf\n2,1.5\n" * 9, "y", DataError, "the target holds inf"),
+        ("", "y", DataError, "cannot be read as a table"),
+    ],
+)
 def test_tables_that_cannot_be_used(tmp_path, text, target, error, message):
     (tmp_path / "a.csv").write_text(text)
     with pytest.raises(error, match=message):
@@ -197,7 +218,9 @@ def test_a_few_odd_cells_do_not_cost_a_column_of_numbers(tmp_path):
 
 
 def test_flags_with_gaps_and_texts_with_some_numbers_stay_categories(tmp_path):
-    frame = pd.DataFrame({"flag": [True, False, None, True] * 10, "floor": ["1", "2", "roof", "cellar"] * 10, "y": np.arange(40) / 3})
+    frame = pd.DataFrame(
+        {"flag": [True, False, None, True] * 10, "floor": ["1", "2", "roof", "cellar"] * 10, "y": np.arange(40) / 3}
+    )
     frame.to_csv(tmp_path / "a.csv", index=False)
     assert load(tmp_path / "a.csv", target="y").pool.shape[1] == 7
 
@@ -223,11 +246,14 @@ def test_decimal_commas_beside_a_cell_that_is_no_number(tmp_path):
     assert missing <= {5.55}, "numbers with a comma were not read"
 
 
-@pytest.mark.parametrize(("text", "told"), [
-    ("a,a,y\n" + "1,2,x\n3,4,z\n" * 9, "has the column 'a' more than once"),
-    ("a;b;b\n" + "1;2;x\n3;4;z\n" * 9, "has the column 'b' more than once"),
-    ("x,y\n" + "1,3.5\n2,3.5\n" * 9, r"the target is 3\.5 in every row; at least two different values"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a,a,y\n" + "1,2,x\n3,4,z\n" * 9, "has the column 'a' more than once"),
+        ("a;b;b\n" + "1;2;x\n3;4;z\n" * 9, "has the column 'b' more than once"),
+        ("x,y\n" + "1,3.5\n2,3.5\n" * 9, r"the target is 3\.5 in every row; at least two different values"),
+    ],
+)
 def test_tables_that_say_too_little(tmp_path, text, told):
     (tmp_path / "a.csv").write_text(text)
     with pytest.raises(DataError, match=told):
@@ -236,7 +262,9 @@ def test_tables_that_say_too_little(tmp_path, text, told):
 
 def test_numbers_taken_as_classes_are_counted(tmp_path):
     pd.DataFrame({"x": np.arange(40), "y": np.arange(40) / 7}).to_csv(tmp_path / "a.csv", index=False)
-    with pytest.raises(DataError, match=r"40 rows with a y in 40 classes, too few .*; add rows, or say that the task is regression"):
+    with pytest.raises(
+        DataError, match=r"40 rows with a y in 40 classes, too few .*; add rows, or say that the task is regression"
+    ):
         load(tmp_path / "a.csv", target="y", task="classification")
 
 

@@ -65,11 +65,17 @@ def test_odd_questions(tmp_path, content):
         read_questions(tmp_path / "q")
 
 
-@pytest.mark.parametrize(("content", "message"), [
-    (b"", "begins with nothing"), (b"a\tb\nx\t1\n", "begins with"), (b"sentence\tlabel\n", "lines below it"),
-    (b"sentence\tlabel\nx\t2\n", "line 2"), (b"sentence\tlabel\nx\t1\ny\n", "line 3"),
-    (b"sentence\tlabel\n\xff\xfe\t1\n", "cannot be read"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "begins with nothing"),
+        (b"a\tb\nx\t1\n", "begins with"),
+        (b"sentence\tlabel\n", "lines below it"),
+        (b"sentence\tlabel\nx\t2\n", "line 2"),
+        (b"sentence\tlabel\nx\t1\ny\n", "line 3"),
+        (b"sentence\tlabel\n\xff\xfe\t1\n", "cannot be read"),
+    ],
+)
 def test_odd_reviews(tmp_path, content, message):
     (tmp_path / "r.tsv").write_bytes(content)
     with pytest.raises(DataError, match=message):

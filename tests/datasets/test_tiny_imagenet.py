@@ -11,13 +11,16 @@ CLASSES = ("n01443537", "n01629819", "n01641577")
 
 @pytest.fixture
 def members(write):
-    """The files of the official zip, with three classes, two training and one validation image each; one is gray, as some are."""
+    """The files of the official zip, with three classes, two training and one validation image each; one is gray, as
+    some are."""
     files = {"tiny-imagenet-200/wnids.txt": "\n".join(CLASSES).encode()}
     lines = []
     for k, name in enumerate(CLASSES):
         for number in range(2):
             gray = "L" if (k, number) == (1, 1) else "RGB"
-            files[f"tiny-imagenet-200/train/{name}/images/{name}_{number}.JPEG"] = write.jpeg(10 * k + number, mode=gray)
+            files[f"tiny-imagenet-200/train/{name}/images/{name}_{number}.JPEG"] = write.jpeg(
+                10 * k + number, mode=gray
+            )
         files[f"tiny-imagenet-200/train/{name}/{name}_boxes.txt"] = b"n_0.JPEG\t0\t10\t63\t58\n"
         files[f"tiny-imagenet-200/val/images/val_{k}.JPEG"] = write.jpeg(100 + k)
         lines.append(f"val_{k}.JPEG\t{CLASSES[-1 - k]}\t0\t32\t44\t62\n")
@@ -56,7 +59,9 @@ def test_zip_and_folder_say_the_same(tmp_path, members):
     assert (gray[0] == gray[2]).all()
 
 
-@pytest.mark.parametrize("name", ["../outside.JPEG", "/etc/outside.JPEG", "tiny-imagenet-200/../../x.JPEG", "..\\x.JPEG", "C:/x.JPEG"])
+@pytest.mark.parametrize(
+    "name", ["../outside.JPEG", "/etc/outside.JPEG", "tiny-imagenet-200/../../x.JPEG", "..\\x.JPEG", "C:/x.JPEG"]
+)
 def test_members_that_climb_out_are_refused(tmp_path, members, name):
     as_zip(tmp_path / "tiny-imagenet-200.zip", {**members, name: b"x"})
     with pytest.raises(DataError, match="lies outside its folder"):
@@ -90,8 +95,14 @@ def test_damage(tmp_path, members):
 
 def test_the_subset_has_its_own_name(tmp_path, write):
     (tmp_path / "tiny-imagenet-32").mkdir()
-    files = {f"{side}/{name}/{side}_{k}.JPEG": write.jpeg(k, side=32) for k, name in enumerate(CLASSES) for side in ("train", "val")}
-    as_zip(tmp_path / "tiny-imagenet-32" / "tiny_imagenet32_subset.zip", {**files, "classes.tsv": b"n01443537\tgoldfish\n"})
+    files = {
+        f"{side}/{name}/{side}_{k}.JPEG": write.jpeg(k, side=32)
+        for k, name in enumerate(CLASSES)
+        for side in ("train", "val")
+    }
+    as_zip(
+        tmp_path / "tiny-imagenet-32" / "tiny_imagenet32_subset.zip", {**files, "classes.tsv": b"n01443537\tgoldfish\n"}
+    )
     data = load("tiny-imagenet-32", tmp_path)
     assert data.pool.shape == data.test.shape == (3, 3, 32, 32)
     assert data.test_labels.tolist() == list(CLASSES)

@@ -35,7 +35,9 @@ def test_nothing_is_left_after_kill(tmp_path):
         "import time; from ally.execution.memory import Scratch; s = Scratch(0); x = s.empty(1_000_000); x[:] = 1.0;"
         "print('ready', flush=True); time.sleep(60)"
     )
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)}) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)}
+    ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
         process.send_signal(signal.SIGKILL)

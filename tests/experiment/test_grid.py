@@ -36,7 +36,16 @@ def changed(name):
 
 
 def cell(strategy="ally", seed=0, rounds=4, **more):
-    return Cell(strategy, seed, init=10, batch=5, rounds=rounds, model="linear", training=Training(epochs=4, batch_size=16), **more)
+    return Cell(
+        strategy,
+        seed,
+        init=10,
+        batch=5,
+        rounds=rounds,
+        model="linear",
+        training=Training(epochs=4, batch_size=16),
+        **more,
+    )
 
 
 CELLS = [("blobs", cell(strategy, seed)) for seed in range(2) for strategy in ("ally", "margin", "random")]
@@ -227,7 +236,9 @@ time.sleep(60)
 
 def test_other_data_under_the_same_name_is_refused(tmp_path):
     run_grid(trial, CELLS[:1], tmp_path, workers=1)
-    with pytest.raises(InputError, match=r"holds blobs-ally.*, made when blobs had other data or another target; choose another folder"):
+    with pytest.raises(
+        InputError, match=r"holds blobs-ally.*, made when blobs had other data or another target; choose another folder"
+    ):
         run_grid(changed, CELLS[:1], tmp_path, workers=1)
 
 
@@ -269,7 +280,9 @@ def test_an_interrupt_ends_the_grid_at_once(tmp_path):
 
 def test_progress_counts_rounds(tmp_path):
     seen = []
-    run_grid(trial, CELLS[:2], tmp_path, workers=1, progress=lambda stage, done, total: seen.append((stage, done, total)))
+    run_grid(
+        trial, CELLS[:2], tmp_path, workers=1, progress=lambda stage, done, total: seen.append((stage, done, total))
+    )
     assert seen[-1] == ("rounds", 10, 10)
     assert [done for _, done, _ in seen] == sorted(done for _, done, _ in seen)
 
@@ -293,7 +306,9 @@ def test_campaigns_that_follow_another_train_on_its_labels():
     assert [done.asked for done in followed] == [done.asked for done in lead]
     assert {done.record.objective for done in followed} == {"feasibility"}
     rest = list(campaign(trial("blobs"), other, followed[:2]))
-    assert [(done.record.value, done.asked) for done in rest] == [(done.record.value, done.asked) for done in followed[2:]]
+    assert [(done.record.value, done.asked) for done in rest] == [
+        (done.record.value, done.asked) for done in followed[2:]
+    ]
 
 
 def test_copies():

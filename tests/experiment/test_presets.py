@@ -17,8 +17,8 @@ from ally.scoring import PredictedDual
 
 GRIDS = [name for name, preset in PRESETS.items() if preset.make is not None]
 NAMES = (
-    "mnist-200 mnist-1000 cifar10-200 cifar10-1000 svhn-200 svhn-1000 stl10-200 stl10-1000 ptd epsilon-ablation redundancy clusters "
-    "tiny-imagenet generation capacity bias diversity self-supervised"
+    "mnist-200 mnist-1000 cifar10-200 cifar10-1000 svhn-200 svhn-1000 stl10-200 stl10-1000 ptd epsilon-ablation "
+    "redundancy clusters tiny-imagenet generation capacity bias diversity self-supervised"
 )
 NOWHERE = Path("no-such-folder")
 
@@ -35,11 +35,22 @@ def test_every_experiment_has_a_preset():
 @pytest.mark.parametrize("scale", SCALES)
 def test_settings_are_stated(name, scale):
     grid = PRESETS[name].build(scale, NOWHERE)
-    assert {"data", "network", "ε", "batch", "rounds", "final labels", "seeds", "strategies", "training"} <= set(grid.settings)
+    assert {"data", "network", "ε", "batch", "rounds", "final labels", "seeds", "strategies", "training"} <= set(
+        grid.settings
+    )
     keys = [cell.key(dataset) for dataset, cell in grid.cells]
     assert len(set(keys)) == len(keys) > 1
     assert all(cell.composition for _, cell in grid.cells)
-    assert len({(cell.training, cell.init, cell.batch) for dataset, cell in grid.cells if (dataset, cell.model) == grid_first(grid)}) == 1
+    assert (
+        len(
+            {
+                (cell.training, cell.init, cell.batch)
+                for dataset, cell in grid.cells
+                if (dataset, cell.model) == grid_first(grid)
+            }
+        )
+        == 1
+    )
     if scale == "smoke":
         assert grid.substitute or name == "self-supervised"
         assert any("no result" in note for note in grid.notes)
@@ -96,8 +107,14 @@ def test_what_a_smaller_scale_leaves_out_is_named():
 
 @pytest.mark.parametrize("name", ["ally-paper", "ally"])
 def test_both_lines_of_ally_choose_among_the_same_candidates(name):
-    cells = [cell for _, cell in PRESETS["redundancy"].build("small", NOWHERE).cells if cell.strategy in (name, f"{name}, low diversity")]
-    assert len({replace(cell.composition, select=replace(cell.composition.select, clusters=None)) for cell in cells}) == 1
+    cells = [
+        cell
+        for _, cell in PRESETS["redundancy"].build("small", NOWHERE).cells
+        if cell.strategy in (name, f"{name}, low diversity")
+    ]
+    assert (
+        len({replace(cell.composition, select=replace(cell.composition.select, clusters=None)) for cell in cells}) == 1
+    )
     assert {cell.composition.select.clusters for cell in cells} == {None, 20}
 
 
@@ -146,7 +163,8 @@ def test_the_estimate_is_of_the_order_of_what_it_takes():
 
 
 @pytest.mark.parametrize(
-    ("seconds", "words"), [(0.2, "1 seconds"), (80, "80 seconds"), (300, "5.0 minutes"), (7200, "2.0 hours"), (1e5, "28 hours")]
+    ("seconds", "words"),
+    [(0.2, "1 seconds"), (80, "80 seconds"), (300, "5.0 minutes"), (7200, "2.0 hours"), (1e5, "28 hours")],
 )
 def test_times_in_words(seconds, words):
     assert in_words(seconds) == words

@@ -40,7 +40,10 @@ def test_results_are_repeatable_but_for_the_timings():
 
 
 def test_strategies_share_the_start_and_the_initial_weights():
-    first = {strategy: next(iter(simulate(trial(), cell(strategy)))).value for strategy in ("random", "margin", "badge", "coreset")}
+    first = {
+        strategy: next(iter(simulate(trial(), cell(strategy)))).value
+        for strategy in ("random", "margin", "badge", "coreset")
+    }
     assert len(set(first.values())) == 1
 
 
@@ -66,7 +69,9 @@ def test_regression_is_measured_in_the_targets_units():
 def test_candidates_restrict_what_is_asked():
     records = list(simulate(trial(), cell(candidates=20)))
     assert records[-1].labels == 25
-    with pytest.raises(InputError, match="3 x 5 labels are more than the 12 candidates; raise candidates or lower rounds"):
+    with pytest.raises(
+        InputError, match="3 x 5 labels are more than the 12 candidates; raise candidates or lower rounds"
+    ):
         list(simulate(trial(), cell(candidates=12)))
 
 

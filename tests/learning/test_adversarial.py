@@ -46,7 +46,10 @@ def fit(objective, x, y, labelled, unlabelled, *, seed=0, task="classification",
     classes = tuple(range(10)) if task == "classification" else None
     build = build or (lambda shape, outputs: MLP(shape, outputs, hidden=(32, 32)))
     return Learner(build, task, classes, training).fit(
-        Examples(x[labelled], y[labelled]), objective, streams(seed), unlabelled=Unlabelled(as_source(x), np.asarray(unlabelled))
+        Examples(x[labelled], y[labelled]),
+        objective,
+        streams(seed),
+        unlabelled=Unlabelled(as_source(x), np.asarray(unlabelled)),
     )
 
 
@@ -144,7 +147,12 @@ class Sequence(nn.Module):
         (lambda shape, n: MLP(shape, n, hidden=(9, 8, 7)), (64,), ("2", "4"), [9, 8, 7]),
         (lambda shape, n: MLP(shape, n, hidden=()), (64,), (), [64]),
         (lambda shape, n: Split(Functional(), nn.Linear(64, n)), (64,), (), [64]),
-        (lambda shape, n: Split(nn.Sequential(nn.Sequential(nn.Linear(64, 5), nn.Linear(5, 3))), nn.Linear(3, n)), (64,), ("0.0",), [5, 3]),
+        (
+            lambda shape, n: Split(nn.Sequential(nn.Sequential(nn.Linear(64, 5), nn.Linear(5, 3))), nn.Linear(3, n)),
+            (64,),
+            ("0.0",),
+            [5, 3],
+        ),
         (lambda shape, n: ResNet18(shape, n, planes=(4, 5, 6, 7)), (1, 8, 8), ("2", "5", "7"), [4, 5, 6, 7]),
         (lambda shape, n: Split(Sequence(), nn.Linear(7, n)), (8, 8), ("embed",), [13, 7]),
     ],
@@ -157,7 +165,9 @@ def test_layers_are_spread_over_the_backbone_and_hooks_are_removed(digits, build
     module = trained.modules[LOSS_PREDICTION]
     assert module.names == names
     with torch.no_grad():
-        assert [feature.shape[1] for feature in read_layers(trained.model.backbone, module.names, trained.inputs(x[:5]))] == sizes
+        assert [
+            feature.shape[1] for feature in read_layers(trained.model.backbone, module.names, trained.inputs(x[:5]))
+        ] == sizes
     assert np.isfinite(scores(PredictedLoss(), trained, x[:20]).numpy()).all()
     assert not any(part._forward_hooks for part in trained.model.modules())
 
@@ -179,14 +189,18 @@ def test_networks_are_kept_with_the_best_epoch(digits, objective, score):
 
     def trained(epochs, validation=None):
         training = Training(device="cpu", epochs=epochs, patience=3, lr=0.02)
-        learner = Learner(lambda shape, outputs: MLP(shape, outputs, hidden=(32,)), "classification", tuple(range(10)), training)
+        learner = Learner(
+            lambda shape, outputs: MLP(shape, outputs, hidden=(32,)), "classification", tuple(range(10)), training
+        )
         pool = Unlabelled(as_source(x), np.arange(40, 200))
         return learner.fit(Examples(x[:40], y[:40]), objective, streams(0), validation=validation, unlabelled=pool)
 
     stopped = trained(60, held_out)
     assert stopped.report.kept_epoch < stopped.report.epochs
     again = trained(stopped.report.kept_epoch)
-    assert all(torch.equal(parameters(stopped.modules[name]), parameters(module)) for name, module in again.modules.items())
+    assert all(
+        torch.equal(parameters(stopped.modules[name]), parameters(module)) for name, module in again.modules.items()
+    )
 
 
 def test_hooks_are_removed_when_the_backbone_fails():
@@ -322,7 +336,8 @@ class Still(nn.Module):
 
 @pytest.mark.parametrize(("shift", "penalty"), [((2.0,), 10.0), ((0.5,), 10.0), ((1.2, -1.6), 30.0)])
 def test_the_critic_approaches_the_wasserstein_distance(shift, penalty):
-    """W₁ of a translation by Δ is Δ. A two-sided penalty lets a slope s win sΔ − penalty (s − 1)², so s = 1 + Δ / (2 penalty)."""
+    """W₁ of a translation by Δ is Δ. A two-sided penalty lets a slope s win sΔ − penalty (s − 1)², so s = 1 + Δ / (2
+    penalty)."""
     distance = float(np.linalg.norm(shift))
     rng = np.random.default_rng(0)
     ours = torch.from_numpy(rng.normal(size=(400, len(shift))).astype(np.float32))
@@ -369,7 +384,10 @@ def test_the_loss_of_waal_is_the_papers():
     torch.manual_seed(0)
     model = MLP((4,), 1, hidden=(5,))
     session = WAAL(weight=0.3).start(problem(torch.randn(6)))
-    batch, other = Batch(torch.arange(6), torch.randn(6, 4), session.problem.targets), UnlabelledBatch(torch.arange(9), torch.randn(9, 4))
+    batch, other = (
+        Batch(torch.arange(6), torch.randn(6, 4), session.problem.targets),
+        UnlabelledBatch(torch.arange(9), torch.randn(9, 4)),
+    )
     value = session.loss(model, batch, other)
     critic = session.modules()["critic"]
     gap = critic(model.backbone(other.x)).mean() - critic(model.backbone(batch.x)).mean()
@@ -395,8 +413,15 @@ def test_the_bounds_of_waal():
 def test_a_bound_stays_finite_where_probabilities_round_to_zero():
     model = Split(Still(), nn.Linear(3, 3))
     model.head.weight.data, model.head.bias.data = 1e4 * torch.eye(3), torch.zeros(3)
-    trained = fit(WAAL(), np.eye(3, dtype=np.float32)[np.arange(9) % 3], np.arange(9) % 3, np.arange(6), np.arange(6, 9), epochs=1,
-                  build=lambda shape, outputs: Split(Still(), nn.Linear(3, 10)))  # fmt: skip
+    trained = fit(
+        WAAL(),
+        np.eye(3, dtype=np.float32)[np.arange(9) % 3],
+        np.arange(9) % 3,
+        np.arange(6),
+        np.arange(6, 9),
+        epochs=1,
+        build=lambda shape, outputs: Split(Still(), nn.Linear(3, 10)),
+    )
     trained = copy.copy(trained)
     object.__setattr__(trained, "model", model)
     assert torch.isfinite(scores(CriticUncertainty(), trained, np.eye(3, dtype=np.float32))).all()
@@ -415,7 +440,9 @@ def test_equal_seeds_give_equal_networks_and_leave_the_global_generator(digits, 
         trained = fit(objective, x, y, np.arange(40), np.arange(40, 120), seed=seed, task=task)
         assert torch.equal(torch.random.get_rng_state(), before)
         assert all(not module.training for module in trained.modules.values())
-        found.append(torch.cat([parameters(trained.model), *(parameters(module) for module in trained.modules.values())]))
+        found.append(
+            torch.cat([parameters(trained.model), *(parameters(module) for module in trained.modules.values())])
+        )
         if task in score.tasks:
             values = scores(score, trained, x[40:120])
             assert torch.isfinite(values).all()

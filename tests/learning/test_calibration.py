@@ -31,7 +31,9 @@ def naive_temperature(held_out):
     def loss(log_temperature):
         return -(targets * log_softmax(z / np.exp(log_temperature), 1)).sum(1).mean()
 
-    return float(np.exp(minimize_scalar(loss, bounds=(np.log(0.1), np.log(100)), method="bounded", options={"xatol": 1e-9}).x))
+    return float(
+        np.exp(minimize_scalar(loss, bounds=(np.log(0.1), np.log(100)), method="bounded", options={"xatol": 1e-9}).x)
+    )
 
 
 @pytest.mark.parametrize("scale", [0.25, 1.0, 5.0])

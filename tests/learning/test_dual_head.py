@@ -68,7 +68,8 @@ def test_rank_quality_is_out_of_sample(make_snapshot):
         fitted = head.fit(Labelled(snapshot.labelled, snapshot.labels, noise), Streams(0))
         assert abs(fitted.rank_quality) < 0.5
     memorised = spearmanr(
-        PaperHead(epochs=300).fit(Labelled(snapshot.labelled, snapshot.labels, noise), Streams(0))(snapshot.labelled), noise
+        PaperHead(epochs=300).fit(Labelled(snapshot.labelled, snapshot.labels, noise), Streams(0))(snapshot.labelled),
+        noise,
     )
     assert memorised.statistic > 0.6
 
@@ -85,11 +86,14 @@ def test_paper_head_fits_the_dual_itself_and_stays_above_zero(make_snapshot):
     fitted = PaperHead().fit(labelled, Streams(0))
     for view in (snapshot.candidates, replace(snapshot.candidates, embeddings=-20 * snapshot.candidates.embeddings)):
         assert (fitted(view) > 0).all()
-    # Squared error to λ, not to its logarithm: the mean is met, and the long tail of e^(2 x) pulls hard enough to be met as well.
+    # Squared error to λ, not to its logarithm: the mean is met, and the long tail of e^(2 x) pulls hard enough to be
+    # met as well.
     predicted = fitted.duals(snapshot.labelled)
     assert float(predicted.mean()) == pytest.approx(float(labelled.duals.mean()), rel=0.15)
     logs = torch.log1p(labelled.duals)
-    assert (predicted - labelled.duals).square().mean() < 0.5 * (torch.expm1(logs.mean()) - labelled.duals).square().mean()
+    assert (predicted - labelled.duals).square().mean() < 0.5 * (
+        torch.expm1(logs.mean()) - labelled.duals
+    ).square().mean()
 
 
 def test_paper_head_knows_no_unit_of_the_dual(make_snapshot):
@@ -102,7 +106,8 @@ def test_paper_head_knows_no_unit_of_the_dual(make_snapshot):
 
 
 def test_paper_head_takes_the_embedding_as_it_is():
-    """A sample of size 1 among ones of size 100 moves the output by its own share, which standardised inputs would not know."""
+    """A sample of size 1 among ones of size 100 moves the output by its own share, which standardised inputs would not
+    know."""
     x = torch.randn(60, 3, dtype=torch.float64)
     net = PaperHead(epochs=1)._solve(x, torch.rand(60).double(), Streams(0))
     first = net.net[0]
@@ -160,7 +165,11 @@ def test_a_labelled_sample_is_not_its_own_neighbour(make_snapshot):
     labelled = labelled_of(snapshot)
     features = NeighbourFeatures(labelled)
     own = features.of_labelled(labelled)
-    naive = torch.cdist(labelled.view.embeddings.double(), labelled.view.embeddings.double()).fill_diagonal_(torch.inf).amin(1)
+    naive = (
+        torch.cdist(labelled.view.embeddings.double(), labelled.view.embeddings.double())
+        .fill_diagonal_(torch.inf)
+        .amin(1)
+    )
     np.testing.assert_allclose(own[:, 0], (naive + 1e-3).log(), rtol=1e-6)
     assert (features(labelled.view, ALL)[:, 0] < np.log(2e-3)).all()
 

@@ -44,7 +44,9 @@ def learner(build=mlp, task="classification", **settings):
 
 
 def state(fit):
-    return {name: value.clone() for name, value in fit.model.state_dict().items()} | {f"λ {k}": v for k, v in fit.duals.items()}
+    return {name: value.clone() for name, value in fit.model.state_dict().items()} | {
+        f"λ {k}": v for k, v in fit.duals.items()
+    }
 
 
 def same(one, other):
@@ -96,7 +98,9 @@ def test_global_generators_are_left_alone_by_a_failed_fit():
 
 
 @pytest.mark.parametrize("build", [mlp, normed])
-@pytest.mark.parametrize("objective", [PDCL(eps=0.1, dual_lr=0.5), PDCL(eps=0.1, dual_lr=0.5, slacks="all")], ids=["minibatch", "all"])
+@pytest.mark.parametrize(
+    "objective", [PDCL(eps=0.1, dual_lr=0.5), PDCL(eps=0.1, dual_lr=0.5, slacks="all")], ids=["minibatch", "all"]
+)
 def test_kept_parameters_and_duals_are_of_the_best_epoch(build, objective):
     data, held_out = examples(), examples(40, seed=1)
     fit = learner(build, lr=0.02, epochs=40, patience=5).fit(data, objective, streams(0), validation=held_out)
@@ -133,7 +137,9 @@ def test_the_kept_epoch_has_the_lowest_validation_loss():
     losses = []
     for epoch in range(1, fit.report.epochs + 1):
         model = learner(epochs=epoch, **settings).fit(data, ERM(), streams(0)).model
-        losses.append(cross_entropy(evaluate(model, torch.from_numpy(held_out.x)), torch.from_numpy(held_out.y)).mean().item())
+        losses.append(
+            cross_entropy(evaluate(model, torch.from_numpy(held_out.x)), torch.from_numpy(held_out.y)).mean().item()
+        )
     assert fit.report.kept_epoch == 1 + int(np.argmin(losses))
     assert fit.report.validation_loss == pytest.approx(min(losses), rel=1e-6)
 
@@ -181,7 +187,9 @@ def test_no_state_leaks_between_fits(build):
 @pytest.mark.parametrize("task", ["classification", "regression"])
 @pytest.mark.parametrize("objective", [ERM(), PDCL()], ids=["erm", "pdcl"])
 def test_divergence_is_an_error(task, objective):
-    with pytest.raises(TrainingDiverged, match=r"the training loss is (nan|inf) in epoch \d+ \(lr=1e\+30\); lower lr or dual_lr"):
+    with pytest.raises(
+        TrainingDiverged, match=r"the training loss is (nan|inf) in epoch \d+ \(lr=1e\+30\); lower lr or dual_lr"
+    ):
         learner(task=task, lr=1e30).fit(examples(task=task), objective, streams(0))
 
 
@@ -221,7 +229,9 @@ def test_with_all_slacks_duals_move_after_every_three_steps():
 def test_dual_steps_diminish_with_the_moves():
     """With a frozen network the t-th move adds dual_lr · t^-power · slack."""
     objective = PDCL(eps=0.0, dual_lr=0.5, dual_decay=0.5)
-    one, two, three = (learner(still, epochs=epochs).fit(examples(), objective, streams(0)).duals["labelled"] for epochs in (1, 2, 3))
+    one, two, three = (
+        learner(still, epochs=epochs).fit(examples(), objective, streams(0)).duals["labelled"] for epochs in (1, 2, 3)
+    )
     torch.testing.assert_close(two - one, one * 2**-0.5, rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(three - two, one * 3**-0.5, rtol=1e-4, atol=1e-5)
 
@@ -239,7 +249,9 @@ class Slope:
 
 def test_primal_steps_shrink_by_the_epoch():
     module = MLP((6,), 3, hidden=())
-    fit = learner(model_builder(module, (6,)), lr=0.1, lr_decay=0.5, epochs=5, batch_size=20).fit(examples(), Slope(), streams(0))
+    fit = learner(model_builder(module, (6,)), lr=0.1, lr_decay=0.5, epochs=5, batch_size=20).fit(
+        examples(), Slope(), streams(0)
+    )
     moved = (module.head.bias - fit.model.head.bias).detach()
     torch.testing.assert_close(moved, torch.full((3,), 3 * 0.1 * (1 - 0.5**5) / 0.5), rtol=1e-5, atol=1e-6)
 
@@ -277,7 +289,9 @@ def thousandfold(outputs, targets):
     return 1000 * cross_entropy(outputs, targets)
 
 
-@pytest.mark.parametrize(("task", "loss"), [("classification", brier), ("classification", thousandfold), ("regression", absolute_error)])
+@pytest.mark.parametrize(
+    ("task", "loss"), [("classification", brier), ("classification", thousandfold), ("regression", absolute_error)]
+)
 @pytest.mark.parametrize("held_out", [False, True], ids=["all-epochs", "early-stopped"])
 def test_auto_eps_is_of_the_loss_that_is_constrained(task, loss, held_out):
     data, validation = examples(task=task), examples(40, task=task, seed=1) if held_out else None
@@ -306,7 +320,11 @@ def test_the_report_can_be_recomputed(task, objective, loss):
     data = examples(task=task)
     fit = learner(task=task, epochs=15).fit(data, objective, streams(0), validation=examples(40, task=task, seed=1))
     targets = torch.from_numpy(data.y if task == "classification" else fit.scale.apply(data.y).astype(np.float32))
-    eps = np.asarray(objective.eps) if isinstance(objective.eps, tuple) else np.array([objective.eps[CLASSES[k]] for k in data.y])
+    eps = (
+        np.asarray(objective.eps)
+        if isinstance(objective.eps, tuple)
+        else np.array([objective.eps[CLASSES[k]] for k in data.y])
+    )
     outputs = fit.embed(fit.inputs(data.x))[1]
     slacks = loss(outputs, targets) - torch.from_numpy(eps).float()
     duals, report = fit.duals["labelled"], fit.report
@@ -378,7 +396,9 @@ def test_an_objective_over_unlabelled_samples():
     assert counts.min() == 13
     for batch in objective.drawn[:5]:
         assert (batch.x.numpy() == unlabelled.source.read(unlabelled.rows[batch.index.numpy()])).all()
-    assert not torch.equal(torch.cat([b.index for b in objective.drawn[:4]]), torch.cat([b.index for b in objective.drawn[4:8]]))
+    assert not torch.equal(
+        torch.cat([b.index for b in objective.drawn[:4]]), torch.cat([b.index for b in objective.drawn[4:8]])
+    )
     assert fit.duals["labelled"].shape == (60,)
     assert fit.duals["unlabelled"].shape == (50,)
     assert (fit.duals["unlabelled"] > 0).any()
@@ -398,10 +418,14 @@ def test_unlabelled_constraints_shape_the_network():
 
 def test_unlabelled_duals_are_kept_with_the_best_epoch():
     data, unlabelled, held_out = examples(), pool(50), examples(40, seed=1)
-    fit = learner(lr=0.05, epochs=40, patience=4).fit(data, Confident(), streams(0), validation=held_out, unlabelled=unlabelled)
+    fit = learner(lr=0.05, epochs=40, patience=4).fit(
+        data, Confident(), streams(0), validation=held_out, unlabelled=unlabelled
+    )
     kept = fit.report.kept_epoch
     assert kept < fit.report.epochs
-    assert same(state(fit), state(learner(lr=0.05, epochs=kept).fit(data, Confident(), streams(0), unlabelled=unlabelled)))
+    assert same(
+        state(fit), state(learner(lr=0.05, epochs=kept).fit(data, Confident(), streams(0), unlabelled=unlabelled))
+    )
 
 
 @pytest.mark.parametrize("n", [1, 5, 16, 17])
@@ -412,9 +436,13 @@ def test_few_unlabelled_samples_are_drawn_evenly(n):
     assert counts.max() - counts.min() <= 1
 
 
-@pytest.mark.parametrize("unlabelled", [None, Unlabelled(as_source(np.zeros((3, 6))), np.empty(0, np.int64))], ids=["none", "no-rows"])
+@pytest.mark.parametrize(
+    "unlabelled", [None, Unlabelled(as_source(np.zeros((3, 6))), np.empty(0, np.int64))], ids=["none", "no-rows"]
+)
 def test_an_objective_over_unlabelled_samples_needs_some(unlabelled):
-    with pytest.raises(InputError, match="_ConfidentSession draws unlabelled samples and none are available; use another objective"):
+    with pytest.raises(
+        InputError, match="_ConfidentSession draws unlabelled samples and none are available; use another objective"
+    ):
         learner().fit(examples(), Confident(), streams(0), unlabelled=unlabelled)
 
 

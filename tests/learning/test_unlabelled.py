@@ -62,8 +62,12 @@ CONVEX = PDCLUnlabelled(SquaredOutput(), eps=0.3, dual_lr=0.2, dual_decay=0.0, w
 
 def fit_convex(convex, objective, epochs):
     X, y = convex
-    learner = Learner(linear, "regression", None, Training(lr=0.01, lr_decay=1.0, epochs=epochs, batch_size=12, device="cpu"))
-    return learner.fit(Examples(X[:12], y), objective, Streams(0), unlabelled=Unlabelled(as_source(X), np.arange(12, 30)))
+    learner = Learner(
+        linear, "regression", None, Training(lr=0.01, lr_decay=1.0, epochs=epochs, batch_size=12, device="cpu")
+    )
+    return learner.fit(
+        Examples(X[:12], y), objective, Streams(0), unlabelled=Unlabelled(as_source(X), np.arange(12, 30))
+    )
 
 
 def test_weights_and_duals_of_labelled_and_pool_converge_to_the_convex_solution(convex):
@@ -84,12 +88,18 @@ def test_weights_and_duals_of_labelled_and_pool_converge_to_the_convex_solution(
     with torch.no_grad():
         slacks = fit.model(torch.from_numpy(X)).squeeze(1).square().numpy() - 0.3
     assert slacks.max() < 5e-3
-    assert np.abs(found * slacks).max() < 5e-3 * expected.max(), "a sample has weight though its constraint is met with slack"
+    assert np.abs(found * slacks).max() < 5e-3 * expected.max(), (
+        "a sample has weight though its constraint is met with slack"
+    )
 
 
 def test_a_price_makes_the_constraint_give(convex):
     total = {}
-    for name, objective in (("hard", CONVEX), ("priced", replace(CONVEX, price=1.0)), ("capped", replace(CONVEX, dual_cap=0.5))):
+    for name, objective in (
+        ("hard", CONVEX),
+        ("priced", replace(CONVEX, price=1.0)),
+        ("capped", replace(CONVEX, dual_cap=0.5)),
+    ):
         fit = fit_convex(convex, objective, 2500)
         total[name] = float(fit.duals["labelled"].sum() + fit.duals["unlabelled"].sum())
     assert total["priced"] < 0.8 * total["hard"]
@@ -100,7 +110,14 @@ def test_batches_estimate_the_lagrangian_of_labelled_and_unlabelled_samples(conv
     """Far more of the labelled samples than of the others are in a batch; every sample counts alike all the same."""
     X, y = (torch.from_numpy(part) for part in convex)
     model = linear((4,), 1)
-    problem = Problem(y, "regression", None, lambda outputs, targets: (outputs.squeeze(1) - targets).square(), lambda: 0.0, n_unlabelled=18)
+    problem = Problem(
+        y,
+        "regression",
+        None,
+        lambda outputs, targets: (outputs.squeeze(1) - targets).square(),
+        lambda: 0.0,
+        n_unlabelled=18,
+    )
 
     def session():
         return replace(CONVEX, dual_init=1.5, dual_lr=0.0).start(problem)
@@ -108,7 +125,11 @@ def test_batches_estimate_the_lagrangian_of_labelled_and_unlabelled_samples(conv
     whole = session().loss(model, Batch(torch.arange(12), X[:12], y), UnlabelledBatch(torch.arange(18), X[12:]))
     slacks = model(X).squeeze(1).square() - 0.3
     torch.testing.assert_close(whole, (model(X[:12]).squeeze(1) - y).square().mean() + 1.5 * slacks.mean())
-    rows = [(torch.arange(first, first + 6), torch.arange(second, second + 2)) for first in (0, 6) for second in range(0, 18, 2)]
+    rows = [
+        (torch.arange(first, first + 6), torch.arange(second, second + 2))
+        for first in (0, 6)
+        for second in range(0, 18, 2)
+    ]
     parts = [session().loss(model, Batch(i, X[i], y[i]), UnlabelledBatch(j, X[12 + j])) for i, j in rows]
     torch.testing.assert_close(torch.stack(parts).mean(), whole)
 
@@ -129,10 +150,14 @@ def test_duals_weigh_the_training():
     moved = PDCLUnlabelled(Smoothness(radius=1.0), eps=0.01, dual_lr=0.5, confidence=0.0, batch=16, steps=120)
     still = replace(moved, dual_lr=0.0)
     nothing = SmoothUnlabelled(Smoothness(radius=1.0), weight=0.0, confidence=0.0, batch=16, steps=120)
-    fits = {name: fit_blobs(objective) for name, objective in (("moved", moved), ("still", still), ("nothing", nothing))}
+    fits = {
+        name: fit_blobs(objective) for name, objective in (("moved", moved), ("still", still), ("nothing", nothing))
+    }
     assert float(fits["moved"].duals["unlabelled"].max()) > 0
     assert (fits["still"].duals["unlabelled"] == 0).all()
-    assert torch.equal(parameters(fits["still"]), parameters(fits["nothing"])), "λ = 0 trains as if there were no constraint"
+    assert torch.equal(parameters(fits["still"]), parameters(fits["nothing"])), (
+        "λ = 0 trains as if there were no constraint"
+    )
     assert not torch.allclose(parameters(fits["moved"]), parameters(fits["still"]), atol=1e-3)
 
 
@@ -168,9 +193,16 @@ class Counting:
 def fit_uneven(objective, pool, steps):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(8 + pool, 3)).astype(np.float32)
-    learner = Learner(lambda s, o: MLP(s, o, ()), "regression", None, Training(epochs=steps, batch_size=8, device="cpu"))
+    learner = Learner(
+        lambda s, o: MLP(s, o, ()), "regression", None, Training(epochs=steps, batch_size=8, device="cpu")
+    )
     counting = Counting(objective, torch.zeros(pool, dtype=torch.int64))
-    fit = learner.fit(Examples(X[:8], rng.normal(size=8)), counting, Streams(1), unlabelled=Unlabelled(as_source(X), np.arange(8, len(X))))
+    fit = learner.fit(
+        Examples(X[:8], rng.normal(size=8)),
+        counting,
+        Streams(1),
+        unlabelled=Unlabelled(as_source(X), np.arange(8, len(X))),
+    )
     return fit, counting.visits
 
 
@@ -193,7 +225,9 @@ def test_ranks_do_not_come_of_one_visit_more():
 
 
 def test_what_nobody_looked_at_is_not_known():
-    fit, visits = fit_uneven(PDCLUnlabelled(Rigged(), eps=0.1, dual_init=2.0, warmup=0.0, batch=16, steps=1), pool=300, steps=5)
+    fit, visits = fit_uneven(
+        PDCLUnlabelled(Rigged(), eps=0.1, dual_init=2.0, warmup=0.0, batch=16, steps=1), pool=300, steps=5
+    )
     assert 0 < (visits == 0).sum() < 300
     assert torch.equal(fit.duals["unlabelled"].isnan(), visits == 0)
     assert not fit.duals["labelled"].isnan().any()
@@ -214,7 +248,9 @@ def test_duals_are_even_wherever_the_warm_up_ends(start):
 def test_duals_rest_during_the_warm_up():
     objective = PDCLUnlabelled(Rigged(), eps=0.1, warmup=0.99, batch=16, steps=100)
     resting, moving = (fit_uneven(replace(objective, warmup=warmup), pool=50, steps=20)[0] for warmup in (0.99, 0.0))
-    assert 12 <= (~resting.duals["unlabelled"].isnan()).sum() <= 13, "the last of 100 steps is the only one after the warm-up"
+    assert 12 <= (~resting.duals["unlabelled"].isnan()).sum() <= 13, (
+        "the last of 100 steps is the only one after the warm-up"
+    )
     assert (moving.duals["unlabelled"] > 0).all()
 
 
@@ -227,18 +263,30 @@ def test_where_no_constraint_was_in_force_no_dual_is_known():
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
-@pytest.mark.parametrize("strategy", [CATALOGUE["ally-unlabelled"], Strategy(PredictedDual(), Top())], ids=["clusters", "top"])
+@pytest.mark.parametrize(
+    "strategy", [CATALOGUE["ally-unlabelled"], Strategy(PredictedDual(), Top())], ids=["clusters", "top"]
+)
 def test_exactly_n_are_asked_though_few_were_visited(task, strategy):
     scene = blobs(task, n=120)
     objective = PDCLUnlabelled(eps=1e-4, dual_lr=1.0, confidence=0.0, warmup=0.0, batch=4, steps=4)
-    loop = ally.Loop(scene.X, scene.y, strategy=strategy, objective=objective, training=Training(epochs=1, batch_size=64, device="cpu"),
-                     classes=None if task == "regression" else [0, 1, 2], task=task, random_state=0)  # fmt: skip
+    loop = ally.Loop(
+        scene.X,
+        scene.y,
+        strategy=strategy,
+        objective=objective,
+        training=Training(epochs=1, batch_size=64, device="cpu"),
+        classes=None if task == "regression" else [0, 1, 2],
+        task=task,
+        random_state=0,
+    )
     q = loop.ask(90)
     known = int((~loop.fit().duals["unlabelled"].isnan()).sum())
     assert 0 < known < 90
     assert len(set(q.ids.tolist())) == 90
     assert q.report["predicted"] == 108 - known
-    assert f"the constraint of {108 - known} of 108 candidates: their duals are predicted from the others'" in " ".join(q.notes)
+    assert f"the constraint of {108 - known} of 108 candidates: their duals are predicted from the others'" in " ".join(
+        q.notes
+    )
 
 
 def test_unknown_duals_are_predicted_and_known_ones_kept():
@@ -274,7 +322,9 @@ class Scaled:
 
 def test_an_automatic_level_follows_the_scale_of_the_loss():
     objective = PDCLUnlabelled(Scaled(Smoothness(), 1.0), eps="auto", batch=16, steps=20)
-    one, thousand = (fit_blobs(replace(objective, secondary_loss=Scaled(Smoothness(), times))).report.eps for times in (1.0, 1000.0))
+    one, thousand = (
+        fit_blobs(replace(objective, secondary_loss=Scaled(Smoothness(), times))).report.eps for times in (1.0, 1000.0)
+    )
     assert one > 0
     assert thousand == pytest.approx(1000 * one, rel=1e-4)
 
@@ -309,7 +359,10 @@ def test_a_decoder_is_fitted_before_its_level_is_read():
     learner = Learner(lambda s, o: MLP(s, o, (16,)), "regression", None, Training(epochs=2, device="cpu"))
     objective = PDCLUnlabelled(Reconstruction(hidden=0), eps="auto", batch=64, steps=2)
     fit = learner.fit(
-        Examples(X[:40], X[:40, 0].astype(float)), objective, Streams(0), unlabelled=Unlabelled(as_source(X), np.arange(40, 200))
+        Examples(X[:40], X[:40, 0].astype(float)),
+        objective,
+        Streams(0),
+        unlabelled=Unlabelled(as_source(X), np.arange(40, 200)),
     )
     assert fit.report.eps < 0.5 * float(X.var())
 
@@ -328,9 +381,13 @@ def test_a_penalty_trains_as_a_plain_loop_does():
         pool = []
         for epoch in range(epochs):
             optimizer.param_groups[0]["lr"] = 1e-3 * 0.97**epoch
-            for index in (part for _ in range(2) for part in torch.tensor_split(torch.randperm(20, generator=shuffle), 3)):
+            for index in (
+                part for _ in range(2) for part in torch.tensor_split(torch.randperm(20, generator=shuffle), 3)
+            ):
                 if not pool:
-                    pool = list(torch.tensor_split(torch.randperm(len(X) - 20, generator=unlabelled), -(-(len(X) - 20) // 16)))
+                    pool = list(
+                        torch.tensor_split(torch.randperm(len(X) - 20, generator=unlabelled), -(-(len(X) - 20) // 16))
+                    )
                 step = len(optimizer.state) and int(optimizer.state[next(model.parameters())]["step"])
                 x = torch.cat([X[index], X[20 + pool.pop(0)]])
                 outputs = model(x)
@@ -339,7 +396,9 @@ def test_a_penalty_trains_as_a_plain_loop_does():
                 optimizer.zero_grad()
                 (F.cross_entropy(outputs[: len(index)], y[index]) + penalty).backward()
                 optimizer.step()
-    torch.testing.assert_close(parameters(fit), torch.cat([p.detach().flatten() for p in model.parameters()]), rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(
+        parameters(fit), torch.cat([p.detach().flatten() for p in model.parameters()]), rtol=1e-4, atol=1e-6
+    )
     assert int(step) + 1 == steps
 
 
@@ -347,14 +406,25 @@ def test_a_penalty_has_no_duals_and_nothing_ranks_by_them():
     assert fit_blobs(SmoothUnlabelled(batch=16, steps=20)).duals == {}
     assert fit_blobs(SmoothUnlabelled(batch=16, steps=20)).report.positive_duals is None
     scene = blobs("classification")
-    assert len(ally.query(scene.X, scene.y, n=4, strategy="margin", objective=SmoothUnlabelled(steps=20), **scene.arguments())) == 4
+    assert (
+        len(
+            ally.query(
+                scene.X, scene.y, n=4, strategy="margin", objective=SmoothUnlabelled(steps=20), **scene.arguments()
+            )
+        )
+        == 4
+    )
     for strategy in ("ally", "ally-unlabelled"):
         with pytest.raises(InputError, match="use objective='pdcl', 'feasibility' or 'pdcl-unlabelled'"):
-            ally.query(scene.X, scene.y, n=4, strategy=strategy, objective=SmoothUnlabelled(steps=20), **scene.arguments())
+            ally.query(
+                scene.X, scene.y, n=4, strategy=strategy, objective=SmoothUnlabelled(steps=20), **scene.arguments()
+            )
 
 
 def test_what_a_strategy_needs_follows_its_objective():
-    needs = {name: Strategy(Margin(), Top(), name).needs for name in ("pdcl-unlabelled", "smooth-unlabelled", "pdcl", "erm")}
+    needs = {
+        name: Strategy(Margin(), Top(), name).needs for name in ("pdcl-unlabelled", "smooth-unlabelled", "pdcl", "erm")
+    }
     assert {"duals", "extra training"} <= set(needs["pdcl-unlabelled"])
     assert "extra training" in needs["smooth-unlabelled"]
     assert "duals" not in needs["smooth-unlabelled"]
@@ -396,7 +466,9 @@ def test_losses_equal_their_definitions():
     kl = F.kl_div(other.log_softmax(1), outputs.softmax(1), reduction="none").sum(1)
     torch.testing.assert_close(divergence(outputs, other), kl)
     torch.testing.assert_close(divergence(outputs[:, :1], other[:, :1]), (outputs[:, 0] - other[:, 0]).square())
-    torch.testing.assert_close(PredictiveEntropy()(model, x, outputs), torch.distributions.Categorical(logits=outputs).entropy())
+    torch.testing.assert_close(
+        PredictiveEntropy()(model, x, outputs), torch.distributions.Categorical(logits=outputs).entropy()
+    )
     assert (Consistency(Noise(0.0))(model, x, outputs).abs() < 1e-6).all()
     built = Reconstruction(hidden=0).build(model, x)
     expected = (built.decoder(model.backbone(x)) - x).square().mean(1)
@@ -434,7 +506,9 @@ def test_every_loss_trains_by_its_name(name):
     X = scene.X[:, None, :2, None].repeat(3, 3) if name == "shift" else scene.X
     model = ally.ConstrainedClassifier if task == "classification" else ally.ConstrainedRegressor
     objective = PDCLUnlabelled(name, eps="auto", batch=16, steps=30)
-    q = ally.query(X, scene.y, n=4, strategy="ally", objective=objective, task=task, random_state=0, model=model((8,), epochs=4))
+    q = ally.query(
+        X, scene.y, n=4, strategy="ally", objective=objective, task=task, random_state=0, model=model((8,), epochs=4)
+    )
     assert np.isfinite(q.scores).all()
 
 
@@ -444,7 +518,10 @@ def test_the_decoder_of_the_reconstruction_learns():
     learner = Learner(lambda s, o: MLP(s, o, (16,)), "regression", None, Training(lr=5e-3, epochs=20, device="cpu"))
     objective = SmoothUnlabelled(Reconstruction(hidden=0), weight=10.0, batch=64, steps=1500, warmup=0.0)
     fit = learner.fit(
-        Examples(X[:40], X[:40, 0].astype(float)), objective, Streams(0), unlabelled=Unlabelled(as_source(X), np.arange(40, 300))
+        Examples(X[:40], X[:40, 0].astype(float)),
+        objective,
+        Streams(0),
+        unlabelled=Unlabelled(as_source(X), np.arange(40, 300)),
     )
     loss = fit.modules["secondary loss"]
     with torch.no_grad():
@@ -470,7 +547,9 @@ def test_shares_pull_the_predicted_classes():
     mean = {}
     for shares in ("labels", "equal"):
         objective = SmoothUnlabelled(Smoothness(radius=0.1), shares=shares, shares_weight=50.0, batch=128, steps=600)
-        fit = learner.fit(Examples(X[:20], y), objective, Streams(0), unlabelled=Unlabelled(as_source(X), np.arange(20, 400)))
+        fit = learner.fit(
+            Examples(X[:20], y), objective, Streams(0), unlabelled=Unlabelled(as_source(X), np.arange(20, 400))
+        )
         mean[shares] = float(fit.embed(fit.inputs(X[20:]))[1].softmax(1).mean(0)[1])
     assert mean["labels"] == pytest.approx(17 / 22, abs=0.03)
     assert mean["equal"] == pytest.approx(0.5, abs=0.03)
@@ -491,13 +570,17 @@ def test_smoothness_over_the_pool_saves_labels():
     test, truth = moons(400, 1)
     scores = {}
     for name, objective in (("erm", ERM()), ("smooth", SmoothUnlabelled(Smoothness(radius=0.3), batch=128, steps=800))):
-        learner = Learner(lambda s, o: MLP(s, o, (32, 32)), "classification", (0, 1), Training(lr=5e-3, epochs=40, device="cpu"))
+        learner = Learner(
+            lambda s, o: MLP(s, o, (32, 32)), "classification", (0, 1), Training(lr=5e-3, epochs=40, device="cpu")
+        )
         found = []
         for seed in range(3):
             rows = np.random.default_rng(seed).permutation(600)[:10]
             rest = np.setdiff1d(np.arange(600), rows)
             examples = Examples(X[rows].astype(np.float32), label[rows].astype(float))
-            fit = learner.fit(examples, objective, Streams(seed), unlabelled=Unlabelled(as_source(X.astype(np.float32)), rest))
+            fit = learner.fit(
+                examples, objective, Streams(seed), unlabelled=Unlabelled(as_source(X.astype(np.float32)), rest)
+            )
             found.append(float((fit.embed(fit.inputs(test.astype(np.float32)))[1].argmax(1).numpy() == truth).mean()))
         scores[name] = np.mean(found)
     assert scores["smooth"] > scores["erm"] + 0.03
@@ -514,8 +597,13 @@ def test_every_strategy_can_be_trained_with_it(strategy):
 def test_pool_duals_are_read_directly_and_follow_their_rows():
     scene = blobs("classification")
     objective = PDCLUnlabelled(batch=16, steps=40)
-    loop = ally.Loop(scene.X, scene.y, strategy=ally.Strategy(ally.scoring.PredictedDual(), ally.selection.Top()), objective=objective,
-                     **scene.arguments())  # fmt: skip
+    loop = ally.Loop(
+        scene.X,
+        scene.y,
+        strategy=ally.Strategy(ally.scoring.PredictedDual(), ally.selection.Top()),
+        objective=objective,
+        **scene.arguments(),
+    )
     first = loop.ask(3)
     fit = loop.fit()
     ordered = np.argsort(-fit.duals["unlabelled"].numpy(), kind="stable")
@@ -542,12 +630,25 @@ def test_fits_take_as_many_steps_as_they_were_asked_to():
 
 
 def test_bad_settings():
-    shared = (({"batch": 0}, "batch=0"), ({"steps": 1.5}, "steps=1.5"), ({"confidence": 1.0}, "confidence=1.0"),
-              ({"shares": "all"}, "shares='all'"), ({"secondary_loss": 3}, "secondary_loss is a int"),
-              ({"secondary_loss": "smooth"}, "smoothness"))  # fmt: skip
-    dual = (({"eps": -1}, "eps=-1"), ({"eps": 0}, "eps=0"), ({"eps": "loose"}, "eps='loose'"), ({"price": 0}, "price=0"),
-            ({"warmup": 1.0}, "warmup=1.0 leaves no step"))  # fmt: skip
-    for kind, settings in ((PDCLUnlabelled, (*shared, *dual)), (SmoothUnlabelled, (*shared, ({"weight": -1}, "weight=-1")))):
+    shared = (
+        ({"batch": 0}, "batch=0"),
+        ({"steps": 1.5}, "steps=1.5"),
+        ({"confidence": 1.0}, "confidence=1.0"),
+        ({"shares": "all"}, "shares='all'"),
+        ({"secondary_loss": 3}, "secondary_loss is a int"),
+        ({"secondary_loss": "smooth"}, "smoothness"),
+    )
+    dual = (
+        ({"eps": -1}, "eps=-1"),
+        ({"eps": 0}, "eps=0"),
+        ({"eps": "loose"}, "eps='loose'"),
+        ({"price": 0}, "price=0"),
+        ({"warmup": 1.0}, "warmup=1.0 leaves no step"),
+    )
+    for kind, settings in (
+        (PDCLUnlabelled, (*shared, *dual)),
+        (SmoothUnlabelled, (*shared, ({"weight": -1}, "weight=-1"))),
+    ):
         for setting, message in settings:
             with pytest.raises(InputError, match=message):
                 kind(**setting)
@@ -561,7 +662,9 @@ def test_accumulated_loss_trains_like_erm_and_records():
     scene = blobs("classification", labelled=40)
     learner = Learner(MLP, "classification", (0, 1, 2), Training(epochs=5, device="cpu"))
     examples = Examples(scene.X[:40].astype(np.float32), scene.y[:40])
-    plain, recorded = (learner.fit(examples, objective, Streams(0)) for objective in (ERM(), PDCL(eps=0.01, weighted=False)))
+    plain, recorded = (
+        learner.fit(examples, objective, Streams(0)) for objective in (ERM(), PDCL(eps=0.01, weighted=False))
+    )
     for a, b in zip(plain.model.parameters(), recorded.model.parameters(), strict=True):
         assert torch.equal(a, b)
     assert float(recorded.duals["labelled"].max()) > 0

@@ -7,9 +7,15 @@ from ally.models import CNN, MLP, MODELS, ResNet18, Split, check_split, model_bu
 from ally.models.resnet import FULL
 
 
-@pytest.mark.parametrize(("name", "shape", "embedding"), [
-    ("mlp", (7,), 256), ("linear", (7,), 7), ("resnet18-slim", (3, 32, 32), 128), ("resnet18", (3, 32, 32), 512),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "shape", "embedding"),
+    [
+        ("mlp", (7,), 256),
+        ("linear", (7,), 7),
+        ("resnet18-slim", (3, 32, 32), 128),
+        ("resnet18", (3, 32, 32), 512),
+    ],
+)
 def test_every_net_is_backbone_and_head(name, shape, embedding):
     net = MODELS[name](shape, 5)
     x = torch.randn(2, *shape)
@@ -20,7 +26,9 @@ def test_every_net_is_backbone_and_head(name, shape, embedding):
 def test_resnet_sizes_are_those_of_resnet18():
     full = sum(p.numel() for p in ResNet18((3, 32, 32), 10, FULL).parameters())
     assert full == 11_173_962
-    convolutions = [m for m in ResNet18((3, 32, 32), 10).modules() if isinstance(m, nn.Conv2d) and m.kernel_size == (3, 3)]
+    convolutions = [
+        m for m in ResNet18((3, 32, 32), 10).modules() if isinstance(m, nn.Conv2d) and m.kernel_size == (3, 3)
+    ]
     assert len(convolutions) == 17
 
 
@@ -60,9 +68,18 @@ def test_errors():
         ResNet18((7,), 2)
 
 
-@pytest.mark.parametrize(("side", "stem", "positions"), [
-    (28, "small", 4), (32, "small", 4), (48, "small", 6), (64, "medium", 4), (80, "medium", 5), (96, "large", 3), (128, "large", 4),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("side", "stem", "positions"),
+    [
+        (28, "small", 4),
+        (32, "small", 4),
+        (48, "small", 6),
+        (64, "medium", 4),
+        (80, "medium", 5),
+        (96, "large", 3),
+        (128, "large", 4),
+    ],
+)
 def test_the_stem_fits_the_size_of_the_images(side, stem, positions):
     automatic, chosen = ResNet18((3, side, side), 5), ResNet18((3, side, side), 5, stem=stem)
     assert [str(layer) for layer in automatic.backbone] == [str(layer) for layer in chosen.backbone]

@@ -12,7 +12,12 @@ from ally.report.campaigns import Curve, complete, curves_by_seed, gaps
 def test_mean_deviation_and_interval_by_hand():
     table = average_curves(add_series(rows({("a", 0): [0.1, 0.5], ("a", 1): [0.3, 0.7], ("a", 2): [0.2]})))
     first, second = table.to_dict("records")
-    assert (first["labels"], first["seeds"], first["mean"], first["std"]) == (10, 3, pytest.approx(0.2), pytest.approx(0.1))
+    assert (first["labels"], first["seeds"], first["mean"], first["std"]) == (
+        10,
+        3,
+        pytest.approx(0.2),
+        pytest.approx(0.1),
+    )
     half = 4.30265 * 0.1 / 3**0.5
     assert (first["low"], first["high"]) == pytest.approx((0.2 - half, 0.2 + half), abs=1e-5)
     half = 12.7062 * 0.02**0.5 / 2**0.5
@@ -36,7 +41,9 @@ def test_smoothing_is_a_moving_average_of_each_campaign():
 
 
 def test_area_is_a_trapezoid_over_labels():
-    assert normalised_area(Curve(np.array([10.0, 20.0, 40.0]), np.array([0.0, 1.0, 1.0]))) == pytest.approx((5 + 20) / 30)
+    assert normalised_area(Curve(np.array([10.0, 20.0, 40.0]), np.array([0.0, 1.0, 1.0]))) == pytest.approx(
+        (5 + 20) / 30
+    )
     assert normalised_area(Curve(np.array([10.0]), np.array([0.3]))) == 0.3
 
 

@@ -7,7 +7,13 @@ from report_grids import drawn
 
 from ally.report import write_report
 
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 HOSTILE = '<script>window.hurt=1</script><img src=x onerror="window.hurt=1">'
 
 
@@ -38,7 +44,10 @@ def opened(request, browser, address):
     trouble = []
     page.on("console", lambda message: trouble.append(message.text) if message.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: trouble.append(str(error)))
-    page.on("request", lambda sent: trouble.append(sent.url) if not sent.url.startswith(("file:", "data:", "blob:")) else None)
+    page.on(
+        "request",
+        lambda sent: trouble.append(sent.url) if not sent.url.startswith(("file:", "data:", "blob:")) else None,
+    )
     page.goto(address)
     page.wait_for_selector("#chart-0 path.js-line", timeout=60_000)
     yield page, trouble

@@ -21,7 +21,12 @@ def test_the_interval_is_a_paired_t_interval():
 def test_numbers_by_hand():
     # Means after the first round: .7 against .6, and .9 against .7.
     table = rows(
-        {("ally", 0): [0.5, 0.6, 0.8], ("random", 0): [0.5, 0.5, 0.7], ("ally", 1): [0.5, 0.8, 1.0], ("random", 1): [0.5, 0.6, 0.8]}
+        {
+            ("ally", 0): [0.5, 0.6, 0.8],
+            ("random", 0): [0.5, 0.5, 0.7],
+            ("ally", 1): [0.5, 0.8, 1.0],
+            ("random", 1): [0.5, 0.6, 0.8],
+        }
     )
     ally, random = compare(table)
     assert (ally.curve_mean, random.curve_mean) == pytest.approx((0.8, 0.65))
@@ -76,11 +81,15 @@ def test_missing_seeds_and_one_seed():
 
 
 def test_equal_differences_are_no_proof():
-    table = rows({("ally", 0): [0.5, 0.7], ("random", 0): [0.5, 0.6], ("ally", 1): [0.5, 0.8], ("random", 1): [0.5, 0.7]})
+    table = rows(
+        {("ally", 0): [0.5, 0.7], ("random", 0): [0.5, 0.6], ("ally", 1): [0.5, 0.8], ("random", 1): [0.5, 0.7]}
+    )
     ally = compare(table)[0]
     assert ally.verdict == "equal differences: no interval"
     assert "+10.00 points of accuracy over the curve; equal differences" in sentence(ally)
-    same = rows({("ally", 0): [0.5, 0.6], ("random", 0): [0.5, 0.6], ("ally", 1): [0.5, 0.7], ("random", 1): [0.5, 0.7]})
+    same = rows(
+        {("ally", 0): [0.5, 0.6], ("random", 0): [0.5, 0.6], ("ally", 1): [0.5, 0.7], ("random", 1): [0.5, 0.7]}
+    )
     assert compare(same)[0].verdict == "not shown to differ"
 
 
@@ -104,7 +113,8 @@ def test_a_missing_baseline_and_an_unknown_metric_are_errors():
 
 
 @pytest.mark.parametrize(
-    ("metric", "level", "said"), [("accuracy", 1, "+10.00 points of accuracy"), ("rmse", 1, "-0.1"), ("rmse", 100, "-10.")]
+    ("metric", "level", "said"),
+    [("accuracy", 1, "+10.00 points of accuracy"), ("rmse", 1, "-0.1"), ("rmse", 100, "-10.")],
 )
 def test_gains_are_written_in_fitting_digits(metric, level, said):
     table = drawn(metric, noise=0.0)

@@ -17,7 +17,11 @@ def curve(*values, step=100):
 
 
 def test_the_target_is_set_by_the_best_baseline():
-    table = add_series(rows({("ally", 0): [0.5, 0.99], ("margin", 0): [0.5, 0.9], ("margin", 1): [0.5, 0.8], ("random", 0): [0.6, 0.84]}))
+    table = add_series(
+        rows(
+            {("ally", 0): [0.5, 0.99], ("margin", 0): [0.5, 0.9], ("margin", 1): [0.5, 0.8], ("random", 0): [0.6, 0.84]}
+        )
+    )
     target = find_target(table)
     assert (target.series, target.value) == ("margin", pytest.approx(0.97 * 0.85))
     assert find_target(table, lambda name: True).series == "ally"
@@ -53,9 +57,15 @@ def test_mean_curves_are_of_finished_campaigns():
 
 def test_every_series_of_a_grid():
     table = add_series(
-        rows({("ally", 0): [0.5, 0.9, 0.9, 0.9], ("random", 0): [0.5, 0.7, 0.8, 0.8], ("ally", 1): [0.5, 0.5, 0.5, 0.5],
-              ("random", 1): [0.5, 0.7, 0.8, 0.8]})
-    )  # fmt: skip
+        rows(
+            {
+                ("ally", 0): [0.5, 0.9, 0.9, 0.9],
+                ("random", 0): [0.5, 0.7, 0.8, 0.8],
+                ("ally", 1): [0.5, 0.5, 0.5, 0.5],
+                ("random", 1): [0.5, 0.7, 0.8, 0.8],
+            }
+        )
+    )
     targets, (ally, random) = efficiencies(table, "random")
     assert targets["toy"].value == pytest.approx(0.776)
     assert (ally.reached, random.reached) == (1, 2)
@@ -84,7 +94,9 @@ def test_the_bootstrap_agrees_with_its_exact_distribution():
     logs = np.log([0.5, 1.0, 2.0])
     exact = np.array([np.mean([logs[a], logs[b], logs[c]]) for a in range(3) for b in range(3) for c in range(3)])
     ratio = label_ratio([(needs(100, 200, 400), needs(200, 200, 200))], repeats=40000)
-    assert (ratio.low, ratio.high) == pytest.approx(tuple(np.exp(np.quantile(exact, [0.025, 0.975], method="inverted_cdf"))))
+    assert (ratio.low, ratio.high) == pytest.approx(
+        tuple(np.exp(np.quantile(exact, [0.025, 0.975], method="inverted_cdf")))
+    )
     again = label_ratio([(needs(100, 200, 400), needs(200, 200, 200))], repeats=40000)
     assert ratio == again
 
@@ -96,7 +108,8 @@ def test_resampling_sets_widens_the_interval():
 
 
 @pytest.mark.parametrize(
-    ("series", "reference", "bound"), [((), (), ""), ((1,), (), ">"), ((), (1,), "<"), ((0,), (1,), "?"), ((1,), (1,), "?")]
+    ("series", "reference", "bound"),
+    [((), (), ""), ((1,), (), ">"), ((), (1,), "<"), ((0,), (1,), "?"), ((1,), (1,), "?")],
 )
 def test_censored_counts_bound_the_ratio(series, reference, bound):
     ratio = label_ratio([(needs(100, 300, censored=series), needs(100, 300, censored=reference))])
@@ -117,7 +130,14 @@ def test_the_mean_over_data_sets_leaves_out_those_that_may_err_either_way():
     clear = rows({("ally", 0): quick, ("random", 0): slow, ("ally", 1): quick, ("random", 1): slow}, dataset="clear")
     # The target is what margin reaches; ally and random miss it on one seed each.
     vague = rows(
-        {("ally", 0): quick, ("random", 0): missed, ("ally", 1): missed, ("random", 1): slow, ("margin", 0): quick, ("margin", 1): quick},
+        {
+            ("ally", 0): quick,
+            ("random", 0): missed,
+            ("ally", 1): missed,
+            ("random", 1): slow,
+            ("margin", 0): quick,
+            ("margin", 1): quick,
+        },
         dataset="vague",
     )
     summary = summarise(pd.concat([clear, vague], ignore_index=True))

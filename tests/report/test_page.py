@@ -47,7 +47,10 @@ class Page(HTMLParser):
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     folder = tmp_path_factory.mktemp("grid")
-    both = [drawn(strategies=("ally", "margin", HOSTILE, "random"), seeds=5), drawn("rmse", gain=-0.1, seeds=5, dataset="<b>numbers</b>")]
+    both = [
+        drawn(strategies=("ally", "margin", HOSTILE, "random"), seeds=5),
+        drawn("rmse", gain=-0.1, seeds=5, dataset="<b>numbers</b>"),
+    ]
     pd.concat(both).to_csv(folder / "results.csv", index=False)
     told = {
         "title": "A & <i>B</i>",
@@ -90,7 +93,9 @@ def test_names_are_text(written):
     assert "<b>numbers" not in text
     assert "<i>B" not in text
     said = " ".join(page.said)
-    assert all(part in said for part in (HOSTILE, "A & <i>B</i>", "tiny <data> for large", "first <note>", "<b>numbers</b>"))
+    assert all(
+        part in said for part in (HOSTILE, "A & <i>B</i>", "tiny <data> for large", "first <note>", "<b>numbers</b>")
+    )
     data = re.search('<script type="application/json" id="curves">(.*?)</script>', text, flags=re.DOTALL)[1]
     charts = json.loads(data)
     assert [chart["dataset"] for chart in charts] == ["toy", "<b>numbers</b>"]
@@ -128,7 +133,19 @@ def test_tables_hold_the_numbers(written):
     assert table.loc[("toy", "ally"), "gain"] == pytest.approx(ally.gain)
     assert table.loc[("toy", "ally"), "label_ratio"] < 1
     curves = pd.read_csv(folder / "curves.csv")
-    assert list(curves) == ["dataset", "metric", "series", "strategy", "labels", "seeds", "mean", "std", "low", "high", "smoothing"]
+    assert list(curves) == [
+        "dataset",
+        "metric",
+        "series",
+        "strategy",
+        "labels",
+        "seeds",
+        "mean",
+        "std",
+        "low",
+        "high",
+        "smoothing",
+    ]
     assert len(curves) == (4 + 2) * 4
 
 
@@ -161,7 +178,9 @@ def test_bad_settings_are_told_before_anything_is_written(tmp_path):
     with pytest.raises(InputError, match="band='sd' must be one of ci, std"):
         write_report(tmp_path, band="sd")
     (tmp_path / "settings.json").write_text('{"baseline": "bagde"}')
-    with pytest.raises(InputError, match="the baseline 'bagde' is not among the results; it can be one of ally, random"):
+    with pytest.raises(
+        InputError, match="the baseline 'bagde' is not among the results; it can be one of ally, random"
+    ):
         write_report(tmp_path)
     with pytest.raises(InputError, match="is not a folder"):
         write_report(tmp_path / "nowhere")
@@ -185,7 +204,13 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
         pd.concat([drawn(dataset="a"), drawn(strategies=("ally", "margin"), dataset="b")]),
         rows({("_hidden $x^2$", 0): [3.0, 4.0], ("random", 0): [3.0, 4.0], ("random", 1): [3.0, 5.0]}, metric="rmse"),
     ],
-    ids=["one row", "no baseline, no shared seed", "only random", "a set without the baseline", "odd names, no progress"],
+    ids=[
+        "one row",
+        "no baseline, no shared seed",
+        "only random",
+        "a set without the baseline",
+        "odd names, no progress",
+    ],
 )
 def test_poor_grids_get_a_report_too(tmp_path, table):
     table.to_csv(tmp_path / "results.csv", index=False)
@@ -203,7 +228,10 @@ def test_the_answer_is_honest():
     assert "Not everything was run alike: margin on toy: 1 of 5 campaigns end before 40 labels." in said
     assert "Unfinished campaigns are left out of comparisons." in said
     many = answer(summarise(drawn(seeds=10)))
-    assert many == "On toy, against random: 1 of 1 series is shown to be better (ally). Intervals are over 10 paired seeds."
+    assert (
+        many
+        == "On toy, against random: 1 of 1 series is shown to be better (ally). Intervals are over 10 paired seeds."
+    )
     assert answer(summarise(drawn(seeds=1))) == "On toy: too few seeds to say how anything compares with random."
 
 
@@ -229,8 +257,16 @@ def test_many_series_stay_readable():
 def test_the_best_curves_are_drawn_whatever_their_baseline():
     """Under the better training every strategy gains little on its own baseline, and still is best."""
     names = ["random", *(f"s{number}" for number in range(8))]
-    plain = rows({(name, 0): [0.5, 0.6 + 0.02 * place, 0.6] for place, name in enumerate(names)}, labels=(10, 20, 30), setting="plain")
-    good = rows({(name, 0): [0.9, 0.95 + 0.001 * place, 0.95] for place, name in enumerate(names)}, labels=(10, 20, 30), setting="good")
+    plain = rows(
+        {(name, 0): [0.5, 0.6 + 0.02 * place, 0.6] for place, name in enumerate(names)},
+        labels=(10, 20, 30),
+        setting="plain",
+    )
+    good = rows(
+        {(name, 0): [0.9, 0.95 + 0.001 * place, 0.95] for place, name in enumerate(names)},
+        labels=(10, 20, 30),
+        setting="good",
+    )
     summary = summarise(pd.concat([plain, good], ignore_index=True))
     look = styles(summary)
     assert all(style.shown for name, style in look.items() if name.endswith("good"))
@@ -268,7 +304,10 @@ def test_colours_stand_out_from_both_backgrounds():
     from ally.report.style import ALLY, OTHERS
 
     backs = re.findall(r"--back: (#\w{6})", asset("page.css"))
-    texts = {name: re.findall(rf"--{name}: (#\w{{6}})", asset("page.css")) for name in ("text", "dim", "accent", "good", "bad")}
+    texts = {
+        name: re.findall(rf"--{name}: (#\w{{6}})", asset("page.css"))
+        for name in ("text", "dim", "accent", "good", "bad")
+    }
     for mode in (0, 1):
         assert all(contrast(pair[mode], backs[mode]) >= 3 for pair in (*ALLY, *OTHERS))
         assert all(contrast(found[mode], backs[mode]) >= 4.5 for found in texts.values())

@@ -21,7 +21,9 @@ def test_a_grid_is_read_as_it_was_written(folder):
         found = read_results(path)
         assert list(found) == list(COLUMNS)
         assert (found["value"] - table["value"]).abs().max() < 1e-15
-        assert found.drop(columns="value").equals(table.drop(columns="value").astype(found.drop(columns="value").dtypes))
+        assert found.drop(columns="value").equals(
+            table.drop(columns="value").astype(found.drop(columns="value").dtypes)
+        )
 
 
 def test_columns_are_those_that_experiments_write():
@@ -36,8 +38,14 @@ def test_columns_are_those_that_experiments_write():
         (lambda t: t.drop(columns="seed"), "has no column 'seed'; its columns must be dataset,model"),
         (lambda t: t.iloc[:0], "holds no rows; run the grid first"),
         (lambda t: t.assign(value=t["value"].where(t.index != 3)), "line 5: value='' is not a finite number"),
-        (lambda t: t.assign(value=t["value"].where(t.index != 3, float("inf"))), "line 5: value='inf' is not a finite number"),
-        (lambda t: t.assign(labels=t["labels"].astype(object).where(t.index != 0, "many")), "line 2: labels='many' is not a whole number"),
+        (
+            lambda t: t.assign(value=t["value"].where(t.index != 3, float("inf"))),
+            "line 5: value='inf' is not a finite number",
+        ),
+        (
+            lambda t: t.assign(labels=t["labels"].astype(object).where(t.index != 0, "many")),
+            "line 2: labels='many' is not a whole number",
+        ),
         (lambda t: t.assign(seed=t["seed"] + 0.5), "line 2: seed='0.5' is not a whole number"),
         (lambda t: t.assign(metric="joy"), "unknown metric 'joy'"),
         (lambda t: t.assign(metric=["rmse", *t["metric"][1:]]), "toy is measured by rmse and accuracy"),
@@ -67,7 +75,9 @@ def test_a_missing_file_is_told(tmp_path):
 
 def test_settings_may_be_missing_or_partial(tmp_path):
     assert read_settings(tmp_path) == Settings()
-    (tmp_path / "settings.json").write_text(json.dumps({"title": "T", "baseline": None, "settings": {"b": 20}, "other": 1}))
+    (tmp_path / "settings.json").write_text(
+        json.dumps({"title": "T", "baseline": None, "settings": {"b": 20}, "other": 1})
+    )
     found = read_settings(tmp_path)
     assert (found.title, found.baseline, found.settings, found.notes) == ("T", None, {"b": "20"}, ())
 

@@ -44,12 +44,22 @@ def test_tests_agree_with_scipy():
     assert ally.t == pytest.approx(stats.ttest_rel(means["ally"], means["random"]).pvalue)
     assert [ally.t_holm, margin.t_holm] == pytest.approx(holm([ally.t, margin.t]))
     assert [ally.wilcoxon_holm, margin.wilcoxon_holm] == pytest.approx(holm([ally.wilcoxon, margin.wilcoxon]))
-    assert [(one.first, one.second) for one in all_pairs(table)] == [("ally", "margin"), ("ally", "random"), ("margin", "random")]
+    assert [(one.first, one.second) for one in all_pairs(table)] == [
+        ("ally", "margin"),
+        ("ally", "random"),
+        ("margin", "random"),
+    ]
 
 
 def test_degenerate_differences():
     table = add_series(
-        rows({(name, seed): [0.5, 0.6 + seed / 10 + extra] for name, extra in (("a", 0.1), ("b", 0.0), ("c", 0.0)) for seed in (0, 1)})
+        rows(
+            {
+                (name, seed): [0.5, 0.6 + seed / 10 + extra]
+                for name, extra in (("a", 0.1), ("b", 0.0), ("c", 0.0))
+                for seed in (0, 1)
+            }
+        )
     )
     constant, _, equal = all_pairs(table)
     assert (constant.wilcoxon, constant.low, constant.seeds) == (0.5, None, 2)
@@ -82,7 +92,8 @@ def test_compute_per_label_by_hand():
     table = rows({("a", 0): [0.1, 0.2, 0.3], ("a", 1): [0.1, 0.2], ("b", 0): [0.1]})
     table["query_seconds"] = [0.5, 1.5, 0.0, 1.0, 9.0, 0.0]
     a, b = costs(add_series(table))
-    # Seed 0: 3 s of training for 30 labels, 2 s of queries for 20; seed 1: 2 s for 20, 1 s for 10 (what it asked last is not bought).
+    # Seed 0: 3 s of training for 30 labels, 2 s of queries for 20; seed 1: 2 s for 20, 1 s for 10 (what it asked last
+    # is not bought).
     assert (a.train_per_label, a.query_per_label) == pytest.approx((0.1, 0.1))
     assert a.query == pytest.approx(1.25)
     assert math.isnan(b.query_per_label)

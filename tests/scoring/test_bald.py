@@ -21,7 +21,9 @@ from ally.sources import as_source
 from ally.strategies import Strategy
 from conformance_params import params
 
-REPORT = FitReport(samples=1, epochs=1, kept_epoch=1, train_loss=0.0, validation_loss=None, positive_duals=None, slacks=None)
+REPORT = FitReport(
+    samples=1, epochs=1, kept_epoch=1, train_loss=0.0, validation_loss=None, positive_duals=None, slacks=None
+)
 DROPPING = partial(MLP, hidden=(16,), dropout=0.3)
 
 
@@ -80,7 +82,9 @@ def test_regression_gives_the_variance_in_standardised_units():
     fits = [linear(w, "regression", TargetScale(1e6, 1e3)) for w in weights]
     expected = np.var([x @ w[0] for w in weights], axis=0)
     np.testing.assert_allclose(MutualInformationReadout()(fits, torch.from_numpy(x), 0, 0), expected, rtol=1e-4)
-    np.testing.assert_allclose(PosteriorSamples()(fits, torch.from_numpy(x), 0, 0)[:, 2, 0], x @ weights[2][0], rtol=1e-5)
+    np.testing.assert_allclose(
+        PosteriorSamples()(fits, torch.from_numpy(x), 0, 0)[:, 2, 0], x @ weights[2][0], rtol=1e-5
+    )
 
 
 def test_dropout_converges_to_the_sum_over_all_masks():
@@ -101,7 +105,9 @@ def test_dropout_converges_to_the_sum_over_all_masks():
     np.testing.assert_allclose(found, exact, atol=0.02)
 
 
-@pytest.mark.parametrize("layer", [nn.Dropout(0.4), nn.Dropout(0.4, inplace=True), nn.AlphaDropout(0.4), nn.Dropout1d(0.4)])
+@pytest.mark.parametrize(
+    "layer", [nn.Dropout(0.4), nn.Dropout(0.4, inplace=True), nn.AlphaDropout(0.4), nn.Dropout1d(0.4)]
+)
 def test_a_mask_is_shared_by_all_rows_and_drops_as_the_layer_does(layer):
     backbone = nn.Sequential(nn.Unflatten(1, (6, 2)), layer, nn.Flatten())
     head = nn.Linear(12, 1, bias=False)
@@ -182,7 +188,11 @@ def test_disagreement_of_a_regression_is_a_standard_deviation():
 def test_equal_seeds_give_equal_ids_for_any_chunk(score, task):
     X, y = pool(task)
     ask = partial(ally.query, X, y, n=5, strategy=Strategy(score, Top()), model=DROPPING, task=task)
-    whole, small, again = ask(random_state=3), ask(random_state=3, chunk_size=100), ask(random_state=3, memory_budget=100)
+    whole, small, again = (
+        ask(random_state=3),
+        ask(random_state=3, chunk_size=100),
+        ask(random_state=3, memory_budget=100),
+    )
     for other in (small, again):
         assert other.ids.tolist() == whole.ids.tolist()
         assert other.scores.tolist() == whole.scores.tolist()
@@ -210,7 +220,11 @@ def test_settings_are_checked_when_given():
 
 
 def test_different_settings_are_different_readouts():
-    names = {readout.name for score in (MutualInformation(), MutualInformation(samples=7), Disagreement()) for readout in score.readouts}
+    names = {
+        readout.name
+        for score in (MutualInformation(), MutualInformation(samples=7), Disagreement())
+        for readout in score.readouts
+    }
     assert len(names) == 3
 
 

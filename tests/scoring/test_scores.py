@@ -34,8 +34,12 @@ def test_confident_samples_keep_their_order_in_float32():
 
 def test_scores_read_the_candidates(make_snapshot):
     snapshot = make_snapshot()
-    np.testing.assert_allclose(Entropy()(snapshot, Streams(0)).values, entropy(snapshot.candidates.probabilities.double()))
-    np.testing.assert_allclose(Margin()(snapshot, Streams(0)).values, margin(snapshot.candidates.probabilities.double()))
+    np.testing.assert_allclose(
+        Entropy()(snapshot, Streams(0)).values, entropy(snapshot.candidates.probabilities.double())
+    )
+    np.testing.assert_allclose(
+        Margin()(snapshot, Streams(0)).values, margin(snapshot.candidates.probabilities.double())
+    )
 
 
 def test_random_is_seeded(make_snapshot):
@@ -78,7 +82,9 @@ def test_a_ceiling_is_a_value_of_the_dual(make_snapshot):
 def test_among_equal_duals_nobody_is_above_the_bound(make_snapshot, dual):
     s = make_snapshot()
     for pool in (None, torch.full((200,), dual)):
-        scored = PredictedDual(cap=0.5)(Snapshot(s.task, s.candidates, s.labelled, s.labels, torch.full((20,), dual), pool), Streams(0))
+        scored = PredictedDual(cap=0.5)(
+            Snapshot(s.task, s.candidates, s.labelled, s.labels, torch.full((20,), dual), pool), Streams(0)
+        )
         assert bool((scored.values <= scored.bound).all())
 
 

@@ -25,11 +25,18 @@ class Factors:
 
 @pytest.fixture
 def pool_of():
-    """A representation and a snapshot of given candidates and labelled rows, each a tuple of factors; candidates are numbered from 0."""
+    """A representation and a snapshot of given candidates and labelled rows, each a tuple of factors; candidates are
+    numbered from 0."""
 
     def side(factors):
         *others, last = factors
-        return View(np.arange(len(last)), last, None, torch.zeros(len(last)), {str(i): factor for i, factor in enumerate(others)})
+        return View(
+            np.arange(len(last)),
+            last,
+            None,
+            torch.zeros(len(last)),
+            {str(i): factor for i, factor in enumerate(others)},
+        )
 
     def make(candidates, labelled=None):
         labelled = [factor[:0] for factor in candidates] if labelled is None else labelled

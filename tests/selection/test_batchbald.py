@@ -139,7 +139,9 @@ def test_a_diverged_sample_stops_the_round(make_snapshot):
 
 def test_regression_is_refused():
     with pytest.raises(UnsupportedTask):
-        ally.query(np.eye(5), [0.1, 0.5, 0.7, None, None], n=1, task="regression", strategy=Strategy(Constant(), BatchBALD()))
+        ally.query(
+            np.eye(5), [0.1, 0.5, 0.7, None, None], n=1, task="regression", strategy=Strategy(Constant(), BatchBALD())
+        )
 
 
 def test_equal_seeds_give_equal_ids_for_any_chunk_and_copies_are_avoided():
@@ -148,7 +150,9 @@ def test_equal_seeds_give_equal_ids_for_any_chunk_and_copies_are_avoided():
     y = ((X[:, 0] > 0) + 0.0 + (X[:, 1] > 0.5)).astype(float)
     y[30:] = np.nan
     model = partial(MLP, hidden=(16,), dropout=0.3)
-    ask = partial(ally.query, X, y, n=4, strategy=Strategy(Constant(), BatchBALD(samples=50)), model=model, task="classification")
+    ask = partial(
+        ally.query, X, y, n=4, strategy=Strategy(Constant(), BatchBALD(samples=50)), model=model, task="classification"
+    )
     whole, small = ask(random_state=3), ask(random_state=3, chunk_size=100)
     assert small.ids.tolist() == whole.ids.tolist()
     assert small.scores.tolist() == whole.scores.tolist()

@@ -70,7 +70,9 @@ def test_value_and_gains_are_those_of_the_best_assignment(seed, n, copies, bandw
     for place, row in enumerate(order):
         batch = order[:place]
         others = np.setdiff1d(np.arange(len(weights)), batch)
-        expected = [worth(weights, members, [*batch, other]) - worth(weights, members, batch) for other in others.tolist()]
+        expected = [
+            worth(weights, members, [*batch, other]) - worth(weights, members, batch) for other in others.tolist()
+        ]
         np.testing.assert_allclose(matching.gains(others), expected, atol=1e-6)
         matching.add(row)
         assert matching.value == pytest.approx(worth(weights, members, order[: place + 1]), abs=1e-10)
@@ -200,7 +202,12 @@ def test_a_classification_path_equals_the_policy_run_by_hand(make_snapshot, seed
 def test_a_label_moves_its_sample_and_those_like_it_towards_it():
     rows = torch.tensor([[1.0, 0.0], [0.9, 0.1], [-1.0, 0.0]])
     p = torch.full((3, 2), 0.5)
-    known = View(np.arange(2), torch.tensor([[0.0, 1.0], [0.0, -1.0]]), torch.tensor([[0.9, 0.1], [0.1, 0.9]]), torch.tensor([0, 1]))
+    known = View(
+        np.arange(2),
+        torch.tensor([[0.0, 1.0], [0.0, -1.0]]),
+        torch.tensor([[0.9, 0.1], [0.1, 0.9]]),
+        torch.tensor([0, 1]),
+    )
     snapshot = Snapshot("classification", View(np.arange(2, 5), rows, p, p.argmax(1)), known, torch.tensor([0.0, 1.0]))
     for label in (0, 1):
         head = ClassHead(snapshot, 1, 2, 1.0)
@@ -219,14 +226,19 @@ def unlabelled(p, embeddings):
 
 @pytest.mark.parametrize("share", [0.03, 0.3, 0.5, 0.9])
 def test_labels_are_drawn_from_the_predictive_distribution(share):
-    snapshot = unlabelled(torch.tensor([[1 - share, share]]).repeat(5, 1), torch.randn(5, 3, generator=torch.Generator().manual_seed(0)))
+    snapshot = unlabelled(
+        torch.tensor([[1 - share, share]]).repeat(5, 1), torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
+    )
     draws, generator = 4000, np.random.default_rng(1)
     head = ClassHead(snapshot, draws, 2, 1.0)
     first = head.draw(torch.zeros(draws, dtype=torch.int64), generator)
     assert float(first.mean()) == pytest.approx(share, abs=4 * np.sqrt(share * (1 - share) / draws))
     head.learn(torch.zeros(draws, dtype=torch.int64), first)
     second = head.draw(torch.ones(draws, dtype=torch.int64), generator)
-    shifted = [float(head.view(int((first == answer).nonzero()[0]), torch.tensor([1])).probabilities[0, 1]) for answer in (0, 1)]
+    shifted = [
+        float(head.view(int((first == answer).nonzero()[0]), torch.tensor([1])).probabilities[0, 1])
+        for answer in (0, 1)
+    ]
     assert shifted[0] < share < shifted[1]
     for answer, expected in enumerate(shifted):
         found = second[first == answer]
@@ -240,7 +252,9 @@ def test_paths_hold_the_drawn_labels():
 
 
 def test_a_certain_label_is_always_drawn():
-    found = label_paths(unlabelled(torch.tensor([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]), torch.eye(2)), Constant(), 2, 50, 1.0, Streams(0))
+    found = label_paths(
+        unlabelled(torch.tensor([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]), torch.eye(2)), Constant(), 2, 50, 1.0, Streams(0)
+    )
     assert (found.places == [0, 1]).all()
     assert (found.labels.numpy() == [1.0, 0.0]).all()
 
@@ -373,7 +387,10 @@ def copies_scene():
     p = torch.cat([torch.full((12, 1), 0.5), 0.55 + 0.02 * torch.rand(20, 1, generator=generator)])
     p = torch.cat([p, 1 - p], 1)
     known = View(
-        np.arange(4), torch.randn(4, 24, generator=generator), torch.tensor([[0.9, 0.1], [0.1, 0.9]] * 2), torch.tensor([0, 1] * 2)
+        np.arange(4),
+        torch.randn(4, 24, generator=generator),
+        torch.tensor([[0.9, 0.1], [0.1, 0.9]] * 2),
+        torch.tensor([0, 1] * 2),
     )
     return Snapshot("classification", View(np.arange(4, 36), rows, p, p.argmax(1)), known, torch.tensor([0.0, 1.0] * 2))
 
@@ -420,9 +437,13 @@ def test_degenerate_embeddings(make_snapshot, task, change):
 
     def changed(view):
         e = view.embeddings
-        e = {"equal": torch.ones_like(e) * 0.1, "zero": 0 * e, "few": e[torch.arange(len(e)) % 3], "huge": 1e30 * e, "tiny": 1e-30 * e}[
-            change
-        ]
+        e = {
+            "equal": torch.ones_like(e) * 0.1,
+            "zero": 0 * e,
+            "few": e[torch.arange(len(e)) % 3],
+            "huge": 1e30 * e,
+            "tiny": 1e-30 * e,
+        }[change]
         return replace(view, embeddings=e)
 
     snapshot = replace(snapshot, candidates=changed(snapshot.candidates), labelled=changed(snapshot.labelled))
@@ -448,7 +469,9 @@ def test_embeddings_on_another_scale_give_the_same_picks(make_snapshot):
 def test_probabilities_of_exactly_0_and_1(make_snapshot, policy):
     snapshot = make_snapshot(n=24, m=6)
     hard = replace(snapshot.candidates, probabilities=torch.eye(4)[torch.arange(24) % 4])
-    snapshot = replace(snapshot, candidates=hard, labelled=replace(snapshot.labelled, probabilities=torch.eye(4)[:1].repeat(6, 1)))
+    snapshot = replace(
+        snapshot, candidates=hard, labelled=replace(snapshot.labelled, probabilities=torch.eye(4)[:1].repeat(6, 1))
+    )
     for n in (1, 9, 24):
         assert len(set(choose(BestMatch(policy, paths=3), snapshot, n).rows.tolist())) == n
 
@@ -470,12 +493,19 @@ def test_tasks_are_those_of_the_policy():
     assert BestMatch().tasks == BOTH_TASKS
     assert BestMatch(Margin()).tasks == {"classification"}
     with pytest.raises(UnsupportedTask):
-        ally.query(np.eye(5), [0.1, 0.5, 0.7, None, None], n=1, task="regression", strategy=Strategy(PredictedDual(), BestMatch(Margin())))
+        ally.query(
+            np.eye(5),
+            [0.1, 0.5, 0.7, None, None],
+            n=1,
+            task="regression",
+            strategy=Strategy(PredictedDual(), BestMatch(Margin())),
+        )
 
 
 def test_a_policy_that_reads_the_network_is_refused():
     with pytest.raises(
-        InputError, match=r"MutualInformation\(samples=20, members=5\) reads the network itself.* use a score of predictions"
+        InputError,
+        match=r"MutualInformation\(samples=20, members=5\) reads the network itself.* use a score of predictions",
     ):
         BestMatch(MutualInformation())
     for policy in (Margin, "margin", None):
@@ -483,7 +513,9 @@ def test_a_policy_that_reads_the_network_is_refused():
             BestMatch(policy)
 
 
-@pytest.mark.parametrize("bad", [{"paths": 0}, {"shortlist": 0}, {"ridge": 0.0}, {"ridge": np.nan}, {"bandwidth": 0.0}, {"paths": 2.5}])
+@pytest.mark.parametrize(
+    "bad", [{"paths": 0}, {"shortlist": 0}, {"ridge": 0.0}, {"ridge": np.nan}, {"bandwidth": 0.0}, {"paths": 2.5}]
+)
 def test_settings_are_checked(bad):
     with pytest.raises(InputError, match=next(iter(bad))):
         BestMatch(**bad)

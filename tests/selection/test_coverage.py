@@ -94,7 +94,8 @@ def test_nearest_of_products():
     a[:5], h[:5] = b[:5], g[:5]
     for unit in (False, True):
         full = [
-            np.einsum("nc,nd->ncd", doubles(left, unit), doubles(right, unit)).reshape(len(left), -1) for left, right in ((a, h), (b, g))
+            np.einsum("nc,nd->ncd", doubles(left, unit), doubles(right, unit)).reshape(len(left), -1)
+            for left, right in ((a, h), (b, g))
         ]
         found = nearest(points(a, h, unit=unit), points(b, g, unit=unit), 3)
         np.testing.assert_allclose(found, np.sort(pairwise(*full), 1)[:, :3], rtol=1e-9, atol=1e-9)
@@ -135,7 +136,8 @@ def test_products_and_sketches_bound_distances_from_below(kind, unit, d):
 
 
 def naive_cover(kernel, covered, weights, sizes, n):
-    """Plain greedy. `kernel` (t, m) between targets and candidates, `covered` (t,) by the labelled; `sizes`: targets each pick counts."""
+    """Plain greedy. `kernel` (t, m) between targets and candidates, `covered` (t,) by the labelled; `sizes`: targets
+    each pick counts."""
     picks, added = [], []
     for pick in range(n):
         size = sizes[pick]
@@ -158,10 +160,19 @@ def stages(monkeypatch):
     monkeypatch.setattr(coverage, "PER_PICK", 68)
 
 
-@pytest.mark.parametrize(("kind", "weighted", "labelled", "unit"), [
-    ("random", False, 0, True), ("random", True, 30, False), ("clusters", True, 30, False), ("copies", False, 30, True),
-    ("copies", True, 0, False), ("offset", False, 0, False), ("low rank", False, 0, True), ("low rank", True, 30, False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "weighted", "labelled", "unit"),
+    [
+        ("random", False, 0, True),
+        ("random", True, 30, False),
+        ("clusters", True, 30, False),
+        ("copies", False, 30, True),
+        ("copies", True, 0, False),
+        ("offset", False, 0, False),
+        ("low rank", False, 0, True),
+        ("low rank", True, 30, False),
+    ],
+)
 @pytest.mark.usefixtures("stages")
 def test_herding_in_stages(make_snapshot, kind, weighted, labelled, unit):
     both = pool(kind, 2200 + labelled, 64)
@@ -180,10 +191,17 @@ def test_herding_in_stages(make_snapshot, kind, weighted, labelled, unit):
     np.testing.assert_allclose(chosen.values, added, rtol=1e-6)
 
 
-@pytest.mark.parametrize(("kind", "labelled", "unit"), [
-    ("random", 0, True), ("clusters", 30, False), ("copies", 30, True), ("offset", 0, False), ("low rank", 0, True),
-    ("low rank", 30, False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "labelled", "unit"),
+    [
+        ("random", 0, True),
+        ("clusters", 30, False),
+        ("copies", 30, True),
+        ("offset", 0, False),
+        ("low rank", 0, True),
+        ("low rank", 30, False),
+    ],
+)
 @pytest.mark.usefixtures("stages")
 def test_probcover_in_stages(make_snapshot, kind, labelled, unit):
     both = pool(kind, 2200 + labelled, 64, 1)
@@ -205,7 +223,10 @@ def test_probcover_in_stages(make_snapshot, kind, labelled, unit):
 def test_bounds_are_never_below_gains(make_snapshot, monkeypatch, kind):
     """By sketches alone (room for every pair), by products alone (no room), and by whichever pays."""
     snapshot = snapshot_of(make_snapshot, pool(kind, 1300, 80), pool(kind, 40, 80, 1))
-    candidates, known = points(snapshot.candidates.embeddings, unit=True), points(snapshot.labelled.embeddings, unit=True)
+    candidates, known = (
+        points(snapshot.candidates.embeddings, unit=True),
+        points(snapshot.labelled.embeddings, unit=True),
+    )
     rng = np.random.default_rng(0)
     order, some = rng.permutation(1300)[:1200], np.arange(0, 1300, 5)
     x = doubles(snapshot.candidates.embeddings, True)
@@ -225,10 +246,19 @@ def test_bounds_are_never_below_gains(make_snapshot, monkeypatch, kind):
             assert (bounds <= 1.01 * gains + 2e-3 * weights.sum()).all()
 
 
-@pytest.mark.parametrize("select", [
-    Herding(), Herding(weighted=True), Herding(features=Gradient()), Herding(representatives=700, normalise=False), ProbCover(),
-    ProbCover(radius=1.2), TypiClust(members=50),
-], ids=repr)  # fmt: skip
+@pytest.mark.parametrize(
+    "select",
+    [
+        Herding(),
+        Herding(weighted=True),
+        Herding(features=Gradient()),
+        Herding(representatives=700, normalise=False),
+        ProbCover(),
+        ProbCover(radius=1.2),
+        TypiClust(members=50),
+    ],
+    ids=repr,
+)
 def test_threads_and_shards_do_not_change_the_picks(make_snapshot, monkeypatch, select):
     monkeypatch.setattr(coverage, "FEWEST", BLOCK)
     monkeypatch.setattr(coverage, "PAIRS", 1)
@@ -357,9 +387,14 @@ def test_typicality(kind):
 
 def test_typiclust_of_clusters_larger_than_a_sample(make_snapshot):
     snapshot = make_snapshot(n=900, m=0)
-    chosen = TypiClust(neighbours=5, normalise=False, clusters=2, members=60)(snapshot, torch.zeros(900), 8, Streams(2), Limits())
+    chosen = TypiClust(neighbours=5, normalise=False, clusters=2, members=60)(
+        snapshot, torch.zeros(900), 8, Streams(2), Limits()
+    )
     h = doubles(snapshot.candidates.embeddings)
-    clusters, rng = k_means(snapshot.candidates.embeddings, 2, 20, Streams(2).seed("k-means")), Streams(2).numpy("members")
+    clusters, rng = (
+        k_means(snapshot.candidates.embeddings, 2, 20, Streams(2).seed("k-means")),
+        Streams(2).numpy("members"),
+    )
     queues = []
     for cluster in np.argsort(-np.bincount(clusters), kind="stable"):
         inside = np.flatnonzero(clusters == cluster)
@@ -380,7 +415,8 @@ def test_labelled_samples_join_the_clusters_of_many_candidates(monkeypatch):
 
 
 def test_rows_of_unit_length_are_made_as_they_are_read(monkeypatch):
-    """The same clusters as of a copy of unit length, also beyond the sample that centroids are trained on, and by several workers."""
+    """The same clusters as of a copy of unit length, also beyond the sample that centroids are trained on, and by
+    several workers."""
     x, known = pool("clusters", 600, 4), pool("clusters", 40, 4, 3)
     x[5] = 0.0
     lengths = x.double().norm(dim=1, keepdim=True).clamp(min=1e-300)
@@ -398,7 +434,9 @@ def test_rows_of_unit_length_are_made_as_they_are_read(monkeypatch):
     assert [part.tolist() for part in mine] == [part.tolist() for part in expected]
 
 
-@pytest.mark.parametrize("build", [lambda: ProbCover(representatives=0), lambda: Herding(representatives=0), lambda: TypiClust(members=1)])
+@pytest.mark.parametrize(
+    "build", [lambda: ProbCover(representatives=0), lambda: Herding(representatives=0), lambda: TypiClust(members=1)]
+)
 def test_impossible_settings_are_rejected(build):
     with pytest.raises(InputError, match="at least"):
         build()

@@ -24,7 +24,9 @@ def blob(n, centre, spread=0.3, seed=0):
 
 
 def pick(scene, n, seed=0, **settings):
-    return Discriminative(**settings)(scene, torch.zeros(len(scene.candidates), dtype=torch.float64), n, Streams(seed), Limits())
+    return Discriminative(**settings)(
+        scene, torch.zeros(len(scene.candidates), dtype=torch.float64), n, Streams(seed), Limits()
+    )
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -36,7 +38,8 @@ def test_a_blob_without_labels_is_covered_first(seed):
 
 
 def test_sub_batches_are_less_redundant_than_one_batch():
-    """The farther of two blobs is the surer one; one batch spends all on it, sub-batches turn to the other when it is covered."""
+    """The farther of two blobs is the surer one; one batch spends all on it, sub-batches turn to the other when it is
+    covered."""
     far, near = blob(40, (8, 0), seed=1), blob(40, (0, 2.5), seed=2)
     scene = snapshot(np.concatenate([blob(300, (0, 0)), far, near]), blob(60, (0, 0), seed=3))
 
@@ -81,7 +84,9 @@ def test_without_labelled_samples_the_first_pick_has_the_largest_norm():
         assert len(set(chosen.rows.tolist())) == n
 
 
-@pytest.mark.parametrize("points", [np.ones((30, 3)), np.zeros((30, 3)), 1e30 * blob(30, (0, 0, 0)), np.arange(90).reshape(30, 3) % 2])
+@pytest.mark.parametrize(
+    "points", [np.ones((30, 3)), np.zeros((30, 3)), 1e30 * blob(30, (0, 0, 0)), np.arange(90).reshape(30, 3) % 2]
+)
 def test_degenerate_pools(points):
     scene = snapshot(points, points[:4])
     for n in (1, 9, 30):
@@ -93,7 +98,10 @@ def test_degenerate_pools(points):
 def test_the_scale_of_a_feature_does_not_matter():
     points, labelled = blob(400, (0, 0)), blob(30, (1, 0), seed=1)
     powers = np.asarray([2.0**-10, 2.0**10])
-    plain, scaled = pick(snapshot(points, labelled), 20, steps=60), pick(snapshot(points * powers, labelled * powers), 20, steps=60)
+    plain, scaled = (
+        pick(snapshot(points, labelled), 20, steps=60),
+        pick(snapshot(points * powers, labelled * powers), 20, steps=60),
+    )
     assert plain.rows.tolist() == scaled.rows.tolist()
 
 

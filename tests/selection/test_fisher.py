@@ -24,7 +24,8 @@ def informations(view):
 
 
 def naive_bait(snapshot, n, ridge, forward):
-    """tr(M⁻¹F) with a full inverse for every candidate of every step: all picks and how much each gained, and those that stay."""
+    """tr(M⁻¹F) with a full inverse for every candidate of every step: all picks and how much each gained, and those
+    that stay."""
     parts, known = informations(snapshot.candidates), informations(snapshot.labelled)
     total, zero = len(known) + n, torch.zeros_like(parts[0])
     pooled = (sum(parts) + sum(known, zero)) / (len(parts) + len(known))
@@ -52,10 +53,14 @@ def direct_bait(snapshot, n, ridge, forward):
     h, w = candidates.embeddings, candidates.curvature * (n / (len(labelled) + n))
     classes, size = w.shape[1], h.shape[1]
     pooled = (candidates.mean() * len(candidates) + labelled.mean() * len(labelled)) / (len(candidates) + len(labelled))
-    matrix = ridge * torch.eye(classes * size, dtype=torch.float64) + labelled.mean() * (len(labelled) / (len(labelled) + n))
+    matrix = ridge * torch.eye(classes * size, dtype=torch.float64) + labelled.mean() * (
+        len(labelled) / (len(labelled) + n)
+    )
 
     def forms(b, rows):
-        projected = (h[rows] @ b.view(classes, size, -1).permute(1, 0, 2).reshape(size, -1)).view(len(rows), classes, classes, size)
+        projected = (h[rows] @ b.view(classes, size, -1).permute(1, 0, 2).reshape(size, -1)).view(
+            len(rows), classes, classes, size
+        )
         return torch.einsum("nced,nd->nce", projected, h[rows])
 
     def gains(rows, sign):
@@ -78,7 +83,8 @@ def direct_bait(snapshot, n, ridge, forward):
 
 
 def trained_like(n, labelled, d, classes, seed=0, task="classification"):
-    """Embeddings after a ReLU, around one centre for each class, and a softmax that is sure of most of them; all in single precision."""
+    """Embeddings after a ReLU, around one centre for each class, and a softmax that is sure of most of them; all in
+    single precision."""
     generator = torch.Generator().manual_seed(seed)
     centres = 2.0 * torch.randn(classes, d, generator=generator)
 
@@ -112,7 +118,9 @@ def changed(snapshot, embeddings=None, probabilities=None):
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("classes", [1, 2, 4])
 def test_forward_and_backward_equal_the_definition(make_snapshot, seed, classes):
-    snapshot = make_snapshot(n=25, m=6, d=4, classes=classes, seed=seed, task="regression" if classes == 1 else "classification")
+    snapshot = make_snapshot(
+        n=25, m=6, d=4, classes=classes, seed=seed, task="regression" if classes == 1 else "classification"
+    )
     picks, gains, kept = naive_bait(snapshot, 5, 0.7, 10)
     state = information(rows_of(snapshot.candidates), rows_of(snapshot.labelled), 5, 0.7)
     positions, found = state.add(10)
@@ -160,7 +168,9 @@ def test_factors_and_sums_equal_the_definition(make_snapshot):
     view = make_snapshot(n=12, classes=3).candidates
     p = view.probabilities.double()
     factors = fisher_factors(view)
-    torch.testing.assert_close(factors.curvature, torch.diag_embed(p) - p[:, :, None] * p[:, None, :], atol=1e-7, rtol=1e-6)
+    torch.testing.assert_close(
+        factors.curvature, torch.diag_embed(p) - p[:, :, None] * p[:, None, :], atol=1e-7, rtol=1e-6
+    )
     mean = sum(informations(view)) / 12
     torch.testing.assert_close(factors.mean(), mean)
     torch.testing.assert_close(total_information(rows_of(view)) / 12, mean[:12, :12], atol=1e-6, rtol=1e-6)
@@ -200,7 +210,9 @@ def test_fewer_classes_are_bait_on_merged_probabilities(make_snapshot):
     def fewer(view):
         p = view.probabilities
         other = [c for c in range(6) if c not in apart.tolist()]
-        return View(view.rows, view.embeddings, torch.cat([p[:, apart], p[:, other].sum(1, keepdim=True)], 1), view.predictions)
+        return View(
+            view.rows, view.embeddings, torch.cat([p[:, apart], p[:, other].sum(1, keepdim=True)], 1), view.predictions
+        )
 
     merged = Snapshot("classification", fewer(snapshot.candidates), fewer(snapshot.labelled))
     assert chosen(snapshot, 4, classes=3) == naive_bait(merged, 4, 1.0, 8)[2]
@@ -245,7 +257,9 @@ def test_rows_too_large_to_compare_are_an_error(make_snapshot):
 def test_it_says_what_it_needs_before_it_starts(make_snapshot):
     snapshot = make_snapshot(n=200, d=6, classes=4)
     needed = memory(200, 6, 4, 1)
-    with pytest.raises(MemoryBudgetExceeded, match=r"BAIT on 200 candidates with 4 classes needs .* FisherGreedy\(classes=k\)"):
+    with pytest.raises(
+        MemoryBudgetExceeded, match=r"BAIT on 200 candidates with 4 classes needs .* FisherGreedy\(classes=k\)"
+    ):
         chosen(snapshot, 5, Limits(memory_budget=needed - 1))
     with pytest.raises(MemoryBudgetExceeded, match="with 3 classes"):
         chosen(snapshot, 5, Limits(memory_budget=1000), classes=3)
@@ -268,6 +282,12 @@ def test_settings_are_checked():
 def test_few_classes_are_said_in_the_query():
     X = np.random.default_rng(0).normal(size=(80, 5))
     y = np.where(np.arange(80) < 30, np.arange(80) % 6, np.nan)
-    query = ally.query(X, y, n=4, strategy=ally.Strategy(select=FisherGreedy(classes=3)), model="linear", random_state=0)
-    assert any(note.startswith("BAIT told 2 of 6 classes apart and took the others as one (classes=3)") for note in query.notes)
-    assert not any("BAIT" in note for note in ally.query(X, y, n=4, strategy="bait", model="linear", random_state=0).notes)
+    query = ally.query(
+        X, y, n=4, strategy=ally.Strategy(select=FisherGreedy(classes=3)), model="linear", random_state=0
+    )
+    assert any(
+        note.startswith("BAIT told 2 of 6 classes apart and took the others as one (classes=3)") for note in query.notes
+    )
+    assert not any(
+        "BAIT" in note for note in ally.query(X, y, n=4, strategy="bait", model="linear", random_state=0).notes
+    )

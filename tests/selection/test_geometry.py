@@ -20,10 +20,23 @@ from ally.selection.probcover import ProbCover, pure_radius
 from ally.selection.typiclust import TypiClust, typicality
 from ally.sources import BLOCK
 
-ALL = [LCMD(), LCMD(Gradient()), Herding(), Herding(weighted=True), Herding(normalise=False, features=Gradient()),
-       Herding(representatives=7), ProbCover(), ProbCover(radius=0.5), ProbCover(radius=0.0, normalise=False), TypiClust(),
-       TypiClust(neighbours=1, clusters=3), ClusterMargin(), ClusterMargin(shortlist=1, clusters=4), ClusterCentre(),
-       ClusterCentre(threshold=0.5)]  # fmt: skip
+ALL = [
+    LCMD(),
+    LCMD(Gradient()),
+    Herding(),
+    Herding(weighted=True),
+    Herding(normalise=False, features=Gradient()),
+    Herding(representatives=7),
+    ProbCover(),
+    ProbCover(radius=0.5),
+    ProbCover(radius=0.0, normalise=False),
+    TypiClust(),
+    TypiClust(neighbours=1, clusters=3),
+    ClusterMargin(),
+    ClusterMargin(shortlist=1, clusters=4),
+    ClusterCentre(),
+    ClusterCentre(threshold=0.5),
+]
 
 
 def points(seed, n, d=5):
@@ -86,7 +99,8 @@ def test_lcmd_through_a_snapshot(make_snapshot, seed):
 
 
 def naive_herding(x, known, weights, bandwidth, n):
-    """Two samples that are each other's only neighbours tie exactly without weights, hence single precision here too."""
+    """Two samples that are each other's only neighbours tie exactly without weights, hence single precision here
+    too."""
     kernel = np.exp(-pairwise(x, np.concatenate([x, known])) / bandwidth**2)
     covered = kernel[:, len(x) :].max(1, initial=0.0)
     picks, gains = [], []
@@ -149,10 +163,17 @@ def test_herding_covers_a_sample_of_a_large_pool(make_snapshot):
     assert places(snapshot, chosen) == naive_herding(x, known, weights, 0.5, 30)[0]
 
 
-@pytest.mark.parametrize(("scores", "expected"), [
-    ([0.0, 1.0, 4.0], [0.0, 0.25, 1.0]), ([-2.0, 0.0, 2.0], [0.0, 0.5, 1.0]), ([3.0, 3.0], [1.0, 1.0]), ([-3.0, -3.0], [1.0, 1.0]),
-    ([0.0, 0.0], [1.0, 1.0]), ([-1.5e308, 1.5e308], [0.0, 1.0]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("scores", "expected"),
+    [
+        ([0.0, 1.0, 4.0], [0.0, 0.25, 1.0]),
+        ([-2.0, 0.0, 2.0], [0.0, 0.5, 1.0]),
+        ([3.0, 3.0], [1.0, 1.0]),
+        ([-3.0, -3.0], [1.0, 1.0]),
+        ([0.0, 0.0], [1.0, 1.0]),
+        ([-1.5e308, 1.5e308], [0.0, 1.0]),
+    ],
+)
 def test_scores_become_weights(scores, expected):
     assert coverage_weights(torch.tensor(scores, dtype=torch.float64)).tolist() == expected
 
@@ -168,7 +189,10 @@ def test_representatives_of_weight_zero_are_legal(make_snapshot):
 
 def test_the_kernel_narrows_as_labels_grow():
     pool, shuffled = Points(ProductRows((points(0, 600),)), True), np.arange(600)
-    widths = [covering_radius(pool, Points(ProductRows((points(1, m),)), True), n, shuffled) for m, n in [(0, 5), (0, 50), (100, 50)]]
+    widths = [
+        covering_radius(pool, Points(ProductRows((points(1, m),)), True), n, shuffled)
+        for m, n in [(0, 5), (0, 50), (100, 50)]
+    ]
     assert widths[0] > widths[1] > widths[2] > 0
     x = unit(points(0, 600).numpy())
     assert widths[1] ** 2 == pytest.approx(np.quantile(pairwise(x[:300], x[300:350]).min(1), 0.5, method="lower"))
@@ -216,7 +240,8 @@ def test_pure_radius_is_a_quantile_of_the_distance_to_other_clusters():
 
 
 def naive_typiclust(h, known, k, neighbours, smallest, n, seed):
-    """Of rows as they are given: the most typical by the min(neighbours, half the cluster) nearest others, at least one."""
+    """Of rows as they are given: the most typical by the min(neighbours, half the cluster) nearest others, at least
+    one."""
     found = k_means(torch.from_numpy(np.concatenate([h, known])).float(), k, 20, seed)
     clusters, held = found[: len(h)], found[len(h) :]
 
@@ -229,7 +254,9 @@ def naive_typiclust(h, known, k, neighbours, smallest, n, seed):
         inside = np.flatnonzero(clusters == cluster)
         distance = np.sqrt(pairwise(h[inside], h[inside]))
         np.fill_diagonal(distance, np.inf)
-        mean = np.sort(distance, 1)[:, : min(neighbours, max(len(inside) // 2, 1))].mean(1) if len(inside) else np.empty(0)
+        mean = (
+            np.sort(distance, 1)[:, : min(neighbours, max(len(inside) // 2, 1))].mean(1) if len(inside) else np.empty(0)
+        )
         queues[cluster] = inside[np.argsort(mean.astype(np.float32), kind="stable")].tolist()
     picks = []
     for small in (False, True):
@@ -240,13 +267,19 @@ def naive_typiclust(h, known, k, neighbours, smallest, n, seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize(("labelled", "most", "n"), [(20, 500, 15), (0, 500, 10), (20, 6, 30), (5, 500, 120), (20, 1, 12)])
+@pytest.mark.parametrize(
+    ("labelled", "most", "n"), [(20, 500, 15), (0, 500, 10), (20, 6, 30), (5, 500, 120), (20, 1, 12)]
+)
 @pytest.mark.parametrize("normalise", [False, True])
 def test_typiclust(make_snapshot, seed, labelled, most, n, normalise):
     snapshot, streams = make_snapshot(n=150, m=labelled, seed=seed), Streams(seed)
-    chosen = TypiClust(neighbours=4, normalise=normalise, clusters=most, smallest=3)(snapshot, torch.zeros(150), n, streams, Limits())
+    chosen = TypiClust(neighbours=4, normalise=normalise, clusters=most, smallest=3)(
+        snapshot, torch.zeros(150), n, streams, Limits()
+    )
     h, known = (unit(side) if normalise else side for side in seen(snapshot))
-    assert places(snapshot, chosen) == naive_typiclust(h, known, min(labelled + n, most), 4, 3, n, streams.seed("k-means"))
+    assert places(snapshot, chosen) == naive_typiclust(
+        h, known, min(labelled + n, most), 4, 3, n, streams.seed("k-means")
+    )
 
 
 def test_typiclust_passes_over_clusters_with_labels(make_snapshot):
@@ -265,7 +298,9 @@ def test_typiclust_sees_directions(make_snapshot):
     snapshot = make_snapshot(n=120, m=10)
     snapshot.candidates.embeddings[::9] = 0.0
     lengths = torch.exp2(torch.arange(120) % 7 - 3.0)[:, None]
-    longer = replace(snapshot, candidates=replace(snapshot.candidates, embeddings=lengths * snapshot.candidates.embeddings))
+    longer = replace(
+        snapshot, candidates=replace(snapshot.candidates, embeddings=lengths * snapshot.candidates.embeddings)
+    )
 
     def picks(some, **settings):
         return TypiClust(**settings)(some, torch.zeros(120), 15, Streams(0), Limits()).rows.tolist()
@@ -282,7 +317,10 @@ def test_typicality_counts_half_of_a_small_cluster():
 
 
 def naive_round_robin(clusters, uniforms, n):
-    queues = [sorted(np.flatnonzero(clusters == cluster).tolist(), key=lambda row: uniforms[row]) for cluster in np.unique(clusters)]
+    queues = [
+        sorted(np.flatnonzero(clusters == cluster).tolist(), key=lambda row: uniforms[row])
+        for cluster in np.unique(clusters)
+    ]
     queues.sort(key=len)
     picks = []
     while len(picks) < n:
@@ -317,7 +355,10 @@ def test_cluster_centre(make_snapshot, seed, threshold):
     among = np.flatnonzero(scores.numpy() >= 0.3) if threshold == 0.3 else np.arange(150)
     h = seen(snapshot)[0][among]
     clusters = k_means(torch.from_numpy(h).float(), 12, 20, streams.seed("k-means"))
-    nearest = {int(among[np.where(clusters == c, ((h - h[clusters == c].mean(0)) ** 2).sum(1), np.inf).argmin()]) for c in range(12)}
+    nearest = {
+        int(among[np.where(clusters == c, ((h - h[clusters == c].mean(0)) ** 2).sum(1), np.inf).argmin()])
+        for c in range(12)
+    }
     assert set(places(snapshot, chosen)) == nearest
     assert sorted(chosen.clusters.tolist()) == list(range(12))
 
@@ -328,7 +369,10 @@ def degenerate(make_snapshot, kind):
     if kind == "no labels":
         return replace(snapshot, labelled=replace(labelled, embeddings=torch.empty(0, 0), probabilities=None))
     if kind == "copies":
-        candidates.embeddings[:], candidates.probabilities[:] = candidates.embeddings[0].clone(), candidates.probabilities[0].clone()
+        candidates.embeddings[:], candidates.probabilities[:] = (
+            candidates.embeddings[0].clone(),
+            candidates.probabilities[0].clone(),
+        )
     if kind == "copies of the labelled":
         candidates.embeddings[:], candidates.probabilities[:] = labelled.embeddings[0], labelled.probabilities[0]
     if kind == "zeros":
@@ -341,7 +385,9 @@ def degenerate(make_snapshot, kind):
 
 
 @pytest.mark.parametrize("select", ALL, ids=repr)
-@pytest.mark.parametrize("kind", ["one", "no labels", "copies", "copies of the labelled", "zeros", "three rows", "huge", "plain"])
+@pytest.mark.parametrize(
+    "kind", ["one", "no labels", "copies", "copies of the labelled", "zeros", "three rows", "huge", "plain"]
+)
 def test_exactly_n_distinct_rows_of_any_pool(make_snapshot, select, kind):
     snapshot = degenerate(make_snapshot, kind)
     size = len(snapshot.candidates)
@@ -358,19 +404,32 @@ def test_exactly_n_distinct_rows_of_any_pool(make_snapshot, select, kind):
 def test_copies_are_picked_by_position(make_snapshot, select):
     for kind in ("copies", "copies of the labelled", "zeros"):
         snapshot = degenerate(make_snapshot, kind)
-        assert places(snapshot, select(snapshot, torch.zeros(24).double(), 24, Streams(0), Limits())) == list(range(24)), kind
+        assert places(snapshot, select(snapshot, torch.zeros(24).double(), 24, Streams(0), Limits())) == list(
+            range(24)
+        ), kind
 
 
 def test_each_distinct_row_comes_before_a_copy(make_snapshot):
     snapshot = degenerate(make_snapshot, "three rows")
     for select in (LCMD(), Herding(), ProbCover(radius=0.0)):
-        assert {place % 3 for place in places(snapshot, select(snapshot, torch.zeros(24), 3, Streams(0), Limits()))} == {0, 1, 2}
+        assert {
+            place % 3 for place in places(snapshot, select(snapshot, torch.zeros(24), 3, Streams(0), Limits()))
+        } == {0, 1, 2}
 
 
-@pytest.mark.parametrize("build", [
-    lambda: Herding(bandwidth=0.0), lambda: Herding(representatives=0), lambda: ProbCover(radius=-1.0), lambda: ProbCover(purity=1.0),
-    lambda: ProbCover(clusters=1), lambda: TypiClust(neighbours=0), lambda: ClusterMargin(shortlist=0), lambda: ClusterCentre(iterations=0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: Herding(bandwidth=0.0),
+        lambda: Herding(representatives=0),
+        lambda: ProbCover(radius=-1.0),
+        lambda: ProbCover(purity=1.0),
+        lambda: ProbCover(clusters=1),
+        lambda: TypiClust(neighbours=0),
+        lambda: ClusterMargin(shortlist=0),
+        lambda: ClusterCentre(iterations=0),
+    ],
+)
 def test_impossible_settings_are_rejected(build):
     with pytest.raises(InputError, match=r"at least|must be|between"):
         build()

@@ -115,7 +115,9 @@ def fisher_of(seed, n, d, classes):
 
 
 def information_of(factors, row):
-    return torch.kron(factors.roots[row].T @ factors.roots[row], torch.outer(factors.embeddings[row], factors.embeddings[row]))
+    return torch.kron(
+        factors.roots[row].T @ factors.roots[row], torch.outer(factors.embeddings[row], factors.embeddings[row])
+    )
 
 
 def naive_bait(candidates, labelled, n, ridge, forward):
@@ -147,7 +149,9 @@ def test_fisher_factors_equal_the_definition(make_snapshot):
     view = make_snapshot(n=12, classes=3).candidates
     factors = fisher_factors(view)
     p = view.probabilities.double()
-    torch.testing.assert_close(factors.curvature, torch.diag_embed(p) - p[:, :, None] * p[:, None, :], atol=1e-7, rtol=1e-6)
+    torch.testing.assert_close(
+        factors.curvature, torch.diag_embed(p) - p[:, :, None] * p[:, None, :], atol=1e-7, rtol=1e-6
+    )
     mean = sum(information_of(factors, row) for row in range(12)) / 12
     torch.testing.assert_close(factors.mean(), mean)
 

@@ -25,7 +25,9 @@ def normal(seed, *shape):
 
 
 def blobs(seed, n, d, k, spread=0.3):
-    return normal(seed, k, d)[torch.randint(k, (n,), generator=torch.Generator().manual_seed(seed + 1))] + spread * normal(seed + 2, n, d)
+    return normal(seed, k, d)[
+        torch.randint(k, (n,), generator=torch.Generator().manual_seed(seed + 1))
+    ] + spread * normal(seed + 2, n, d)
 
 
 def whole(seed, *shape):
@@ -222,7 +224,11 @@ def test_an_offset_hides_nothing():
 
 
 def test_distinct_points_are_found_when_there_are_as_many_clusters():
-    for x in (whole(0, 800, 2), torch.tensor([[0.0], [1e-5], [1.0]]).repeat(40, 1), torch.tensor([[1e6, 0.0], [1e6, 1e-6], [1e6, 2e-6]])):
+    for x in (
+        whole(0, 800, 2),
+        torch.tensor([[0.0], [1e-5], [1.0]]).repeat(40, 1),
+        torch.tensor([[1e6, 0.0], [1e6, 1e-6], [1e6, 2e-6]]),
+    ):
         places = torch.unique(x, dim=0, return_inverse=True)[1]
         distinct = int(places.max()) + 1
         for k in (distinct, distinct + 5):
@@ -230,15 +236,24 @@ def test_distinct_points_are_found_when_there_are_as_many_clusters():
             assert len({*zip(places.tolist(), found.tolist(), strict=True)}) == distinct == len(set(found.tolist()))
 
 
-@pytest.mark.parametrize("x", [torch.ones(50, 3), torch.zeros(50, 1), torch.full((50, 2), 3e38), torch.full((50, 2), 1e-45)])
+@pytest.mark.parametrize(
+    "x", [torch.ones(50, 3), torch.zeros(50, 1), torch.full((50, 2), 3e38), torch.full((50, 2), 1e-45)]
+)
 def test_copies_are_one_cluster(x):
     assert k_means(x, 7, 20, 0).tolist() == [0] * 50
 
 
-@pytest.mark.parametrize("x", [
-    normal(0, 40, 3), normal(0, 40, 3) * 1e38, torch.cat([normal(0, 39, 3), torch.full((1, 3), 3e38)]), whole(0, 40, 1),
-    torch.cat([normal(0, 40, 2), torch.full((40, 2), 7.0)], dim=1), normal(0, 40, 300),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "x",
+    [
+        normal(0, 40, 3),
+        normal(0, 40, 3) * 1e38,
+        torch.cat([normal(0, 39, 3), torch.full((1, 3), 3e38)]),
+        whole(0, 40, 1),
+        torch.cat([normal(0, 40, 2), torch.full((40, 2), 7.0)], dim=1),
+        normal(0, 40, 300),
+    ],
+)
 @pytest.mark.parametrize("n", [1, 7, 39, 40])
 def test_exactly_n_of_any_pool(x, n):
     view = View(np.arange(40), x, None, torch.zeros(40))
@@ -253,10 +268,15 @@ def inertia(x, clusters, k):
     return float(squared_to(x, cluster_means(x, number, k), number).sum())
 
 
-@pytest.mark.parametrize("x", [blobs(0, 3000, 16, 50), normal(0, 3000, 16), whole(0, 3000, 8)], ids=["blobs", "normal", "whole"])
+@pytest.mark.parametrize(
+    "x", [blobs(0, 3000, 16, 50), normal(0, 3000, 16), whole(0, 3000, 8)], ids=["blobs", "normal", "whole"]
+)
 def test_inertia_is_that_of_scikit_learn(x):
     ours = [inertia(x, k_means(x, 40, 20, seed), 40) for seed in range(6)]
-    theirs = [inertia(x, KMeans(40, n_init=1, max_iter=20, tol=0.0, random_state=seed).fit(x.numpy()).labels_, 40) for seed in range(6)]
+    theirs = [
+        inertia(x, KMeans(40, n_init=1, max_iter=20, tol=0.0, random_state=seed).fit(x.numpy()).labels_, 40)
+        for seed in range(6)
+    ]
     assert np.mean(ours) < 1.01 * np.mean(theirs)
 
 

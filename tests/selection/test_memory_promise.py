@@ -24,10 +24,22 @@ CHUNKS = 96 * 2**20
 SELECTIONS = {
     name: CATALOGUE[name].select
     for name in (
-        "ally", "ally-paper", "margin", "badge", "coreset", "kmeanspp", "lcmd", "powerbald", "maxherding", "uherding", "probcover",
-        "typiclust", "cluster-margin", "dropquery",
+        "ally",
+        "ally-paper",
+        "margin",
+        "badge",
+        "coreset",
+        "kmeanspp",
+        "lcmd",
+        "powerbald",
+        "maxherding",
+        "uherding",
+        "probcover",
+        "typiclust",
+        "cluster-margin",
+        "dropquery",
     )
-}  # fmt: skip
+}
 
 
 def peak() -> int:
@@ -51,7 +63,9 @@ def large() -> Snapshot:
     centres = rng.normal(size=(200, D)).astype(np.float32)
 
     def view(n: int, start: int) -> View:
-        embeddings = torch.from_numpy(centres[rng.integers(200, size=n)] + 0.3 * rng.normal(size=(n, D)).astype(np.float32))
+        embeddings = torch.from_numpy(
+            centres[rng.integers(200, size=n)] + 0.3 * rng.normal(size=(n, D)).astype(np.float32)
+        )
         probabilities = torch.from_numpy(rng.dirichlet(np.full(C, 0.2), size=n).astype(np.float32))
         return View(np.arange(start, start + n), embeddings, probabilities, probabilities.argmax(1))
 
@@ -75,13 +89,18 @@ def test_selection_adds_scalars_and_chunks(name, large):
 
 def test_bait_says_what_it_needs_before_it_starts(large):
     with pytest.raises(MemoryBudgetExceeded, match="BAIT"):
-        CATALOGUE["bait"].select(large, torch.zeros(N, dtype=torch.float64), 10, Streams(0), Limits(memory_budget=10 * 2**20))
+        CATALOGUE["bait"].select(
+            large, torch.zeros(N, dtype=torch.float64), 10, Streams(0), Limits(memory_budget=10 * 2**20)
+        )
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peak memory is read from /proc")
 def test_bait_needs_no_more_than_it_says(large):
     some = torch.arange(60_000)
-    snapshot, scores = Snapshot("classification", large.candidates.at(some), large.labelled, large.labels), torch.zeros(len(some))
+    snapshot, scores = (
+        Snapshot("classification", large.candidates.at(some), large.labelled, large.labels),
+        torch.zeros(len(some)),
+    )
     small = Snapshot("classification", large.candidates.at(some[:3000]), large.labelled, large.labels)
     CATALOGUE["bait"].select(small, scores[:3000], 10, Streams(0), Limits())
     if not reset_peak():

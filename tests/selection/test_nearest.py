@@ -141,7 +141,10 @@ def test_rows_of_two_factors(pool_of, kind, labelled):
 
 def test_rows_of_three_factors(pool_of):
     """The first two become one."""
-    factors, known = ([residual(m, m, 2).double(), residual(m, m + 1, 3).double(), points("random", m, m, 4).double()] for m in (90, 10))
+    factors, known = (
+        [residual(m, m, 2).double(), residual(m, m + 1, 3).double(), points("random", m, m, 4).double()]
+        for m in (90, 10)
+    )
     check(pool_of, "three", factors, known, 20)
 
 
@@ -155,7 +158,13 @@ def test_many_labelled_samples_and_several_blocks(pool_of):
     for kind in ("random", "clustered", "offset", "copies"):
         size, labelled = 2 * BLOCK + 100, 2 * nearest_module.BATCH + 50
         check(pool_of, kind, [points(kind, size, 0)], [points(kind, labelled, 1)], 12)
-        check(pool_of, kind, [residual(size, 0), points(kind, size, 0)], [residual(labelled, 1), points(kind, labelled, 1)], 12)
+        check(
+            pool_of,
+            kind,
+            [residual(size, 0), points(kind, size, 0)],
+            [residual(labelled, 1), points(kind, labelled, 1)],
+            12,
+        )
 
 
 @given(st.data())
@@ -165,7 +174,9 @@ def test_small_whole_numbers(data):
     n, m, d = data.draw(st.integers(1, 30)), data.draw(st.integers(0, 6)), data.draw(st.integers(1, 3))
     number = st.integers(-2, 2)
     rows, known = (
-        torch.tensor(data.draw(st.lists(st.lists(number, min_size=d, max_size=d), min_size=size, max_size=size))).float().reshape(size, d)
+        torch.tensor(data.draw(st.lists(st.lists(number, min_size=d, max_size=d), min_size=size, max_size=size)))
+        .float()
+        .reshape(size, d)
         for size in (n, m)
     )
     candidates, labelled = (View(np.arange(len(x)), x, None, torch.zeros(len(x))) for x in (rows, known))
@@ -188,7 +199,10 @@ def test_lcmd_of_the_catalogue_against_explicit_gradients(make_snapshot):
         np.testing.assert_allclose(chosen.values, np.sqrt(values), rtol=1e-5)
         assert chosen.rows.tolist() != run(LCMD(), snapshot, 40).rows.tolist()
         targets = make_snapshot(n=150, m=15, seed=seed, task="regression")
-        h, known = (torch.nn.functional.pad(view.embeddings, (0, 1), value=1.0) for view in (targets.candidates, targets.labelled))
+        h, known = (
+            torch.nn.functional.pad(view.embeddings, (0, 1), value=1.0)
+            for view in (targets.candidates, targets.labelled)
+        )
         assert (run(lcmd, targets, 40).rows - 15).tolist() == naive(LCMD(), [h], [known], 40, None)[0]
 
 
@@ -203,7 +217,10 @@ def scene(kind, n, labelled, gradient, folder=None):
     """A snapshot, memory-mapped from `folder` if it is given."""
 
     def side(m, seed):
-        h, p = points(kind, m, seed, 12), (3 * torch.randn(m, 4, generator=torch.Generator().manual_seed(seed))).softmax(1)
+        h, p = (
+            points(kind, m, seed, 12),
+            (3 * torch.randn(m, 4, generator=torch.Generator().manual_seed(seed))).softmax(1),
+        )
         if folder is not None:
             h, p = (mapped(folder / f"{seed}-{i}.npy", x) for i, x in enumerate((h, p)))
         return View(np.arange(m), h, p, torch.zeros(m))
@@ -252,7 +269,9 @@ def picks_of(worker, features, snapshot, n, **settings):
     """Picks and values of one worker class under one way of pruning."""
     limits, size = Limits(engine=LocalEngine(1, 2)), len(snapshot.candidates)
     known = None if worker is Weighted else snapshot.labelled
-    with limits.engine.crew(shards(snapshot, torch.zeros(size), limits), partial(worker, features, known, n, **settings)) as crew:
+    with limits.engine.crew(
+        shards(snapshot, torch.zeros(size), limits), partial(worker, features, known, n, **settings)
+    ) as crew:
         choose = {
             Farthest: best,
             Weighted: partial(draw, crew, size, np.random.default_rng(1).random(n)),
@@ -301,7 +320,9 @@ def test_the_triangle_inequality_helps_where_sketches_do_not(monkeypatch, pool_o
     """Two hundred tight groups in as many directions: seven numbers tell few of them apart."""
     rng = np.random.default_rng(0)
     centres = 2 * rng.normal(size=(200, 400))
-    rows = torch.from_numpy((centres[np.arange(4 * BLOCK) % 200] + 0.5 * rng.normal(size=(4 * BLOCK, 400))).astype(np.float32))
+    rows = torch.from_numpy(
+        (centres[np.arange(4 * BLOCK) % 200] + 0.5 * rng.normal(size=(4 * BLOCK, 400))).astype(np.float32)
+    )
     features, snapshot = pool_of([rows])
     later = [s for s in scans_of(monkeypatch, Farthest, features, snapshot, 300) if s[2]][-100:]
     assert sum(counts[1] for *_, counts in later) > 0.3 * sum(counts[0] for *_, counts in later)
@@ -309,7 +330,9 @@ def test_the_triangle_inequality_helps_where_sketches_do_not(monkeypatch, pool_o
 
 
 def test_checks_that_do_not_pay_rest_and_products_take_over(monkeypatch, pool_of):
-    features, snapshot = pool_of([points("random", 2 * BLOCK, 0, 60)], [points("random", 20 * nearest_module.BATCH, 1, 60)])
+    features, snapshot = pool_of(
+        [points("random", 2 * BLOCK, 0, 60)], [points("random", 20 * nearest_module.BATCH, 1, 60)]
+    )
     seen = scans_of(monkeypatch, Farthest, features, snapshot, 40)
     known = [by for many, by, _, _ in seen if many > 1]
     assert known[0] == "sketches"
@@ -325,12 +348,17 @@ def test_checks_that_do_not_pay_rest_and_products_take_over(monkeypatch, pool_of
 def test_bounds_are_below_every_distance(kind, product):
     n, m = 400, 60
     lefts = [residual(size, seed) if product else torch.empty(size, 0) for size, seed in ((n, 0), (m, 1))]
-    rows, centres = (arrays(ProductRows((left, points(kind, len(left), seed)) if product else (points(kind, len(left), seed),)))
-                     for left, seed in zip(lefts, (0, 1), strict=True))  # fmt: skip
+    rows, centres = (
+        arrays(ProductRows((left, points(kind, len(left), seed)) if product else (points(kind, len(left), seed),)))
+        for left, seed in zip(lefts, (0, 1), strict=True)
+    )
     field = Field(rows, m)
     field._survey(centres, sketches := np.empty((1, scans.NUMBERS, m), np.float32), NO_LENGTHS)
     seen, single = field._frame, field._single_frame()
-    bounds = singles(*centres.read(slice(None)), single).lower(singles(*rows.read(slice(None)), single)).astype(float) * single.area
+    bounds = (
+        singles(*centres.read(slice(None)), single).lower(singles(*rows.read(slice(None)), single)).astype(float)
+        * single.area
+    )
     slack = seen.slack(2 * np.sqrt(field._largest[3])) + 2 * field._error
     for q in range(m):
         exact, left, right = np.empty(n), *(x[0] for x in centres.read(slice(q, q + 1)))
@@ -341,7 +369,9 @@ def test_bounds_are_below_every_distance(kind, product):
         assert (bounds[q] <= exact + 2 * field._error).all()
         if product:
             sizes = float(scans.squared_norm(left)), float(np.sqrt(scans.squared_norm(right)))
-            by_first = [scans.first_factor_bound(*rows[:3], i, float(field._lengths[i]), left, *sizes) for i in range(n)]
+            by_first = [
+                scans.first_factor_bound(*rows[:3], i, float(field._lengths[i]), left, *sizes) for i in range(n)
+            ]
             assert (np.asarray(by_first) < np.nextafter(exact, np.inf) * (1 + 2.0**-20) + 2 * field._error).all()
     if kind in ("random", "clustered", "offset", "tiny", "huge"):
         assert (bounds > 0.99 * full_distances(rows, centres).T).mean() > 0.9
@@ -360,7 +390,9 @@ def test_a_sketch_of_few_dimensions_is_the_distance():
     x = points("flat", 300, 0).double().numpy()
     seen = frame(np.empty((300, 0)), x)
     p = (x - seen.mean) @ seen.v.T
-    np.testing.assert_allclose(np.square(p[:, None] - p[None]).sum(-1), np.square(x[:, None] - x[None]).sum(-1), atol=1e-9)
+    np.testing.assert_allclose(
+        np.square(p[:, None] - p[None]).sum(-1), np.square(x[:, None] - x[None]).sum(-1), atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("scale", [0.0, 1e-200, 1.0, 1e200])
@@ -423,7 +455,9 @@ def test_draws_follow_the_squared_distances(pool_of):
     features, snapshot = pool_of([rows])
     for engine in (LocalEngine(1), LocalEngine(2, 3)):
         limits, counts = Limits(engine=engine), {}
-        with engine.crew(shards(snapshot, torch.zeros(len(rows)), limits), partial(Weighted, features, None, 2)) as crew:
+        with engine.crew(
+            shards(snapshot, torch.zeros(len(rows)), limits), partial(Weighted, features, None, 2)
+        ) as crew:
             first = draw(crew, len(rows), np.zeros(2), crew.each("offer"))
             assert (first.position, first.value) == (0, 81.0)
             offers = crew.each("take", first)
@@ -436,7 +470,8 @@ def test_draws_follow_the_squared_distances(pool_of):
 
 
 def test_distances_of_any_size_are_drawn_before_copies(pool_of):
-    """Squared distances 2, 2e-20, 2e-40: each is far below the resolution of the weights before it. The others are copies of one row."""
+    """Squared distances 2, 2e-20, 2e-40: each is far below the resolution of the weights before it. The others are
+    copies of one row."""
     rows = torch.zeros(40, 3)
     rows[:, 2] = 1.0
     for place, size in ((11, 1.0), (23, 1e-10), (35, 1e-20)):
@@ -520,7 +555,9 @@ def test_memory_is_a_few_numbers_per_row(build, features):
 
     def side(m):
         p = torch.rand(m, classes, generator=generator)
-        return View(np.arange(m), torch.randn(m, d, generator=generator), p.div_(p.sum(1, keepdim=True)), torch.zeros(m))
+        return View(
+            np.arange(m), torch.randn(m, d, generator=generator), p.div_(p.sum(1, keepdim=True)), torch.zeros(m)
+        )
 
     small, snapshot = (Snapshot("classification", side(m), side(20)) for m in (2000, n))
     run(build(features), small, 5)

@@ -7,7 +7,18 @@ from hypothesis import strategies as st
 from ally.errors import InputError, MemoryBudgetExceeded
 from ally.execution.engine import LocalEngine
 from ally.rng import Streams
-from ally.selection import ClusterCentre, ClusterMargin, ClusterTop, FisherGreedy, Perturbed, Top, cluster_top, kmeans, perturbed, top
+from ally.selection import (
+    ClusterCentre,
+    ClusterMargin,
+    ClusterTop,
+    FisherGreedy,
+    Perturbed,
+    Top,
+    cluster_top,
+    kmeans,
+    perturbed,
+    top,
+)
 from ally.selection.base import Limits
 from ally.selection.cluster_top import equal_top
 from ally.selection.kmeans import k_means
@@ -89,8 +100,18 @@ def test_low_diversity_takes_several_per_cluster(make_snapshot):
     assert np.bincount(chosen.clusters).tolist() == [5, 5]
 
 
-SELECTIONS = [Top(), Perturbed("power"), Perturbed("softmax"), Perturbed("softrank"), ClusterTop(), ClusterTop(clusters=5),
-              ClusterTop(shortlist=20), ClusterMargin(), ClusterCentre(), ClusterCentre(threshold=0.2)]  # fmt: skip
+SELECTIONS = [
+    Top(),
+    Perturbed("power"),
+    Perturbed("softmax"),
+    Perturbed("softrank"),
+    ClusterTop(),
+    ClusterTop(clusters=5),
+    ClusterTop(shortlist=20),
+    ClusterMargin(),
+    ClusterCentre(),
+    ClusterCentre(threshold=0.2),
+]
 
 
 @pytest.mark.parametrize("select", SELECTIONS, ids=repr)
@@ -98,7 +119,9 @@ def test_shards_and_runs_do_not_change_the_picks(monkeypatch, make_snapshot, sel
     monkeypatch.setattr(kmeans, "SAMPLE", 1500)
     monkeypatch.setattr(kmeans, "PER_CLUSTER", 10)
     snapshot = make_snapshot(n=3 * BLOCK + 77)
-    scores = torch.randint(-5, 50, (len(snapshot.candidates),), generator=torch.Generator().manual_seed(1)).double() / 49
+    scores = (
+        torch.randint(-5, 50, (len(snapshot.candidates),), generator=torch.Generator().manual_seed(1)).double() / 49
+    )
     expected = select(snapshot, scores, 100, Streams(0), Limits(engine=LocalEngine(1, shards=1)))
     monkeypatch.setattr(top, "RUN", 150)
     monkeypatch.setattr(perturbed, "RUN", 150)
@@ -128,12 +151,19 @@ def test_cluster_top_rejects(bad):
 def plackett_luce(weights, pair):
     total = weights.sum()
     i, j = pair
-    return weights[i] / total * weights[j] / (total - weights[i]) + weights[j] / total * weights[i] / (total - weights[j])
+    return weights[i] / total * weights[j] / (total - weights[i]) + weights[j] / total * weights[i] / (
+        total - weights[j]
+    )
 
 
-@pytest.mark.parametrize(("form", "weights_of"), [
-    ("softmax", lambda s: np.exp(s)), ("power", lambda s: s), ("softrank", lambda s: 1 / (1 + (-s).argsort().argsort()))
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("form", "weights_of"),
+    [
+        ("softmax", lambda s: np.exp(s)),
+        ("power", lambda s: s),
+        ("softrank", lambda s: 1 / (1 + (-s).argsort().argsort())),
+    ],
+)
 def test_perturbed_follows_plackett_luce(make_snapshot, form, weights_of):
     snapshot = make_snapshot(n=4)
     scores = torch.tensor([0.5, 1.0, 2.0, 3.0], dtype=torch.float64)
@@ -145,7 +175,9 @@ def test_perturbed_follows_plackett_luce(make_snapshot, form, weights_of):
     weights = weights_of(scores.numpy())
     for pair in [(i, j) for i in range(4) for j in range(i + 1, 4)]:
         expected = plackett_luce(weights, pair)
-        assert counts.get(pair, 0) / draws == pytest.approx(expected, abs=4 * np.sqrt(expected * (1 - expected) / draws) + 1e-3)
+        assert counts.get(pair, 0) / draws == pytest.approx(
+            expected, abs=4 * np.sqrt(expected * (1 - expected) / draws) + 1e-3
+        )
 
 
 def test_noise_is_one_stream(make_snapshot):
@@ -187,5 +219,7 @@ def test_top_breaks_ties_by_row(make_snapshot):
 
 
 def test_bait_says_what_it_needs_before_it_starts(make_snapshot):
-    with pytest.raises(MemoryBudgetExceeded, match=r"BAIT on 200 candidates with 4 classes needs .* MiB; raise memory_budget"):
+    with pytest.raises(
+        MemoryBudgetExceeded, match=r"BAIT on 200 candidates with 4 classes needs .* MiB; raise memory_budget"
+    ):
         FisherGreedy()(make_snapshot(), torch.zeros(200), 5, Streams(0), Limits(memory_budget=1000))

@@ -79,29 +79,120 @@ def image_paths(*names: str):
 
 BAD_SAMPLES = {
     # name: (what is written, settings, good ids, id of the problem, kind, words of its reason)
-    "corrupt image": (image("bad.jpg", b"not an image at all"), {}, ["good.jpg"], "bad.jpg", "unreadable", "cannot identify image"),
+    "corrupt image": (
+        image("bad.jpg", b"not an image at all"),
+        {},
+        ["good.jpg"],
+        "bad.jpg",
+        "unreadable",
+        "cannot identify image",
+    ),
     "truncated jpeg": (image("bad.jpg", truncated_jpeg()), {}, ["good.jpg"], "bad.jpg", "unreadable", "truncated"),
-    "decompression bomb": (image("bad.png", png(60_000, 60_000)), {}, ["good.jpg"], "bad.png", "unreadable", "decompression bomb"),
-    "large bomb by warning": (image("bad.png", png(10_000, 10_000)), {}, ["good.jpg"], "bad.png", "unreadable", "decompression bomb"),
+    "decompression bomb": (
+        image("bad.png", png(60_000, 60_000)),
+        {},
+        ["good.jpg"],
+        "bad.png",
+        "unreadable",
+        "decompression bomb",
+    ),
+    "large bomb by warning": (
+        image("bad.png", png(10_000, 10_000)),
+        {},
+        ["good.jpg"],
+        "bad.png",
+        "unreadable",
+        "decompression bomb",
+    ),
     "zero bytes": (image("bad.jpg", b""), {}, ["good.jpg"], "bad.jpg", "unreadable", "the file is empty"),
     "traversal": (image_paths("../../etc/passwd.jpg"), {"image": "file"}, ["a"], "bad0", "unreadable", "without '..'"),
-    "no image ending": (image_paths("../../etc/passwd"), {"image": "file"}, ["a"], "bad0", "unreadable", "not the name of an image"),
-    "absolute path": (image_paths("/etc/x.jpg"), {"image": "file"}, ["a"], "bad0", "unreadable", "relative to that folder"),
+    "no image ending": (
+        image_paths("../../etc/passwd"),
+        {"image": "file"},
+        ["a"],
+        "bad0",
+        "unreadable",
+        "not the name of an image",
+    ),
+    "absolute path": (
+        image_paths("/etc/x.jpg"),
+        {"image": "file"},
+        ["a"],
+        "bad0",
+        "unreadable",
+        "relative to that folder",
+    ),
     "backslashes": (image_paths("..\\x.jpg"), {"image": "file"}, ["a"], "bad0", "unreadable", "backslashes"),
     "file not there": (image_paths("gone.jpg"), {"image": "file"}, ["a"], "bad0", "unreadable", "is not there"),
     "no path": (image_paths(""), {"image": "file"}, ["a"], "bad0", "unreadable", "'' is not the name of an image"),
-    "duplicate ids": (csv(GOOD + "a,3\n"), {"id_column": "id"}, ["a", "b"], "a", "duplicate", "line 4 has the id of an earlier one"),
+    "duplicate ids": (
+        csv(GOOD + "a,3\n"),
+        {"id_column": "id"},
+        ["a", "b"],
+        "a",
+        "duplicate",
+        "line 4 has the id of an earlier one",
+    ),
     "empty id": (csv(GOOD + ",3\n"), {"id_column": "id"}, ["a", "b"], "line 4", "unreadable", "the id is empty"),
     "over-long id": (csv(GOOD + "i" * 2000 + ",3\n"), {}, ["a", "b"], "line 4", "unreadable", "2000 characters"),
-    "over-long cell": (csv(GOOD + "c," + "9" * 200_000 + "\n"), {}, ["a", "b"], "line 4", "unreadable", "field larger than field limit"),
-    "over-long row": (csv(GOOD + "c" + ",9" * 2**23 + "\nd,1\n"), {}, ["a", "b", "d"], "line 4", "unreadable", "longer than 16777216"),
-    "too many fields": (csv(GOOD + "c,3,4\nd,5\n"), {}, ["a", "b", "d"], "line 4", "unreadable", "3 fields and the header 2"),
-    "too few fields": (csv(GOOD + "c\nd,5\n"), {}, ["a", "b", "d"], "line 4", "unreadable", "1 fields and the header 2"),
-    "quote in a quoted field": (csv(GOOD + 'c,"3"4\nd,5\n'), {}, ["a", "b", "d"], "line 4", "unreadable", "cannot be split"),
-    "broken JSON line": (jsonl('{"id": "a", "x": 1}\n{"id": "b"\n{"id": "c"}\n'), {}, ["a", "c"], "line 2", "unreadable", "not JSON"),
-    "JSON line of another kind": (jsonl('{"id": "a", "x": 1}\n[1, 2]\n'), {}, ["a"], "line 2", "unreadable", "holds a list"),
+    "over-long cell": (
+        csv(GOOD + "c," + "9" * 200_000 + "\n"),
+        {},
+        ["a", "b"],
+        "line 4",
+        "unreadable",
+        "field larger than field limit",
+    ),
+    "over-long row": (
+        csv(GOOD + "c" + ",9" * 2**23 + "\nd,1\n"),
+        {},
+        ["a", "b", "d"],
+        "line 4",
+        "unreadable",
+        "longer than 16777216",
+    ),
+    "too many fields": (
+        csv(GOOD + "c,3,4\nd,5\n"),
+        {},
+        ["a", "b", "d"],
+        "line 4",
+        "unreadable",
+        "3 fields and the header 2",
+    ),
+    "too few fields": (
+        csv(GOOD + "c\nd,5\n"),
+        {},
+        ["a", "b", "d"],
+        "line 4",
+        "unreadable",
+        "1 fields and the header 2",
+    ),
+    "quote in a quoted field": (
+        csv(GOOD + 'c,"3"4\nd,5\n'),
+        {},
+        ["a", "b", "d"],
+        "line 4",
+        "unreadable",
+        "cannot be split",
+    ),
+    "broken JSON line": (
+        jsonl('{"id": "a", "x": 1}\n{"id": "b"\n{"id": "c"}\n'),
+        {},
+        ["a", "c"],
+        "line 2",
+        "unreadable",
+        "not JSON",
+    ),
+    "JSON line of another kind": (
+        jsonl('{"id": "a", "x": 1}\n[1, 2]\n'),
+        {},
+        ["a"],
+        "line 2",
+        "unreadable",
+        "holds a list",
+    ),
     "no text": (csv("id,text\na,hello\nb,\n"), {}, ["a"], "b", "unreadable", "line 3 has no text"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", BAD_SAMPLES)
@@ -140,23 +231,48 @@ def test_a_bad_value_counts_as_missing(tmp_path, case):
 
 UNUSABLE = {
     # name: (what is written, settings, error, words of its message)
-    "not UTF-8": (csv("id,name\n1,Orléans\n".encode("cp1252")), {}, DataError, r"line 2 of .*0xe9 at 6; save it as UTF-8.*such as cp1252"),
+    "not UTF-8": (
+        csv("id,name\n1,Orléans\n".encode("cp1252")),
+        {},
+        DataError,
+        r"line 2 of .*0xe9 at 6; save it as UTF-8.*such as cp1252",
+    ),
     "UTF-16": (csv("id,x\n1,2\n".encode("utf-16")), {}, DataError, "seems to be utf-16: convert it to UTF-8"),
     "unknown encoding": (csv(GOOD), {"encoding": "klingon"}, InputError, "encoding='klingon' is unknown"),
     "empty file": (csv(""), {}, DataError, "is empty; give a file with samples"),
     "blank file": (csv("\n\n"), {}, DataError, "the header of .* cannot be read"),
     "header only": (csv("id,x\n"), {"columns": ["x"]}, DataError, "it has a header only"),
-    "missing column": (csv(GOOD), {"id_column": "nope"}, InputError, r"no column 'nope' \(id_column\); its columns are id, x"),
+    "missing column": (
+        csv(GOOD),
+        {"id_column": "nope"},
+        InputError,
+        r"no column 'nope' \(id_column\); its columns are id, x",
+    ),
     "repeated column": (csv("id,x,x\n1,2,3\n"), {}, DataError, "the column 'x' more than once"),
     "column without a name": (csv("id,\n1,2\n"), {}, DataError, "column 2 of .* has no name"),
-    "text and image": (csv(GOOD), {"text": "x", "image": "x"}, InputError, "a text column 'x' and an image column 'x' are given"),
+    "text and image": (
+        csv(GOOD),
+        {"text": "x", "image": "x"},
+        InputError,
+        "a text column 'x' and an image column 'x' are given",
+    ),
     "odd kind of column": (csv(GOOD), {"columns": {"x": "date"}}, InputError, "'date' is not a kind of column"),
     "no JSON at all": (jsonl("hello\nworld\n"), {}, DataError, "holds no JSON object .*line 1"),
-    "all rows bad": (csv("id,x\n,1\n,2\n"), {"id_column": "id"}, DataError, "no sample that can be read .*2 are unreadable"),
-    "only images that cannot be read": (image_paths("../x.jpg"), {"image": "id"}, DataError, "no sample that can be read"),
+    "all rows bad": (
+        csv("id,x\n,1\n,2\n"),
+        {"id_column": "id"},
+        DataError,
+        "no sample that can be read .*2 are unreadable",
+    ),
+    "only images that cannot be read": (
+        image_paths("../x.jpg"),
+        {"image": "id"},
+        DataError,
+        "no sample that can be read",
+    ),
     "an ending that is not known": (lambda folder: folder / "conftest.xyz", {}, DataError, "is not there"),
     "ids for a table": (csv(GOOD), {"ids": ["a"]}, InputError, "ids= belongs to an array"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", UNUSABLE)
@@ -177,7 +293,8 @@ def test_a_table_without_features_says_what_to_do(tmp_path):
     samples = open_source(path)
     assert len(list(samples.scan())) == 9
     with pytest.raises(
-        DataError, match=r"no column that can serve as a feature .*'words' is left out.*name a text, image or feature column"
+        DataError,
+        match=r"no column that can serve as a feature .*'words' is left out.*name a text, image or feature column",
     ):
         samples.fingerprint()
 
@@ -258,7 +375,18 @@ def test_files_without_permission(ordinary_user, make_image):
         write_answers(folder / "labels.csv", {"a": 1})
 
 
-ODD_IDS = ["😀.jpg", "cafe\u0301.jpg", "café.jpg", "A.jpg", "a.jpg", "with space.jpg", "-rf.jpg", "=1+1.jpg", "100%41.jpg", "q'uo\"te.jpg"]
+ODD_IDS = [
+    "😀.jpg",
+    "cafe\u0301.jpg",
+    "café.jpg",
+    "A.jpg",
+    "a.jpg",
+    "with space.jpg",
+    "-rf.jpg",
+    "=1+1.jpg",
+    "100%41.jpg",
+    "q'uo\"te.jpg",
+]
 
 
 def test_odd_names_stay_apart_and_come_back(tmp_path, make_image):
@@ -291,13 +419,43 @@ BAD_ANSWERS = {
     "unknown id": ("id,label\nnope,cat\n", {}, IdError, "'nope' is not known; nothing was read"),
     "unknown class": ("id,label\na,caat\n", {}, LabelError, "'caat', which is none of the classes 'cat', 'dog'"),
     "class up to case": ("id,label\na,Cat\n", {}, LabelError, "'Cat', which is none"),
-    "NaN target": ("id,label\na,nan\n", {"task": "regression", "classes": None}, LabelError, "'nan'; regression needs a finite number"),
-    "text for a number": ("id,label\na,high\n", {"task": "regression", "classes": None}, LabelError, "'high'; regression"),
-    "overflow": ("id,label\na,1e999\n", {"task": "regression", "classes": None}, LabelError, "is inf; a target must be a finite number"),
-    "too large": ("id,label\na,-1e151\n", {"task": "regression", "classes": None}, LabelError, "'a' is beyond 1e.150, too large"),
-    "too large a whole number": (f"id,label\na,{9 * 10**308}\n", {"task": "regression", "classes": None}, LabelError, "'a' is beyond 1e"),
+    "NaN target": (
+        "id,label\na,nan\n",
+        {"task": "regression", "classes": None},
+        LabelError,
+        "'nan'; regression needs a finite number",
+    ),
+    "text for a number": (
+        "id,label\na,high\n",
+        {"task": "regression", "classes": None},
+        LabelError,
+        "'high'; regression",
+    ),
+    "overflow": (
+        "id,label\na,1e999\n",
+        {"task": "regression", "classes": None},
+        LabelError,
+        "is inf; a target must be a finite number",
+    ),
+    "too large": (
+        "id,label\na,-1e151\n",
+        {"task": "regression", "classes": None},
+        LabelError,
+        "'a' is beyond 1e.150, too large",
+    ),
+    "too large a whole number": (
+        f"id,label\na,{9 * 10**308}\n",
+        {"task": "regression", "classes": None},
+        LabelError,
+        "'a' is beyond 1e",
+    ),
     "too many digits": (f"id,label\na,{'9' * 5000}\n", {"classes": None}, LabelError, "'a' is inf; a target"),
-    "record": ("number,id,kind,label,undoes\n1,a,label,cat,\n2,a,undo,,1\n", {}, DataError, "is the record of a campaign"),
+    "record": (
+        "number,id,kind,label,undoes\n1,a,label,cat,\n2,a,undo,,1\n",
+        {},
+        DataError,
+        "is the record of a campaign",
+    ),
     "no id": ("id,label\n,cat\n", {}, IdError, "line 2 .* has no id"),
     "no label column": ("id,class\na,cat\n", {}, DataError, "no column 'label'"),
     "ragged": ("id,label\na,cat,x\n", {}, DataError, "line 2 .*3 fields.*nothing was read"),
@@ -346,7 +504,11 @@ def test_labels_that_cannot_be_written(tmp_path, photos):
         write_answers(tmp_path / "labels.parquet", {"5.jpg": "cat", "cat/1.jpg": 1})
     with pytest.raises(InputError, match=r"'\.xlsx'"):
         write_answers(tmp_path / "labels.xlsx", {})
-    for label, words in ((math.inf, "finite"), (-(10**5000), "more than 309 digits"), ("caf\udce9", "not valid Unicode")):
+    for label, words in (
+        (math.inf, "finite"),
+        (-(10**5000), "more than 309 digits"),
+        ("caf\udce9", "not valid Unicode"),
+    ):
         with pytest.raises(LabelError, match=words):
             check_answers([Answer("a", label)])
     with pytest.raises(IdError, match="not valid Unicode"):

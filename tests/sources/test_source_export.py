@@ -47,7 +47,7 @@ def test_a_name_is_safe_and_comes_back(text):
 def test_round_trip(tmp_path, kind):
     answers = [
         Answer("=1+1", "=cmd|' /C calc'!A0", "@ann", "2024-01-01T10:00:00+00:00"),
-        Answer("b,\"c\"\r\nd", "-dog\n", None, None),
+        Answer('b,"c"\r\nd', "-dog\n", None, None),
         Answer("skipped", SKIP, "+bob", None),
         Answer("007", "007"),
         Answer("e", ""),
@@ -55,7 +55,7 @@ def test_round_trip(tmp_path, kind):
         Answer("g", "NA"),
         Answer("h", "1"),
         Answer("h", "true", "second opinion"),
-    ]  # fmt: skip
+    ]
     path = tmp_path / f"labels.{kind}"
     assert write_answers(path, answers) == 9
     assert read_answers(path) == answers
@@ -75,7 +75,9 @@ def test_any_answers_round_trip(tmp_path_factory, pairs):
 
 
 def test_no_cell_of_a_file_is_a_formula(tmp_path):
-    write_answers(tmp_path / "labels.csv", [Answer(f"{start}1", f"{start}x", f"{start}y", f"{start}z") for start in FORMULA])
+    write_answers(
+        tmp_path / "labels.csv", [Answer(f"{start}1", f"{start}x", f"{start}y", f"{start}z") for start in FORMULA]
+    )
     with (tmp_path / "labels.csv").open(newline="", encoding="utf-8") as stream:
         assert not [cell for row in csv.reader(stream) for cell in row if cell.startswith(FORMULA)]
 
@@ -105,7 +107,9 @@ def test_image_folder(photos, tmp_path, link):
     samples = open_source(photos)
     wanted = {"cat/1.jpg": "..", "dog/deep/4.jpg": "a/b: c", "5.jpg": "CON", "cat/2.png": SKIP}
     assert write_image_folder(tmp_path / "out", wanted, samples, link=link) == 3
-    written = sorted(path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*") if path.is_file())
+    written = sorted(
+        path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*") if path.is_file()
+    )
     assert written == ["%2E%2E/cat/1.jpg", "%43ON/5.jpg", "a%2Fb%3A c/dog/deep/4.jpg"]
     assert {answer.id: answer.label for answer in read_answers(tmp_path / "out")} == {
         id: label for id, label in wanted.items() if label is not SKIP

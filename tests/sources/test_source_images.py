@@ -24,7 +24,13 @@ def test_ids_are_paths_and_stay(photos, tmp_path):
 
 def test_folders_as_labels(photos):
     labels = {sample.id: sample.label for sample in open_source(photos, label="folder").scan()}
-    assert labels == {"5.jpg": None, "cat/1.jpg": "cat", "cat/2.png": "cat", "dog/3.jpg": "dog", "dog/deep/4.jpg": "dog"}
+    assert labels == {
+        "5.jpg": None,
+        "cat/1.jpg": "cat",
+        "cat/2.png": "cat",
+        "dog/3.jpg": "dog",
+        "dog/deep/4.jpg": "dog",
+    }
 
 
 def test_not_recursive(photos):

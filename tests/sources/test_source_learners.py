@@ -44,7 +44,10 @@ def test_text(tmp_path):
     for number in range(120):
         kind = ["good", "bad"][number % 2]
         kinds.append(kind)
-        lines.append(f"{rng.choice(['film', 'book', 'song'])} {number} was {rng.choice(words[kind])} and {rng.choice(words[kind])}")
+        lines.append(
+            f"{rng.choice(['film', 'book', 'song'])} {number} was {rng.choice(words[kind])} and "
+            f"{rng.choice(words[kind])}"
+        )
     path = tmp_path / "t.txt"
     path.write_text("\n".join(lines))
     samples = open_source(path)

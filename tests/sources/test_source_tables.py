@@ -43,7 +43,9 @@ def same_table(tmp_path, kind):
     if kind == "parquet":
         frame.to_parquet(path, row_group_size=3)
     elif kind == "jsonl":
-        path.write_text("".join(json.dumps({k: v for k, v in row.items() if v == v}) + "\n" for row in frame.to_dict("records")))
+        path.write_text(
+            "".join(json.dumps({k: v for k, v in row.items() if v == v}) + "\n" for row in frame.to_dict("records"))
+        )
     else:
         frame.to_csv(path, index=False, sep="\t" if kind == "tsv" else ",")
     return path
@@ -58,9 +60,15 @@ def test_every_kind_of_table_says_the_same(tmp_path, kind):
     assert [sample.label for sample in found] == [100, 120, 90, 70]
     source = samples.features(["d", "b", "a", "c"])
     assert [source.column(number) for number in range(5)] == [
-        "'rooms'", "'rooms is missing'", "'colour=blue'", "'colour=red'", "'colour is missing'"
-    ]  # fmt: skip
-    np.testing.assert_array_equal(source.read(rows()), [[4, 0, 0, 1, 0], [4, 1, 1, 0, 0], [3, 0, 0, 1, 0], [5, 0, 0, 0, 1]])
+        "'rooms'",
+        "'rooms is missing'",
+        "'colour=blue'",
+        "'colour=red'",
+        "'colour is missing'",
+    ]
+    np.testing.assert_array_equal(
+        source.read(rows()), [[4, 0, 0, 1, 0], [4, 1, 1, 0, 0], [3, 0, 0, 1, 0], [5, 0, 0, 0, 1]]
+    )
     assert {name: str(value) for name, value in samples.show("a").columns.items()}["colour"] == "red"
     assert "price" not in samples.show("a").columns, "what is known already is not shown"
     assert len(samples.problems) == 0

@@ -20,7 +20,9 @@ def test_one_text_a_line(tmp_path):
     assert found[4].id == f"{found[0].id}-2"
     reordered = tmp_path / "again.txt"
     reordered.write_text("\n".join(reversed(TEXTS)), encoding="utf-8")
-    assert {sample.id for sample in open_source(reordered, known=samples.fingerprint()).scan()} == {sample.id for sample in found[:4]}
+    assert {sample.id for sample in open_source(reordered, known=samples.fingerprint()).scan()} == {
+        sample.id for sample in found[:4]
+    }
 
 
 def test_weights_equal_those_of_one_whole_matrix():

@@ -115,8 +115,13 @@ def test_files_round_trip(tmp_path):
     frame.to_csv(tmp_path / "X.csv", index=False)
     frame.to_parquet(tmp_path / "X.parquet")
     frame.rename(columns={"id": "key"}).to_csv(tmp_path / "key.csv", index=False)
-    for name, ids, column in (("X.npy", None, None), ("X.npz", "vwxyz", None), ("X.csv", "vwxyz", None), ("X.parquet", "vwxyz", None),
-                              ("key.csv", "vwxyz", "key")):  # fmt: skip
+    for name, ids, column in (
+        ("X.npy", None, None),
+        ("X.npz", "vwxyz", None),
+        ("X.csv", "vwxyz", None),
+        ("X.parquet", "vwxyz", None),
+        ("key.csv", "vwxyz", "key"),
+    ):
         pool, found = read_pool(tmp_path / name, column)
         np.testing.assert_allclose(as_source(pool).read(np.arange(5)), X)
         assert found is None if ids is None else found.tolist() == list(ids)

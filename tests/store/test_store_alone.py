@@ -128,7 +128,11 @@ def test_a_folder_that_cannot_be_written() -> None:
         if os.getuid() == 0:
             os.setgid(NOBODY)
             os.setuid(NOBODY)
-        with stores.open(folder / "a.db") as store, pytest.raises(StoreReadOnly, match="permissions"), store.exclusive("train"):
+        with (
+            stores.open(folder / "a.db") as store,
+            pytest.raises(StoreReadOnly, match="permissions"),
+            store.exclusive("train"),
+        ):
             pass
 
     try:

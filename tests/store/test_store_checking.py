@@ -20,7 +20,9 @@ DAMAGE = {
     "answers name a query that did not ask about their sample": "UPDATE answers SET query = 2 WHERE number = 1",
     "answers are neither label, skip nor undo": "UPDATE answers SET kind = 'guess' WHERE number = 1",
     "labels have no value, or skips and undos have one": "UPDATE answers SET value = NULL WHERE number = 1",
-    "undos do not name an earlier answer of the same annotator to the same sample": "UPDATE answers SET undoes = 1 WHERE number = 4",
+    (
+        "undos do not name an earlier answer of the same annotator to the same sample"
+    ): "UPDATE answers SET undoes = 1 WHERE number = 4",
     "leases are for samples their query did not ask about": "UPDATE leases SET query = 1",
     "queries asked about nothing": "DELETE FROM asked WHERE query = 3",
     "samples kept for evaluation were asked about for training": "UPDATE asked SET kind = 'evaluate' WHERE query = 2",

@@ -73,7 +73,9 @@ def open_folder() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-@pytest.mark.parametrize(("version", "safe"), [("3.40.1", False), ("3.51.2", False), ("3.51.3", True), ("3.52.0", True), ("4.0.0", True)])
+@pytest.mark.parametrize(
+    ("version", "safe"), [("3.40.1", False), ("3.51.2", False), ("3.51.3", True), ("3.52.0", True), ("4.0.0", True)]
+)
 def test_wal_is_used_from_the_version_that_is_safe(version: str, safe: bool) -> None:
     assert sqlite.wal_is_safe(version) is safe
 
@@ -398,7 +400,12 @@ def test_an_older_file_is_upgraded_after_a_backup(tmp_path: Path) -> None:
     assert store.check() == []
     store.close()
     stores.open(path).close()
-    assert sorted(found.name for found in tmp_path.iterdir()) == ["a.db", "a.db-journal", "a.db-turn", "a.db.backup-0001"]
+    assert sorted(found.name for found in tmp_path.iterdir()) == [
+        "a.db",
+        "a.db-journal",
+        "a.db-turn",
+        "a.db.backup-0001",
+    ]
     with sqlite3.connect(tmp_path / "a.db.backup-0001") as backup:
         assert backup.execute("SELECT version_num FROM alembic_version").fetchall() == [("0001",)]
         assert backup.execute("SELECT count(*) FROM answers").fetchone() == (1,)

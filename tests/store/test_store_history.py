@@ -13,13 +13,18 @@ from store_history import Line, Record, parse, violations
 ASKED = Line("asked", "ann", "k", 10.0, 1, ("a", "b"), until=20.0)
 SENDING = Line("sending", "ann", "k", 11.0, 1, ("a", "b"), value="cat")
 DONE = replace(SENDING, op="done", numbers=(1, 2), seconds=0.5)
-RECORD = [StoredAnswer(number, row, id, "ann", 11.0, "label", "cat", 1, None) for number, row, id in ((1, 0, "a"), (2, 1, "b"))]
+RECORD = [
+    StoredAnswer(number, row, id, "ann", 11.0, "label", "cat", 1, None)
+    for number, row, id in ((1, 0, "a"), (2, 1, "b"))
+]
 GOOD = [ASKED, SENDING, DONE]
 
 
 def test_a_good_history_passes() -> None:
     assert violations(GOOD, RECORD) == []
-    assert violations([ASKED, SENDING], RECORD) == [], "an answer may be on record although its sender died before it knew"
+    assert violations([ASKED, SENDING], RECORD) == [], (
+        "an answer may be on record although its sender died before it knew"
+    )
     later = Line("asked", "bob", "k", 20.0, 2, ("c",), until=30.0)
     assert violations([*GOOD, replace(ASKED, samples=("c",)), later], RECORD) == []
 
@@ -44,7 +49,9 @@ def test_bad_histories_are_caught(history: list[Line], record: list[StoredAnswer
 
 
 def test_a_line_that_was_being_written_is_left_out(tmp_path: Path) -> None:
-    whole = b'{"op": "asked", "client": "ann", "key": "k", "at": 10.0, "query": 1, "samples": ["a", "b"], "until": 20.0}\n'
+    whole = (
+        b'{"op": "asked", "client": "ann", "key": "k", "at": 10.0, "query": 1, "samples": ["a", "b"], "until": 20.0}\n'
+    )
     assert parse(whole + b'{"op": "do') == [ASKED]
 
 
@@ -56,7 +63,9 @@ AGAIN = Line("asked", "bob", "k", 14.0, 2, ("a",), until=24.0)
 
 def test_what_was_undone_may_be_asked_again() -> None:
     assert violations([*GOOD, UNDOING, UNDONE, AGAIN], [*RECORD, UNDO]) == []
-    assert violations([*GOOD, UNDOING], [*RECORD, UNDO]) == [], "an undo may be on record although its sender died before it knew"
+    assert violations([*GOOD, UNDOING], [*RECORD, UNDO]) == [], (
+        "an undo may be on record although its sender died before it knew"
+    )
     assert Record([*RECORD, UNDO]).labels() == {"b": "cat"}
 
 
@@ -79,4 +88,6 @@ def test_a_skip_without_its_query() -> None:
     sending = replace(SENDING, call="skip", value=None)
     record = [replace(answer, kind="skip", value=None, query=None) for answer in RECORD]
     assert violations([ASKED, sending, replace(sending, op="done", numbers=(1, 2))], record) == []
-    assert any("lost" in found for found in violations([ASKED, sending, replace(sending, op="done", numbers=(1, 2))], RECORD))
+    assert any(
+        "lost" in found for found in violations([ASKED, sending, replace(sending, op="done", numbers=(1, 2))], RECORD)
+    )

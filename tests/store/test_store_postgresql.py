@@ -54,7 +54,9 @@ def test_others_are_waited_for_and_then_named(new_database: Callable[[], str]) -
     url = new_database()
     store, other = make(url, patience=0.3), PostgreSQL(url)
     with other.engine.connect() as connection, connection.begin():
-        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtextextended('ally campaign in ' || current_schema(), 0))")
+        connection.exec_driver_sql(
+            "SELECT pg_advisory_xact_lock(hashtextextended('ally campaign in ' || current_schema(), 0))"
+        )
         with pytest.raises(StoreBusy, match="in use by others"):
             store.log(1.0, "x")
     assert store.log(1.0, "x") == 1

@@ -27,8 +27,12 @@ def _difference(engine: Engine) -> list[Any]:
         found = compare_metadata(context, metadata)
         tables = inspect(connection)
         for name, table in metadata.tables.items():
-            assert {key["name"] for key in tables.get_foreign_keys(name)} == {key.name for key in table.foreign_key_constraints}
-            assert tables.get_pk_constraint(name)["constrained_columns"] == [column.name for column in table.primary_key]
+            assert {key["name"] for key in tables.get_foreign_keys(name)} == {
+                key.name for key in table.foreign_key_constraints
+            }
+            assert tables.get_pk_constraint(name)["constrained_columns"] == [
+                column.name for column in table.primary_key
+            ]
     engine.dispose()
     return found
 
@@ -55,7 +59,9 @@ def test_the_code_is_at_the_last_migration() -> None:
 def test_a_server_that_opens_a_store_imports_nothing_heavy(tmp_path: Path, work: str) -> None:
     ally.store.create(tmp_path / "a.db", {}, [], now=0.0).close()
     code = f"import sys, ally.store; path = sys.argv[1]; {work}; print(*sorted(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "a.db")], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "a.db")], capture_output=True, text=True, check=True
+    )
     loaded = set(done.stdout.split())
     assert not loaded & {"torch", "pandas", "sklearn", "scipy", "numba", "matplotlib"}
     if "open" in work:

@@ -70,7 +70,8 @@ class Advice:
 
 
 def expected_gain(curve: Sequence[Point], batch: int) -> Gain | None:
-    """The rise of a line in log(labels) through the last points over the next batch; None with fewer than three of them.
+    """The rise of a line in log(labels) through the last points over the next batch; None with fewer than three of
+    them.
 
     Points are weighted by their own uncertainty; where they scatter more than that, the interval grows accordingly.
     """
@@ -106,32 +107,61 @@ def advise(evidence: Evidence, worth: float = WORTH) -> Advice:
     if not evidence.measured:
         blind = "no samples are held out to measure how good the model is"
         if settled:
-            return Advice(True, f"You may stop: the model hardly changes from one training to the next; {blind}.", tuple(reasons), gain)
-        return Advice(False, f"Go on: {blind}; stop when it hardly changes from one training to the next.", tuple(reasons), gain)
+            return Advice(
+                True,
+                f"You may stop: the model hardly changes from one training to the next; {blind}.",
+                tuple(reasons),
+                gain,
+            )
+        return Advice(
+            False, f"Go on: {blind}; stop when it hardly changes from one training to the next.", tuple(reasons), gain
+        )
     if gain is None:
         need = 3 - len({point.labels for point in evidence.curve})
         models = "model" if need == 1 else "models"
-        return Advice(False, f"Go on: the curve needs {need} more evaluated {models} before anything can be said.", tuple(reasons), gain)
+        return Advice(
+            False,
+            f"Go on: the curve needs {need} more evaluated {models} before anything can be said.",
+            tuple(reasons),
+            gain,
+        )
     if gain.high < worth:
-        return Advice(True, f"You may stop: the next {evidence.batch} labels are not expected to help.", tuple(reasons), gain)
+        return Advice(
+            True, f"You may stop: the next {evidence.batch} labels are not expected to help.", tuple(reasons), gain
+        )
     if settled and gain.expected < worth:
-        return Advice(True, "You may stop: the model hardly changes, and more labels are expected to add little.", tuple(reasons), gain)
+        return Advice(
+            True,
+            "You may stop: the model hardly changes, and more labels are expected to add little.",
+            tuple(reasons),
+            gain,
+        )
     return Advice(False, f"Go on: the next {evidence.batch} labels may still help.", tuple(reasons), gain)
 
 
 def _reasons(evidence: Evidence, gain: Gain | None) -> list[str]:
     told = []
     if gain is not None and gain.high - gain.low > ROUGH:
-        told.append(f"the curve is still too rough to say what {evidence.batch} more labels bring; evaluation labels make it finer")
+        told.append(
+            f"the curve is still too rough to say what {evidence.batch} more labels bring; evaluation labels make it "
+            "finer"
+        )
     elif gain is not None:
         expected, low, high = (100 * value for value in (gain.expected, gain.low, gain.high))
         points = "points" if evidence.metric == "accuracy" else "hundredths of R²"
-        told.append(f"{evidence.batch} more labels: {expected:+.1f} {points} expected, 95 % interval {low:+.1f} to {high:+.1f}")
+        told.append(
+            f"{evidence.batch} more labels: {expected:+.1f} {points} expected, 95 % interval {low:+.1f} to {high:+.1f}"
+        )
     if evidence.kappas:
         measure = "Cohen's kappa" if evidence.metric == "accuracy" else "concordance"
-        told.append(f"predictions agree with those of the model before: {evidence.kappas[-1]:.3f} ({measure}; 1 is the same)")
+        told.append(
+            f"predictions agree with those of the model before: {evidence.kappas[-1]:.3f} ({measure}; 1 is the same)"
+        )
     if evidence.positive_duals is not None:
-        told.append(f"{evidence.positive_duals:.0%} of the unlabelled samples look hard to fit (their predicted dual is positive)")
+        told.append(
+            f"{evidence.positive_duals:.0%} of the unlabelled samples look hard to fit (their predicted dual is "
+            "positive)"
+        )
     if evidence.budget is not None:
         told.append(f"{evidence.labels} of {evidence.budget} labels of the budget are spent")
     return told

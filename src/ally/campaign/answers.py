@@ -1,4 +1,5 @@
-"""Answers: checked before they are recorded, likely slips among them, what counts of them, and the files they are kept in."""
+"""Answers: checked before they are recorded, likely slips among them, what counts of them, and the files they are kept
+in."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,14 @@ FAR = 5.0
 """Times the distance between the quartiles, beyond them."""
 
 
-def new_answers(answers: Mapping[str, Any] | Sequence[Answer], settings: Settings, known: Mapping[str, Any]) -> list[NewAnswer]:
-    """Answers as the store takes them; raises at the first that is not possible in this campaign. `known` are labels by how they read."""
-    if not isinstance(answers, Mapping) and not (isinstance(answers, Sequence) and all(isinstance(one, Answer) for one in answers)):
+def new_answers(
+    answers: Mapping[str, Any] | Sequence[Answer], settings: Settings, known: Mapping[str, Any]
+) -> list[NewAnswer]:
+    """Answers as the store takes them; raises at the first that is not possible in this campaign. `known` are labels by
+    how they read."""
+    if not isinstance(answers, Mapping) and not (
+        isinstance(answers, Sequence) and all(isinstance(one, Answer) for one in answers)
+    ):
         raise AnswerError(f"the answers are {answers!r:.100}; pass labels by id, such as {{'a.jpg': 'cat'}}")
     first = dict(known) if settings.task == "classification" and settings.classes is None else {}
     checked = [settled(answer, settings, first) for answer in as_answers(answers)]
@@ -41,15 +47,23 @@ def new_answers(answers: Mapping[str, Any] | Sequence[Answer], settings: Setting
 
 
 def settled(answer: Answer, settings: Settings, first: dict[str, Any]) -> Answer:
-    """The answer as this campaign has it: a possible label, and the one in `first` that reads like it, or it becomes the first."""
+    """The answer as this campaign has it: a possible label, and the one in `first` that reads like it, or it becomes
+    the first."""
     if isinstance(answer.label, str) and not answer.label.strip():
         raise AnswerError(f"the label of {answer.id!r} is empty; give a class, or ally.SKIP to leave the sample out")
     (answer,) = check_answers([answer], classes=settings.classes, task=settings.task)
     label = answer.label
     if label is SKIP or settings.task == "regression" or settings.classes is not None:
         return answer
-    # Spaces around a label are slips of the finger, and a table with gaps keeps 3 as 3.0: neither is a class of its own.
-    label = label.strip() if isinstance(label, str) else int(label) if isinstance(label, float) and label.is_integer() else label
+    # Spaces around a label are slips of the finger, and a table with gaps keeps 3 as 3.0: neither is a class of its
+    # own.
+    label = (
+        label.strip()
+        if isinstance(label, str)
+        else int(label)
+        if isinstance(label, float) and label.is_integer()
+        else label
+    )
     return answer._replace(label=first.setdefault(reads(label), label))
 
 
@@ -63,7 +77,10 @@ def _new(answer: Answer) -> NewAnswer:
 def untold(store: Store, answers: Mapping[str, Any]) -> list[str]:
     """Ids of answers that are nobody's standing one."""
     opinions = store.opinions(store.rows(_known(store, list(answers))))
-    said = {people[0].sample: {SKIP if answer.kind == "skip" else reads(answer.value) for answer in people} for people in opinions.values()}
+    said = {
+        people[0].sample: {SKIP if answer.kind == "skip" else reads(answer.value) for answer in people}
+        for people in opinions.values()
+    }
     return [id for id, label in answers.items() if (label if label is SKIP else reads(label)) not in said.get(id, ())]
 
 
@@ -77,7 +94,15 @@ def _known(store: Store, ids: list[str]) -> list[str]:
     return ids
 
 
-def export(store: Store, settings: Settings, samples: Samples | None, path: str | Path, *, skips: bool = True, link: bool = False) -> int:
+def export(
+    store: Store,
+    settings: Settings,
+    samples: Samples | None,
+    path: str | Path,
+    *,
+    skips: bool = True,
+    link: bool = False,
+) -> int:
     """Writes the labels that count to a .csv, .jsonl or .parquet file, or the images to a folder per class; how many.
 
     `samples` is needed for a folder only.
@@ -101,7 +126,7 @@ def current(store: Store, settings: Settings, *, skips: bool = True) -> list[Ans
 
 def written(at: float) -> str:
     """A time as files hold it."""
-    return datetime.fromtimestamp(at, timezone.utc).isoformat()
+    return datetime.fromtimestamp(at, UTC).isoformat()
 
 
 def _seconds(answer: Answer) -> float:
@@ -109,16 +134,21 @@ def _seconds(answer: Answer) -> float:
         found = datetime.fromisoformat(str(answer.at).replace("Z", "+00:00"))
     except ValueError:
         raise AnswerError(
-            f"the time {answer.at!r} of the answer to {answer.id!r} is none; write it like 2025-03-01T12:00:00+00:00, or leave it out"
+            f"the time {answer.at!r} of the answer to {answer.id!r} is none; write it like 2025-03-01T12:00:00+00:00, "
+            "or leave it out"
         ) from None
-    at = found.replace(tzinfo=found.tzinfo or timezone.utc).timestamp()
+    at = found.replace(tzinfo=found.tzinfo or UTC).timestamp()
     if not 0 <= at < LATEST:
-        raise AnswerError(f"the time {answer.at} of the answer to {answer.id!r} is not between 1970 and 9998; correct it, or leave it out")
+        raise AnswerError(
+            f"the time {answer.at} of the answer to {answer.id!r} is not between 1970 and 9998; correct it, or leave "
+            "it out"
+        )
     return at
 
 
 class Vocabulary:
-    """The different labels of a campaign by how they read, the first of those that read alike. Reads only what is new in the record."""
+    """The different labels of a campaign by how they read, the first of those that read alike. Reads only what is new
+    in the record."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -142,7 +172,9 @@ def disagreements(store: Store, settings: Settings) -> dict[str, dict[str, Any]]
     differ = [row for row, label in store.labels(settings.store_policy).items() if label.disagree]
     found: dict[str, dict[str, Any]] = {}
     for people in store.opinions(differ).values():
-        found[people[0].sample] = {answer.annotator: SKIP if answer.kind == "skip" else answer.value for answer in people}
+        found[people[0].sample] = {
+            answer.annotator: SKIP if answer.kind == "skip" else answer.value for answer in people
+        }
     return found
 
 
@@ -163,7 +195,9 @@ def _alike(known: Mapping[str, Any], told: Mapping[str, Any]) -> list[str]:
     for id, label in told.items():
         other = first[_plain(reads(label))]
         if other != reads(label) and reads(label) not in known:
-            odd.setdefault(other, f"{label!r} (of {id!r}) is a class of its own beside {other!r}; if it is a slip, answer again")
+            odd.setdefault(
+                other, f"{label!r} (of {id!r}) is a class of its own beside {other!r}; if it is a slip, answer again"
+            )
     return list(odd.values())
 
 
@@ -183,8 +217,8 @@ def _far_off(known: Mapping[str, Any], told: Mapping[str, Any]) -> list[str]:
     low, high = np.quantile([float(value) for value in known.values()], [0.25, 0.75])
     reach = FAR * (high - low)
     return [
-        f"{value:g} (of {id!r}) is far from the numbers told before (half of the different ones lie between {low:g} and {high:g}); "
-        "if it is a slip, answer again"
+        f"{value:g} (of {id!r}) is far from the numbers told before (half of the different ones lie between {low:g} "
+        f"and {high:g}); if it is a slip, answer again"
         for id, value in given.items()
         if reach and not low - reach <= value <= high + reach
     ]

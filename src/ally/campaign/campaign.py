@@ -23,7 +23,17 @@ from ally.campaign.answers import Vocabulary, likely_slips
 from ally.campaign.composition import composition
 from ally.campaign.create import check_names, create
 from ally.campaign.settings import Settings, changed_settings, declarations, declared_classes
-from ally.campaign.source import SourceOptions, absolute, beside, cache, check_options, found_source, kept_place, moved_settings, on_disk
+from ally.campaign.source import (
+    SourceOptions,
+    absolute,
+    beside,
+    cache,
+    check_options,
+    found_source,
+    kept_place,
+    moved_settings,
+    on_disk,
+)
 from ally.campaign.status import GIVEN, status_of
 from ally.campaign.training import worker
 from ally.campaign.training.schedule import LOCK, due, running
@@ -51,10 +61,17 @@ RECENT = 5000
 
 
 class Campaign:
-    """Use `Campaign.create` or `Campaign.open`; close it, or use it in a ``with`` block. It can be used from several threads."""
+    """Use `Campaign.create` or `Campaign.open`; close it, or use it in a ``with`` block. It can be used from several
+    threads."""
 
     def __init__(
-        self, place: str | Path, store: Store, source: Any, options: Mapping[str, Any], clock: Callable[[], float], samples: Samples | None
+        self,
+        place: str | Path,
+        store: Store,
+        source: Any,
+        options: Mapping[str, Any],
+        clock: Callable[[], float],
+        samples: Samples | None,
     ) -> None:
         self._place = absolute(place)
         self._store = store
@@ -98,9 +115,15 @@ class Campaign:
 
     @classmethod
     def open(
-        cls, place: str | Path, source: Any = None, *, clock: Callable[[], float] = time.time, **options: Unpack[SourceOptions]
+        cls,
+        place: str | Path,
+        source: Any = None,
+        *,
+        clock: Callable[[], float] = time.time,
+        **options: Unpack[SourceOptions],
     ) -> Campaign:
-        """Opens a campaign. `source` and `options` are needed only where they lived in memory, or where the source has moved."""
+        """Opens a campaign. `source` and `options` are needed only where they lived in memory, or where the source has
+        moved."""
         check_options(options)
         store = open_store(place)
         try:
@@ -124,8 +147,8 @@ class Campaign:
         return Settings.from_json(self._store.settings)
 
     def change(self, **chosen: Any) -> Settings:
-        """Changes settings, by the names of `ally.campaign.Settings`. Classes may be added, none taken away; what fixes the samples and
-        their roles (the source, the task, the held-out samples, the seed) stays as it is."""
+        """Changes settings, by the names of `ally.campaign.Settings`. Classes may be added, none taken away; what fixes
+        the samples and their roles (the source, the task, the held-out samples, the seed) stays as it is."""
         changed = self.changed(**chosen)
         final = {name: getattr(changed, name) for name in chosen}
         self._store.change_settings(lambda kept: changed_settings(Settings.from_json(kept), final).to_json())
@@ -143,7 +166,8 @@ class Campaign:
 
     @property
     def kept_in(self) -> Path | None:
-        """The folder for what can be made anew, such as where each row of a long table is; None for a campaign that is no file."""
+        """The folder for what can be made anew, such as where each row of a long table is; None for a campaign that is
+        no file."""
         return cache(self._place)
 
     @property
@@ -156,16 +180,20 @@ class Campaign:
         """The source, opened when it is first needed."""
         with self._opening:
             if self._samples is None:
-                self._samples = found_source(self.settings, self._source, self._options, beside(self._place), cache(self._place))
+                self._samples = found_source(
+                    self.settings, self._source, self._options, beside(self._place), cache(self._place)
+                )
             return self._samples
 
     # Asking and telling
 
-    def ask(self, n: int | None = None, *, annotator: str | None = None, key: str | None = None, at_most: bool = False) -> CampaignQuery:
+    def ask(
+        self, n: int | None = None, *, annotator: str | None = None, key: str | None = None, at_most: bool = False
+    ) -> CampaignQuery:
         """The next `n` samples to label (a batch, if it is None), kept for this annotator for a while.
 
-        The same `key` gives the same query again; a new key never a sample that somebody holds. With `at_most`, fewer than n are
-        given where there are no more.
+        The same `key` gives the same query again; a new key never a sample that somebody holds. With `at_most`, fewer
+        than n are given where there are no more.
         """
         settings = self.settings
         count = settings.batch if n is None else check_count("n", n)
@@ -184,8 +212,16 @@ class Campaign:
         """What a person needs to see to label a sample."""
         return self.samples.show(id)
 
-    def tell(self, query: int | CampaignQuery, answers: Mapping[str, Any], *, annotator: str | None = None, key: str | None = None) -> Told:
-        """Takes labels, or `ally.SKIP`, by id, for all or some of a query; all of them or none. They are on disk when this returns."""
+    def tell(
+        self,
+        query: int | CampaignQuery,
+        answers: Mapping[str, Any],
+        *,
+        annotator: str | None = None,
+        key: str | None = None,
+    ) -> Told:
+        """Takes labels, or `ally.SKIP`, by id, for all or some of a query; all of them or none. They are on disk when
+        this returns."""
         number = query.id if isinstance(query, CampaignQuery) else query
         who = person(annotator or self._store.query(number).annotator)
         settings = self.settings
@@ -197,12 +233,16 @@ class Campaign:
         return replace(told, query=number, waiting=tuple(waiting))
 
     def relabel(self, answers: Mapping[str, Any], *, annotator: str | None = None, key: str | None = None) -> Told:
-        """Labels samples of one's own choice, asked about or not, labelled already or not. Earlier answers stay on record."""
+        """Labels samples of one's own choice, asked about or not, labelled already or not. Earlier answers stay on
+        record."""
         settings = self.settings
-        return self._answer(person(annotator), given_answers.new_answers(answers, settings, self._known(settings)), None, key)
+        return self._answer(
+            person(annotator), given_answers.new_answers(answers, settings, self._known(settings)), None, key
+        )
 
     def untold(self, answers: Mapping[str, Any]) -> list[str]:
-        """Ids of answers that are not on record as what somebody says now, and would be lost with the file that holds them."""
+        """Ids of answers that are not on record as what somebody says now, and would be lost with the file that holds
+        them."""
         return given_answers.untold(self._store, answers)
 
     def skip(self, ids: Iterable[str], *, annotator: str | None = None, key: str | None = None) -> Told:
@@ -249,8 +289,9 @@ class Campaign:
     # Labels in files
 
     def import_labels(self, path: str | Path, *, annotator: str | None = None) -> Told:
-        """Takes the labels of a .csv, .tsv, .jsonl or .parquet file with the columns id and label, or of a folder per class of images: all
-        of them or none, in the order of the file. Annotators and times are those of the file, where it has them."""
+        """Takes the labels of a .csv, .tsv, .jsonl or .parquet file with the columns id and label, or of a folder per
+        class of images: all of them or none, in the order of the file. Annotators and times are those of the file,
+        where it has them."""
         settings, importer = self.settings, person(annotator or IMPORTED)
         found = read_answers(path)
         if not found:
@@ -259,10 +300,13 @@ class Campaign:
         return self._answer(importer, given_answers.new_answers(passed_on, settings, self._known(settings)), None, None)
 
     def export(self, path: str | Path, *, skips: bool = True, link: bool = False) -> int:
-        """Writes the labels that count to a .csv, .jsonl or .parquet file, which `import_labels` reads back; without an ending, the
-        images to a new folder with one folder per class; how many. `link` saves space in that folder by hard links."""
+        """Writes the labels that count to a .csv, .jsonl or .parquet file, which `import_labels` reads back; without an
+        ending, the images to a new folder with one folder per class; how many. `link` saves space in that folder by
+        hard links."""
         folder = Path(path).suffix == ""
-        return given_answers.export(self._store, self.settings, self.samples if folder else None, path, skips=skips, link=link)
+        return given_answers.export(
+            self._store, self.settings, self.samples if folder else None, path, skips=skips, link=link
+        )
 
     def labels(self) -> dict[str, Any]:
         """The label that counts of each labelled sample."""
@@ -284,7 +328,8 @@ class Campaign:
     # Training
 
     def retrain(self, *, wait: bool = True, progress: Progress | None = None) -> int | None:
-        """Trains on all labels, now; the number of the model. With ``wait=False`` a process of its own does it, and None is returned."""
+        """Trains on all labels, now; the number of the model. With ``wait=False`` a process of its own does it, and
+        None is returned."""
         if not wait:
             worker.start(self._reachable(), now=True)
             return None
@@ -294,19 +339,27 @@ class Campaign:
             if newest is not None and newest != before and newest.seen == self._store.last_answer():
                 return newest.number  # made by somebody else while this waited
             if not mine:
-                raise StoreBusy(f"{self.name} has been trained by another process for {PATIENCE / 3600:g} hours; look for it and end it")
+                raise StoreBusy(
+                    f"{self.name} has been trained by another process for {PATIENCE / 3600:g} hours; look for it and "
+                    "end it"
+                )
             return self._train(progress)
 
     def train_in_background(self) -> bool:
         """Starts a training in a process of its own if one is due; whether it did."""
         settings = self.settings
-        if not settings.automatic or not self._elsewhere(settings) or not due(self._store, settings.batch) or running(self._store):
+        if (
+            not settings.automatic
+            or not self._elsewhere(settings)
+            or not due(self._store, settings.batch)
+            or running(self._store)
+        ):
             return False
         return worker.start(self._reachable())
 
     def train_while_due(self, *, now: bool = False) -> int:
-        """Trains in this process for as long as there are new answers, and with `now` once at least; how many models were made. None if
-        somebody else is at it."""
+        """Trains in this process for as long as there are new answers, and with `now` once at least; how many models
+        were made. None if somebody else is at it."""
         return worker.train_while_due(self._store, self.settings.batch, self._train, now=now)
 
     def _train(self, progress: Progress | None = None) -> int:
@@ -321,7 +374,9 @@ class Campaign:
 
     def _reachable(self) -> str:
         if not self._elsewhere(self.settings):
-            raise InputError("another process cannot open this campaign, as it or its source lives in memory; use retrain(wait=True)")
+            raise InputError(
+                "another process cannot open this campaign, as it or its source lives in memory; use retrain(wait=True)"
+            )
         return str(self._place)
 
     # Looking
@@ -330,7 +385,8 @@ class Campaign:
         return status_of(self._store, self.settings, self._clock())
 
     def review(self, n: int = 20) -> list[Suspect]:
-        """Labels that are likely to be wrong, likeliest first, as the newest model sees them; those answered anew since are left out."""
+        """Labels that are likely to be wrong, likeliest first, as the newest model sees them; those answered anew since
+        are left out."""
         return review(self._store, self.settings, check_count("n", n))
 
     @property
@@ -347,14 +403,17 @@ class Campaign:
         trained, number = self._newest()
         part = gather(self._store, self.samples, self.settings, 0).evaluate
         if not len(part):
-            raise InputError("no sample of the evaluation sample is labelled yet; answer queries, some of them are about it")
+            raise InputError(
+                "no sample of the evaluation sample is labelled yet; answer queries, some of them are about it"
+            )
         predicted, _ = trained.predict(self.samples.features(part.ids))
         found = score(self.settings.task, part.labels, predicted.tolist())
         self._store.put_measures(number, [found])
         return found
 
     def predict(self, source: Any = None, **options: Unpack[SourceOptions]) -> pd.DataFrame:
-        """A table of ids, labels and their probabilities for other data of the same kind, or for the unlabelled pool."""
+        """A table of ids, labels and their probabilities for other data of the same kind, or for the unlabelled
+        pool."""
         from ally.campaign.training.predict import predict, predict_samples
 
         trained, _ = self._newest()
@@ -381,17 +440,21 @@ class Campaign:
     # The source and the store
 
     def move(self, source: Any, **options: Unpack[SourceOptions]) -> None:
-        """Says where the source is from now on. It must be the same kind of source and have samples that the campaign knows."""
+        """Says where the source is from now on. It must be the same kind of source and have samples that the campaign
+        knows."""
         check_options(options)
         settings = self.settings
         samples = found_source(settings, source, options, beside(self._place), cache(self._place))
         moved = moved_settings(settings, source, options, samples, self._store, beside(self._place))
-        self._store.change_settings(lambda kept: replace(Settings.from_json(kept), place=moved.place, options=moved.options).to_json())
+        self._store.change_settings(
+            lambda kept: replace(Settings.from_json(kept), place=moved.place, options=moved.options).to_json()
+        )
         with self._opening:
             self._source, self._options, self._samples = source, options, samples
 
     def rescan(self, progress: Progress | None = None) -> Scanned:
-        """Looks at the source again: new samples join the pool, vanished ones are set aside, and those that came back return."""
+        """Looks at the source again: new samples join the pool, vanished ones are set aside, and those that came back
+        return."""
         settings = self.settings
         return sources.rescan(self._store, self.samples, settings, self._known(settings), self._clock(), progress)
 
@@ -431,10 +494,13 @@ def _listed(method: Any) -> None:
     shown = inspect.signature(function)
     parameters = [item for item in shown.parameters.values() if item.kind is not inspect.Parameter.VAR_KEYWORD]
     settings = [
-        inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=item.default, annotation=item.kind) for item in declarations()
+        inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=item.default, annotation=item.kind)
+        for item in declarations()
     ]
     function.__signature__ = shown.replace(parameters=[*parameters, *settings, shown.parameters["chosen"]])
-    function.__doc__ += "\n        Settings:\n" + "\n".join(f"            {item.name}: {item.meaning}" for item in declarations())
+    function.__doc__ += "\n        Settings:\n" + "\n".join(
+        f"            {item.name}: {item.meaning}" for item in declarations()
+    )
 
 
 _listed(Campaign.__dict__["create"])

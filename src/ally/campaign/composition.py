@@ -1,4 +1,5 @@
-"""What a query is made of: samples held out for measuring, samples at random to compare with, and those the model wants."""
+"""What a query is made of: samples held out for measuring, samples at random to compare with, and those the model
+wants."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from ally.store.values import AskKind
 def composition(settings: Settings, n: int, number: int) -> dict[AskKind, int]:
     """At most how many of the `n` samples of query `number` (1, 2, …) are of each kind; the rest are active.
 
-    Shares are kept over queries of equal size: with a share of a quarter and one sample a query, every fourth is held out.
+    Shares are kept over queries of equal size: with a share of a quarter and one sample a query, every fourth is held
+    out.
     """
     held_out = settings.evaluate + settings.validate
     shares: dict[AskKind, float] = {
@@ -19,7 +21,8 @@ def composition(settings: Settings, n: int, number: int) -> dict[AskKind, int]:
         "validate": settings.held_out_share * settings.validate / held_out if held_out else 0.0,
         "random": settings.random_share,
     }
-    # Phases: in queries of one sample, two kinds with equal shares would always fall due together, and one never have its turn.
+    # Phases: in queries of one sample, two kinds with equal shares would always fall due together, and one never have
+    # its turn.
     counts = {kind: _due(share, n, number, place / len(shares)) for place, (kind, share) in enumerate(shares.items())}
     return {kind: count for kind, count in counts.items() if count}
 

@@ -33,7 +33,9 @@ def create(
     folder = beside(place)
 
     def settings(fingerprint: Mapping[str, Any], held_out: int) -> Settings:
-        return Settings(kept_place(source, folder), kept_options(options, folder), fingerprint, evaluate=held_out, **chosen)
+        return Settings(
+            kept_place(source, folder), kept_options(options, folder), fingerprint, evaluate=held_out, **chosen
+        )
 
     draft = settings({}, evaluate or 0)
     check_names(draft)

@@ -1,7 +1,8 @@
 """What is chosen for a campaign, kept in its store.
 
-Each setting is declared once: its default, what it means, how it is checked, and whether it may change later. `Campaign.create`,
-`Campaign.change`, ``ally new``, ``ally change``, their help and the table in docs/campaign.md come from the declarations.
+Each setting is declared once: its default, what it means, how it is checked, and whether it may change later.
+`Campaign.create`, `Campaign.change`, ``ally new``, ``ally change``, their help and the table in docs/campaign.md come
+from the declarations.
 """
 
 from __future__ import annotations
@@ -44,10 +45,14 @@ class Declared:
     """Whether it stays as it was when the campaign was created."""
 
 
-def setting(default: Any, group: Group, meaning: str, check: Check, *, fixed: bool = False, given: Any = dataclasses.MISSING) -> Any:
+def setting(
+    default: Any, group: Group, meaning: str, check: Check, *, fixed: bool = False, given: Any = dataclasses.MISSING
+) -> Any:
     """A field of `Settings`. `given` is the default before the campaign is created, if that is another."""
     first = default if given is dataclasses.MISSING else given
-    return field(default=default, metadata={"group": group, "meaning": meaning, "check": check, "fixed": fixed, "given": first})
+    return field(
+        default=default, metadata={"group": group, "meaning": meaning, "check": check, "fixed": fixed, "given": first}
+    )
 
 
 @cache
@@ -59,7 +64,9 @@ def declarations() -> tuple[Declared, ...]:
         if "meaning" in item.metadata:
             first = item.metadata["given"]
             kind = kinds[item.name] if first is not None or item.default is None else kinds[item.name] | None
-            found.append(Declared(item.name, first, kind, *(item.metadata[key] for key in ("meaning", "group", "fixed"))))
+            found.append(
+                Declared(item.name, first, kind, *(item.metadata[key] for key in ("meaning", "group", "fixed")))
+            )
     return tuple(found)
 
 
@@ -117,14 +124,24 @@ class Settings:
     options: Mapping[str, Any]
     fingerprint: Mapping[str, Any]
     task: Task = setting(
-        "classification", "Labels", "What is learned: 'classification' or 'regression'.", one_of(*sorted(BOTH_TASKS)), fixed=True
+        "classification",
+        "Labels",
+        "What is learned: 'classification' or 'regression'.",
+        one_of(*sorted(BOTH_TASKS)),
+        fixed=True,
     )
     classes: tuple[Any, ...] | None = setting(None, "Labels", "All classes (default: any label is one).", anything)
     strategy: str = setting("ally", "Learner", "How samples are chosen: a name that `ally strategies` lists.", text)
-    objective: str | None = setting(None, "Learner", "How the learner is trained, if not as the strategy says.", optional(text))
+    objective: str | None = setting(
+        None, "Learner", "How the learner is trained, if not as the strategy says.", optional(text)
+    )
     model: str | None = setting(None, "Learner", "The network (default: by the kind of data).", optional(text))
-    batch: int = setting(20, "Queries", "Samples in a query; the learner is trained again after as many answers.", count)
-    lease_seconds: float = setting(3600.0, "Annotators", "How long a sample is kept for the person who asked for it.", lease)
+    batch: int = setting(
+        20, "Queries", "Samples in a query; the learner is trained again after as many answers.", count
+    )
+    lease_seconds: float = setting(
+        3600.0, "Annotators", "How long a sample is kept for the person who asked for it.", lease
+    )
     policy: Vote = setting(
         "last",
         "Annotators",
@@ -141,12 +158,18 @@ class Settings:
         given=None,
     )
     validate: int = setting(0, "Queries", "Random samples held out for early stopping.", count_or_none, fixed=True)
-    held_out_share: float = setting(0.25, "Queries", "Share of each query for held-out samples until they are labelled.", share)
+    held_out_share: float = setting(
+        0.25, "Queries", "Share of each query for held-out samples until they are labelled.", share
+    )
     random_share: float = setting(0.0, "Queries", "Share of each query chosen at random, for comparison.", share)
-    budget: int | None = setting(None, "Queries", "Total label budget, used in the advice on when to stop.", optional(count))
+    budget: int | None = setting(
+        None, "Queries", "Total label budget, used in the advice on when to stop.", optional(count)
+    )
     look_at: int = setting(100_000, "Learner", "Unlabelled samples to look at in each training, drawn anew.", count)
     automatic: bool = setting(True, "Learner", "Train automatically when there are enough new answers.", flag)
-    seed: int = setting(0, "Queries", "Seed of the random order of samples and of the training.", count_or_none, fixed=True)
+    seed: int = setting(
+        0, "Queries", "Seed of the random order of samples and of the training.", count_or_none, fixed=True
+    )
 
     def __post_init__(self) -> None:
         for item in dataclasses.fields(self):
@@ -156,7 +179,9 @@ class Settings:
             object.__setattr__(self, "classes", check_classes(self.classes, self.task))
         if self.held_out_share + self.random_share >= 1:
             total = self.held_out_share + self.random_share
-            raise InputError(f"the shares of held-out and random samples add up to {total:g}; leave something for active queries")
+            raise InputError(
+                f"the shares of held-out and random samples add up to {total:g}; leave something for active queries"
+            )
         if (self.evaluate or self.validate) and not self.held_out_share:
             raise InputError("samples are held out, but the share of queries for them is 0; use a share such as 0.25")
 
@@ -172,7 +197,9 @@ class Settings:
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> Settings:
         if kept.get("version") != VERSION:
-            raise StoreVersion(f"the campaign's settings have version {kept.get('version')!r} and {VERSION} is needed; update ally")
+            raise StoreVersion(
+                f"the campaign's settings have version {kept.get('version')!r} and {VERSION} is needed; update ally"
+            )
         values = {name: value for name, value in kept.items() if name != "version"}
         if values.get("classes") is not None:
             values["classes"] = tuple(values["classes"])

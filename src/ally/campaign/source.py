@@ -50,7 +50,8 @@ PATHS = ("embeddings", "ids", "folder")
 
 
 def kept_place(place: Any, folder: Path | None) -> str | None:
-    """What is kept of a source's place: its absolute path; relative to the store if it lies below the store's folder."""
+    """What is kept of a source's place: its absolute path; relative to the store if it lies below the store's
+    folder."""
     if not isinstance(place, (str, Path)):
         return None
     path = Path(os.path.abspath(place))
@@ -68,14 +69,17 @@ def kept_options(options: Mapping[str, Any], folder: Path | None) -> dict[str, A
     return kept
 
 
-def found_source(settings: Settings, given: Any, options: Mapping[str, Any], folder: Path | None, kept_in: Path | None) -> Samples:
+def found_source(
+    settings: Settings, given: Any, options: Mapping[str, Any], folder: Path | None, kept_in: Path | None
+) -> Samples:
     """The source as the settings describe it, or at the place now `given`."""
     place = given if given is not None else _absolute(settings.place, folder)
     if place is None:
         raise InputError("the campaign's source lived in memory; pass it again: Campaign.open(place, source=...)")
     if given is None and not Path(place).exists():
         raise DataError(
-            f"the source {place} is not there; bring it back, or say where it is now: `ally change NAME --from PLACE`, Campaign.move(place)"
+            f"the source {place} is not there; bring it back, or say where it is now: `ally change NAME --from "
+            "PLACE`, Campaign.move(place)"
         )
     kept = dict(settings.options)
     for name in PATHS:
@@ -83,7 +87,9 @@ def found_source(settings: Settings, given: Any, options: Mapping[str, Any], fol
             kept[name] = _absolute(kept[name], folder)
     lost = next((name for name, value in kept.items() if value is None and name not in options), None)
     if lost is not None:
-        raise InputError(f"the {lost} of the campaign's source lived in memory; pass them again: Campaign.open(place, {lost}=...)")
+        raise InputError(
+            f"the {lost} of the campaign's source lived in memory; pass them again: Campaign.open(place, {lost}=...)"
+        )
     return open_source(place, **{**kept, **options}, cache=kept_in, known=settings.fingerprint)
 
 
@@ -93,7 +99,9 @@ def moved_settings(
     """The settings with another place of the source, if that has any of the samples."""
     some = [sample.id for sample in islice(store.samples(), LOOKED_AT)]
     if len(samples.missing(some)) == len(some):
-        raise InputError(f"{place} has none of the campaign's samples, such as {some[0]!r}; name the place where they are now")
+        raise InputError(
+            f"{place} has none of the campaign's samples, such as {some[0]!r}; name the place where they are now"
+        )
     samples.problems.clear()
     kept = {**settings.options, **kept_options(options, folder)}
     return replace(settings, place=kept_place(place, folder), options=kept)
@@ -131,11 +139,16 @@ def sqlite_journal() -> str:
     """What keeps campaigns in files safe on this machine, in words."""
     from ally.store.sqlite import SAFE_WAL, wal_is_safe
 
-    return "write-ahead log" if wal_is_safe() else f"rollback journal, as versions before {'.'.join(map(str, SAFE_WAL))} need it"
+    return (
+        "write-ahead log"
+        if wal_is_safe()
+        else f"rollback journal, as versions before {'.'.join(map(str, SAFE_WAL))} need it"
+    )
 
 
 def new_sample(sample: Sample, settings: Settings, first: dict[str, Any]) -> NewSample:
-    """A sample as the store takes it; a label that the source has is checked. `first` are labels by how they read, and grows."""
+    """A sample as the store takes it; a label that the source has is checked. `first` are labels by how they read, and
+    grows."""
     label = None if sample.label is None else settled(Answer(sample.id, sample.label), settings, first).label
     return NewSample(sample.id, sample.hash, label=label)
 
@@ -146,10 +159,15 @@ SHOWN = 20
 
 
 def rescan(
-    store: Store, samples: Samples, settings: Settings, labels: Mapping[str, Any], now: float, progress: Progress | None = None
+    store: Store,
+    samples: Samples,
+    settings: Settings,
+    labels: Mapping[str, Any],
+    now: float,
+    progress: Progress | None = None,
 ) -> Scanned:
-    """New samples join the pool, vanished ones are set aside, those that came back return, and labels that the source has got are taken
-    where nobody gave one. `labels` are those of the campaign by how they read."""
+    """New samples join the pool, vanished ones are set aside, those that came back return, and labels that the source
+    has got are taken where nobody gave one. `labels` are those of the campaign by how they read."""
     known = {sample.id: sample.gone for sample in store.samples()}
     first = dict(labels)
     there: set[str] = set()

@@ -99,5 +99,14 @@ def _advice(settings: Settings, curve: Sequence[ModelLine], bought: int) -> Advi
     kappas = tuple(line.agreement for line in curve if line.agreement is not None)
     positive = curve[-1].positive_duals if curve else None
     return advise(
-        Evidence(tuple(points), settings.batch, kappas, positive, settings.budget, bought, METRIC[settings.task], settings.evaluate > 0)
+        Evidence(
+            tuple(points),
+            settings.batch,
+            kappas,
+            positive,
+            settings.budget,
+            bought,
+            METRIC[settings.task],
+            settings.evaluate > 0,
+        )
     )

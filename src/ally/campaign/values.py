@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
 
 from ally.campaign.advice import Advice
@@ -63,7 +63,7 @@ class CampaignQuery(Value):
 
     def to_json(self) -> dict[str, Any]:
         """The number of the query is ``query``, and ``until`` a time as text."""
-        until = datetime.fromtimestamp(self.until, timezone.utc).isoformat()
+        until = datetime.fromtimestamp(self.until, UTC).isoformat()
         samples = [sample.to_json() for sample in self.samples]
         return {"query": self.id, "annotator": self.annotator, "until": until, "model": self.model, "samples": samples}
 
@@ -82,8 +82,8 @@ class Told(Value):
     known: int = 0
     """How many were on record before."""
     slips: tuple[str, ...] = ()
-    """What looks like a slip of the finger, in sentences: a new class that differs from another only by how it is written, a number far
-    from all others. The answers are on record all the same."""
+    """What looks like a slip of the finger, in sentences: a new class that differs from another only by how it is
+    written, a number far from all others. The answers are on record all the same."""
 
     def to_json(self) -> dict[str, Any]:
         """Without `known`: who tells again with the same key gets the same receipt."""
@@ -114,7 +114,8 @@ class Scanned(Value):
 
 @dataclass(frozen=True)
 class ModelLine(Value):
-    """One point of the learning curve: a model, the labels it was trained on, and what it scored on the evaluation sample."""
+    """One point of the learning curve: a model, the labels it was trained on, and what it scored on the evaluation
+    sample."""
 
     number: int
     at: float
@@ -130,7 +131,8 @@ class ModelLine(Value):
 
 @dataclass(frozen=True)
 class RandomComparison(Value):
-    """Models on as many active as random labels, on the same evaluation sample; `gain` is active minus random, with its interval."""
+    """Models on as many active as random labels, on the same evaluation sample; `gain` is active minus random, with its
+    interval."""
 
     labels: int
     active: float
@@ -143,9 +145,16 @@ class RandomComparison(Value):
     @property
     def sentence(self) -> str:
         words = f"{self.labels} active labels: {self.active:.3f}, {self.labels} random ones: {self.random:.3f}"
-        interval = f"difference {self.gain:+.3f}, 95 % interval {self.low:+.3f} to {self.high:+.3f}, {self.evaluated_on} evaluation samples"
+        interval = (
+            f"difference {self.gain:+.3f}, 95 % interval {self.low:+.3f} to {self.high:+.3f}, "
+            f"{self.evaluated_on} evaluation samples"
+        )
         verdict = (
-            "Better than random here" if self.low > 0 else "Worse than random here" if self.high < 0 else "Not shown to differ from random"
+            "Better than random here"
+            if self.low > 0
+            else "Worse than random here"
+            if self.high < 0
+            else "Not shown to differ from random"
         )
         return f"{verdict}: {words} ({interval})."
 
@@ -160,8 +169,8 @@ class Held(Value):
 
 @dataclass(frozen=True)
 class Status(Value):
-    """How far a campaign is. `labels` counts every label bought: `training`, `evaluate` and `validate` together, without `given`,
-    those that the source had from the beginning."""
+    """How far a campaign is. `labels` counts every label bought: `training`, `evaluate` and `validate` together,
+    without `given`, those that the source had from the beginning."""
 
     name: str
     source: str
@@ -192,12 +201,16 @@ class Status(Value):
 
     def to_json(self) -> dict[str, Any]:
         """With the comparison in a sentence, too."""
-        return {**super().to_json(), "comparison_sentence": None if self.comparison is None else self.comparison.sentence}
+        return {
+            **super().to_json(),
+            "comparison_sentence": None if self.comparison is None else self.comparison.sentence,
+        }
 
 
 @dataclass(frozen=True)
 class Suspect(Value):
-    """A label that may be wrong: its dual (how hard it is to fit), and what a learner says that never saw this label."""
+    """A label that may be wrong: its dual (how hard it is to fit), and what a learner says that never saw this
+    label."""
 
     id: str
     label: Any

@@ -1,6 +1,7 @@
 """The catalogue explained: what each strategy is for, what it costs, its equation and its source.
 
-A card holds what the code cannot say of itself. Tasks, needs and parameters are read from the strategy, never written twice.
+A card holds what the code cannot say of itself. Tasks, needs and parameters are read from the strategy, never written
+twice.
 """
 
 from ally.cards.card import FAMILIES, SYMBOLS, Card, Cost, Family, ObjectiveCard, Reference, SelectionCard

@@ -49,7 +49,8 @@ class Reference:
 
 @dataclass(frozen=True)
 class Cost:
-    """Of choosing a batch, given what the network says of every sample. Training and the first pass over the pool are not in it."""
+    """Of choosing a batch, given what the network says of every sample. Training and the first pass over the pool are
+    not in it."""
 
     time: str
     """O(...), and how many more passes of the pool through a network."""
@@ -59,7 +60,12 @@ class Cost:
     @property
     def letters(self) -> set[str]:
         """The letters that time and memory are counted in."""
-        return {letter for word in re.findall(r"[A-Za-z]+", f"{self.time} {self.memory}") if word not in WORDS for letter in word}
+        return {
+            letter
+            for word in re.findall(r"[A-Za-z]+", f"{self.time} {self.memory}")
+            if word not in WORDS
+            for letter in word
+        }
 
 
 @dataclass(frozen=True)

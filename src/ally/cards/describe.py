@@ -12,7 +12,8 @@ from ally.strategies import CATALOGUE, Strategy
 
 
 def describe(name: str) -> dict[str, Any]:
-    """A strategy of the catalogue with its card, in a form that JSON can hold; an unknown name is the catalogue's error."""
+    """A strategy of the catalogue with its card, in a form that JSON can hold; an unknown name is the catalogue's
+    error."""
     entry = CATALOGUE[name]
     card = CARDS[name]
     return {
@@ -29,7 +30,11 @@ def describe(name: str) -> dict[str, Any]:
         "equation": card.equation,
         "references": [asdict(reference) for reference in card.references],
         "parameters": {
-            axis: {"part": type(part).__name__, "about": summary_of(part), "settings": [asdict(item) for item in parameters_of(part)]}
+            axis: {
+                "part": type(part).__name__,
+                "about": summary_of(part),
+                "settings": [asdict(item) for item in parameters_of(part)],
+            }
             for axis, part in parts(entry).items()
         },
         "python": python(entry),
@@ -54,4 +59,13 @@ def python(entry: Strategy) -> str:
     made = {axis: source_of(getattr(entry, axis)) for axis in ("score", "select", "objective")}
     made |= {} if entry.patience is None else {"patience": str(entry.patience)}
     imports = imports_of(entry.score, entry.select, entry.objective)
-    return "\n".join(["from ally import Strategy", *imports, "", "strategy = Strategy(", *(f"    {k}={v}," for k, v in made.items()), ")"])
+    return "\n".join(
+        [
+            "from ally import Strategy",
+            *imports,
+            "",
+            "strategy = Strategy(",
+            *(f"    {k}={v}," for k, v in made.items()),
+            ")",
+        ]
+    )

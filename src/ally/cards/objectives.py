@@ -53,7 +53,8 @@ OBJECTIVE_CARDS: dict[str, ObjectiveCard] = {
     "vaal": ObjectiveCard(
         "The strategy vaal needs its discriminator; the task itself is trained as by erm.",
         "a VAE and a discriminator on labelled and unlabelled batches",
-        "VAE:  min  −E log p(x|z) + β KL(q(z|x) ‖ N(0, I)) − w (E_L log D(z) + E_U log D(z))\nD:    min  −E_L log D(z) − E_U log(1 − D(z))",
+        "VAE:  min  −E log p(x|z) + β KL(q(z|x) ‖ N(0, I)) − w (E_L log D(z) + E_U log D(z))\nD:    min  −E_L log "
+        "D(z) − E_U log(1 − D(z))",
         (ref.VAAL,),
     ),
     "waal": ObjectiveCard(

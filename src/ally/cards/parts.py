@@ -28,7 +28,9 @@ def summary_of(part: Any) -> str:
 def parameters_of(part: Any) -> tuple[Parameter, ...]:
     """Every field of a part, with its value here and the default of its class."""
     return tuple(
-        Parameter(item.name, source_of(getattr(part, item.name)), source_of(_default(item)), _about(type(part), item.name))
+        Parameter(
+            item.name, source_of(getattr(part, item.name)), source_of(_default(item)), _about(type(part), item.name)
+        )
         for item in fields(part)
     )
 
@@ -39,7 +41,9 @@ def source_of(part: Any) -> str:
         return json.dumps(part, ensure_ascii=False)
     if not is_dataclass(part) or isinstance(part, type):
         return repr(part)
-    given = [(item.name, getattr(part, item.name)) for item in fields(part) if getattr(part, item.name) != _default(item)]
+    given = [
+        (item.name, getattr(part, item.name)) for item in fields(part) if getattr(part, item.name) != _default(item)
+    ]
     return f"{type(part).__name__}({', '.join(f'{name}={source_of(value)}' for name, value in given)})"
 
 

@@ -36,7 +36,10 @@ SELECTION_CARDS: dict[str, SelectionCard] = {
     "BestMatch": SelectionCard(
         "Each answer would change what to ask next, but labels come in batches; keep those small.",
         "makes the shortlist; the `policy`, a score too, walks the paths",
-        Cost("O(n + Kb(mCd + Ld + b²C) + K²b²(b + d) + (L + m)d² + d³); at worst O(Kb⁴)", "O(n + (L + m)d + KmC + K²b² + d²)"),
+        Cost(
+            "O(n + Kb(mCd + Ld + b²C) + K²b²(b + d) + (L + m)d² + d³); at worst O(Kb⁴)",
+            "O(n + (L + m)d + KmC + K²b² + d²)",
+        ),
         "S = argmax of mean_P max_π Σ_{x ∈ S} exp(−‖h(x) − h(π(x))‖²/σ²),  π: S → P one to one\n"
         "K paths P: b picks of the policy, one by one, each label drawn from p and learnt by the last layer",
         (ref.MATCHING,),

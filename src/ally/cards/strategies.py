@@ -1,7 +1,7 @@
 """A card for every entry of the catalogue.
 
-In the equations h is the embedding, p the predicted class probabilities (p₁ ≥ p₂ the two largest), ℓ the loss, L the labelled
-samples, U the candidates, S the batch, picked one by one where a line reads "next x".
+In the equations h is the embedding, p the predicted class probabilities (p₁ ≥ p₂ the two largest), ℓ the loss, L the
+labelled samples, U the candidates, S the batch, picked one by one where a line reads "next x".
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ CARDS: Registry[Card] = Registry(
             "information",
             "Classification in batches of tens to hundreds: unsure and diverse, nothing to tune.",
             Cost("at worst O(bn(d + C))", "O(n + bd + bC)"),
-            "next x ∈ U with probability ∝ min_{s ∈ S} ‖g(x) − g(s)‖²,  g = (p − onehot(argmax p)) ⊗ h\nfirst x = argmax ‖g(x)‖",
+            "next x ∈ U with probability ∝ min_{s ∈ S} ‖g(x) − g(s)‖²,  g = (p − onehot(argmax p)) ⊗ h\nfirst x = "
+            "argmax ‖g(x)‖",
             (ref.BADGE,),
         ),
         "bait": Card(
@@ -136,7 +137,8 @@ CARDS: Registry[Card] = Registry(
             "hybrid",
             "Batches of thousands: k-means once, then the cost of the batch is negligible.",
             Cost("O(nC + nkd + b log b)", "O(n + md)"),
-            "S = by turns one of each k-means cluster of h, small clusters first\namong the shortlist·b largest 1 − (p₁ − p₂)",
+            "S = by turns one of each k-means cluster of h, small clusters first\namong the shortlist·b largest 1 − "
+            "(p₁ − p₂)",
             (ref.CLUSTER_MARGIN,),
         ),
         "dropquery": Card(
@@ -165,7 +167,10 @@ CARDS: Registry[Card] = Registry(
         "ally-herding": Card(
             "constrained",
             "Hard samples matter, but the batch should stand for the whole pool.",
-            Cost("O(nC + (n + L)md); regression O(nLd + (n + L)md); at worst O(bnmd)", "O(n + md); regression O(n + md + Ld)"),
+            Cost(
+                "O(nC + (n + L)md); regression O(nLd + (n + L)md); at worst O(bnmd)",
+                "O(n + md); regression O(n + md + Ld)",
+            ),
             "next x = argmax_x Σ_{i ∈ U} λ̂_i max_{j ∈ L ∪ S ∪ x} exp(−‖h_i − h_j‖²/σ²)",
             (ref.ALLY, ref.UHERDING),
         ),
@@ -181,7 +186,8 @@ CARDS: Registry[Card] = Registry(
             "You want duals that are read and not predicted; it learns from the pool, and training takes long.",
             Cost("O(n + b²d)", "O(n + bd)"),
             "min_θ mean_{i ∈ L} ℓ_i  s.t.  KL(p(x_i) ‖ p(x_i + r_i)) ≤ ε, i ∈ L ∪ U\n"
-            "λ of U is read, not predicted\nS = argmax λ in each of b k-means clusters of h over the shortlist·b largest λ",
+            "λ of U is read, not predicted\nS = argmax λ in each of b k-means clusters of h over the shortlist·b "
+            "largest λ",
             (ref.ALLY, ref.VAT),
         ),
         "accumulated-loss": Card(
@@ -216,7 +222,8 @@ CARDS: Registry[Card] = Registry(
             "learned",
             "The labels should look like the pool, for any task and network, without changing the training.",
             Cost("O((n + L + b)d)", "O(n + Ld + bd)"),
-            "S = top of log P(unlabelled | h(x)) / P(labelled | h(x))\nin sub-batches, each joining L before the next classifier is fitted",
+            "S = top of log P(unlabelled | h(x)) / P(labelled | h(x))\nin sub-batches, each joining L before the next "
+            "classifier is fitted",
             (ref.DAL,),
         ),
     },

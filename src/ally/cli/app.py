@@ -21,7 +21,12 @@ from ally.cli.report import report
 from ally.cli.strategies import strategies
 from ally.errors import AllyError
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help="Which samples should be labelled next?")
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Which samples should be labelled next?",
+)
 for command in (demo, query, bench, report, generate, strategies, doctor):
     app.command()(command)
 for name, command in COMMANDS.items():
@@ -38,7 +43,9 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def root(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
 ) -> None:
     """Which samples should be labelled next, so that the model gains the most per label?"""
 

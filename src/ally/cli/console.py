@@ -17,7 +17,13 @@ stdout = Console()
 @contextmanager
 def live_progress() -> Iterator[Report]:
     """A bar per stage; on a terminal they are removed when done."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=stderr, transient=True, disable=not stderr.is_terminal) as bars:
         stages = {}
 

@@ -43,7 +43,9 @@ def list_command(context: typer.Context, data_dir: DataDir = None, as_json: AsJs
 
 
 @app.command("fetch")
-def fetch_command(context: typer.Context, names: Names = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+def fetch_command(
+    context: typer.Context, names: Names = None, data_dir: DataDir = None, as_json: AsJson = False
+) -> None:
     """Fetch data sets. What is here and verified is not fetched again."""
     from ally.datasets import DATASETS, fetch
     from ally.errors import InputError
@@ -65,8 +67,11 @@ def fetch_command(context: typer.Context, names: Names = None, data_dir: DataDir
 
 
 @app.command("verify")
-def verify_command(context: typer.Context, names: Names = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Check files against their checksums; without names, those of every data set that is here. Ends with 2 if any is bad."""
+def verify_command(
+    context: typer.Context, names: Names = None, data_dir: DataDir = None, as_json: AsJson = False
+) -> None:
+    """Check files against their checksums; without names, those of every data set that is here. Ends with 2 if any is
+    bad."""
     from ally.datasets import DATASETS, state, verify
 
     folder, as_json = _settings(context, data_dir, as_json)
@@ -89,7 +94,11 @@ def verify_command(context: typer.Context, names: Names = None, data_dir: DataDi
                 stdout.print(f"{name}: {check.path}: {check.verdict}{detail}", highlight=False, soft_wrap=True)
             if not checks:
                 stdout.print(f"{name}: ships with scikit-learn", highlight=False)
-    bad = any(check.verdict == "bad" or (names and check.verdict == "missing") for checks in found.values() for check in checks)
+    bad = any(
+        check.verdict == "bad" or (names and check.verdict == "missing")
+        for checks in found.values()
+        for check in checks
+    )
     if bad:
         raise typer.Exit(2)
 
@@ -142,4 +151,6 @@ def _listing(rows: Sequence[dict[str, Any]], folder: Path) -> RenderableType:
             table.add_row(Text(row["name"]), *map(Text, facts), Text(row["about"]))
         else:
             table.add_row(Text(row["name"]), Group(Text(row["about"]), Text(" · ".join(facts), style="dim")))
-    return Group(table, "", Text(f"folder: {folder}", style="dim"), Text("ally datasets fetch NAME fetches one.", style="dim"))
+    return Group(
+        table, "", Text(f"folder: {folder}", style="dim"), Text("ally datasets fetch NAME fetches one.", style="dim")
+    )

@@ -15,7 +15,9 @@ from ally.cli.console import live_progress, stderr, stdout
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for results.csv, curves.png, report.html and tables.")] = Path("ally-demo"),
+    out: Annotated[Path, typer.Option(help="Folder for results.csv, curves.png, report.html and tables.")] = Path(
+        "ally-demo"
+    ),
     seeds: Annotated[int, typer.Option(help="Campaigns per strategy and data set.", min=2)] = 5,
 ) -> None:
     """Compare ALLY with every baseline on scikit-learn's digits and diabetes (about a minute)."""
@@ -38,12 +40,17 @@ def demo(
         "question": "ALLY and every baseline on scikit-learn's digits (classification) and diabetes (regression)",
         "baseline": "random",
         "settings": {
-            "Data": "scikit-learn's digits (1197 in the pool, 600 for testing) and diabetes (300 and 142); one fixed split",
-            "Protocol": "a random start, then batches; every strategy has the same trainer, starting sets and initial weights; "
-            "labels come from an oracle; no validation labels are used",
+            "Data": (
+                "scikit-learn's digits (1197 in the pool, 600 for testing) and diabetes (300 and 142); one fixed split"
+            ),
+            "Protocol": "a random start, then batches; every strategy has the same trainer, starting sets and initial "
+            "weights; labels come from an oracle; no validation labels are used",
         },
         "environment": {
-            "Versions": f"ally {ally.__version__}, torch {torch.__version__}, Python {platform.python_version()}, {platform.machine()}",
+            "Versions": (
+                f"ally {ally.__version__}, torch {torch.__version__}, Python {platform.python_version()}, "
+                f"{platform.machine()}"
+            ),
             "Time": f"{time.perf_counter() - began:.0f} s",
         },
     }
@@ -55,4 +62,7 @@ def demo(
     for c in summary.comparisons:
         if c.strategy == "ally":
             stdout.print(sentence(c), highlight=False, soft_wrap=True)
-    stdout.print(f"{out / 'report.html'}, curves.png and results.csv written in {time.perf_counter() - began:.0f} s", highlight=False)
+    stdout.print(
+        f"{out / 'report.html'}, curves.png and results.csv written in {time.perf_counter() - began:.0f} s",
+        highlight=False,
+    )

@@ -44,9 +44,14 @@ class Finding:
 
 
 def doctor(
-    name: Annotated[str | None, typer.Argument(help="A campaign to look at; without it, this machine.", metavar="[NAME]")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="A campaign to look at; without it, this machine.", metavar="[NAME]")
+    ] = None,
     backup: Annotated[
-        bool, typer.Option("--backup", help="Copy the campaign to a numbered file beside it; one on a server, to this folder.")
+        bool,
+        typer.Option(
+            "--backup", help="Copy the campaign to a numbered file beside it; one on a server, to this folder."
+        ),
     ] = False,
     source: Moved = None,
     as_json: AsJson = False,
@@ -84,7 +89,11 @@ def _machine() -> list[Finding]:
         Finding("torch", f"{torch.__version__}, numpy {np.__version__}"),
         Finding("SQLite", f"{sqlite3.sqlite_version}: campaigns use a {sqlite_journal()}"),
         Finding(
-            "devices", f"{counted(os.cpu_count() or 1, 'core')}; {', '.join(cuda) if cuda else 'no CUDA device: training runs on the CPU'}"
+            "devices",
+            (
+                f"{counted(os.cpu_count() or 1, 'core')}; "
+                f"{', '.join(cuda) if cuda else 'no CUDA device: training runs on the CPU'}"
+            ),
         ),
         Finding("memory", f"{memory:.1f} GiB"),
         _data(),
@@ -99,7 +108,11 @@ def _data() -> Finding:
 
     folder = default_data_dir()
     here = [name for name, entry in DATASETS.items() if state(entry, folder) == "here"]
-    found = f"{counted(len(here), 'data set')} ({few(here, 20)})" if here else "no data sets; `ally datasets` lists what can be fetched"
+    found = (
+        f"{counted(len(here), 'data set')} ({few(here, 20)})"
+        if here
+        else "no data sets; `ally datasets` lists what can be fetched"
+    )
     return Finding("data", f"{folder}: {found}")
 
 
@@ -161,18 +174,28 @@ def _campaign(name: str, source: str | None, backup: bool) -> list[Finding]:
     except (StoreDamaged, StoreVersion) as error:
         found = [Finding("store", str(error), good=False), _backups(place)]
         if _kept(place):
-            found.append(Finding("remedy", f"work with a copy of a backup: cp {shlex.quote(str(_kept(place)[-1]))} restored.db"))
+            found.append(
+                Finding("remedy", f"work with a copy of a backup: cp {shlex.quote(str(_kept(place)[-1]))} restored.db")
+            )
         return found
 
 
 def _healthy(campaign: Campaign) -> list[Finding]:
     problems, status = campaign.check(), campaign.status()
-    found = [Finding("store", f"{campaign.name}: {counted(status.samples, 'sample')}, {counted(status.labels, 'label')}")]
-    found += [Finding("check", problem, good=False) for problem in problems] or [Finding("check", "store and source are as they should be")]
-    found.append(Finding("source", f"{status.source}, {counted(len(campaign.problems()), 'problem')} when it was last read"))
+    found = [
+        Finding("store", f"{campaign.name}: {counted(status.samples, 'sample')}, {counted(status.labels, 'label')}")
+    ]
+    found += [Finding("check", problem, good=False) for problem in problems] or [
+        Finding("check", "store and source are as they should be")
+    ]
+    found.append(
+        Finding("source", f"{status.source}, {counted(len(campaign.problems()), 'problem')} when it was last read")
+    )
     failed = status.training_state == "failed"
     words = f"a training failed: {status.training_error}" if failed else status.training_state
-    found.append(Finding("training", f"{words}; {counted(status.waiting, 'answer')} since the last model", good=not failed))
+    found.append(
+        Finding("training", f"{words}; {counted(status.waiting, 'answer')} since the last model", good=not failed)
+    )
     return found
 
 

@@ -32,7 +32,12 @@ def listing(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")]
     from ally.experiment.presets import PRESETS
 
     if as_json:
-        print(json.dumps([{"name": name, "title": p.title, "figure": p.figure, "claim": p.claim} for name, p in PRESETS.items()], indent=2))
+        print(
+            json.dumps(
+                [{"name": name, "title": p.title, "figure": p.figure, "claim": p.claim} for name, p in PRESETS.items()],
+                indent=2,
+            )
+        )
         return
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("name", no_wrap=True)
@@ -41,18 +46,24 @@ def listing(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")]
     for name, preset in PRESETS.items():
         table.add_row(name, preset.title, preset.figure, preset.claim)
     stdout.print(table, highlight=False)
-    stdout.print("\nally paper show NAME prints the settings, ally paper run NAME runs it.", style="dim", highlight=False)
+    stdout.print(
+        "\nally paper show NAME prints the settings, ally paper run NAME runs it.", style="dim", highlight=False
+    )
 
 
 @paper.command()
 def show(
     name: Annotated[str, typer.Argument(help="A name that `ally paper list` prints.")],
-    scale: Annotated[Scale, typer.Option(help="smoke: seconds; small: minutes to an hour; full: the paper's size.")] = "small",
+    scale: Annotated[
+        Scale, typer.Option(help="smoke: seconds; small: minutes to an hour; full: the paper's size.")
+    ] = "small",
     protocol: Annotated[
         ProtocolChoice | None,
         typer.Option(help="How long networks are trained (default: paper, early stopping)."),
     ] = None,
-    data_dir: Annotated[Path | None, typer.Option(help="Where data sets are (default: ALLY_DATA, else a cache folder).")] = None,
+    data_dir: Annotated[
+        Path | None, typer.Option(help="Where data sets are (default: ALLY_DATA, else a cache folder).")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Print every setting of an experiment without running it."""
@@ -92,13 +103,17 @@ def _data_notes(name: str, data_dir: Path | None) -> list[str]:
 @paper.command()
 def run(
     name: Annotated[str, typer.Argument(help="A name that `ally paper list` prints.")],
-    scale: Annotated[Scale, typer.Option(help="smoke: seconds; small: minutes to an hour; full: the paper's size.")] = "small",
+    scale: Annotated[
+        Scale, typer.Option(help="smoke: seconds; small: minutes to an hour; full: the paper's size.")
+    ] = "small",
     protocol: Annotated[
         ProtocolChoice | None,
         typer.Option(help="How long networks are trained (default: paper, early stopping)."),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for results (default: paper-runs/NAME-SCALE).")] = None,
-    data_dir: Annotated[Path | None, typer.Option(help="Where data sets are (default: ALLY_DATA, else a cache folder).")] = None,
+    data_dir: Annotated[
+        Path | None, typer.Option(help="Where data sets are (default: ALLY_DATA, else a cache folder).")
+    ] = None,
     workers: Annotated[int | None, typer.Option(help="Processes (default: one per core).", min=1)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

@@ -23,13 +23,17 @@ def query(
     strategy: Annotated[str, typer.Option(help="A name that `ally strategies` lists.")] = "ally",
     objective: Annotated[str | None, typer.Option(help="How to train, if not as the strategy says.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the query here as CSV instead of standard output.")] = None,
-    id_column: Annotated[str | None, typer.Option(help="Column of a table that holds the ids (default: id, if there is one).")] = None,
+    id_column: Annotated[
+        str | None, typer.Option(help="Column of a table that holds the ids (default: id, if there is one).")
+    ] = None,
     task: Annotated[TaskName, typer.Option(help="What the labels are.")] = "auto",
     classes: Annotated[str | None, typer.Option(help="All classes, separated by commas.")] = None,
     duplicates: Annotated[
         Duplicates, typer.Option(help="Copies of other samples: keep them, leave out exact ones, or near ones too.")
     ] = "exact",
-    outliers: Annotated[float | None, typer.Option(help="Leave out this share of the candidates, the farthest from the others.")] = None,
+    outliers: Annotated[
+        float | None, typer.Option(help="Leave out this share of the candidates, the farthest from the others.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Equal seeds give equal ids.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -42,13 +46,28 @@ def query(
     X, ids = read_pool(pool, id_column)
     y, declared = _labels(read_labels(labels) if labels else {}, len(X), ids, classes)
     with live_progress() as progress:
-        q = ally.query(X, y, n=n, strategy=strategy, objective=objective, task=task, classes=declared, ids=ids, hygiene=hygiene,
-                       random_state=seed, progress=progress)  # fmt: skip
+        q = ally.query(
+            X,
+            y,
+            n=n,
+            strategy=strategy,
+            objective=objective,
+            task=task,
+            classes=declared,
+            ids=ids,
+            hygiene=hygiene,
+            random_state=seed,
+            progress=progress,
+        )
     for note in q.notes:
         stderr.print(f"note: {note}", highlight=False, soft_wrap=True)
     quality = q.report.get("rank_quality")
     if quality is not None:
-        stderr.print(f"note: the dual head ranks held-out labelled samples with correlation {quality:.2f}", highlight=False, soft_wrap=True)
+        stderr.print(
+            f"note: the dual head ranks held-out labelled samples with correlation {quality:.2f}",
+            highlight=False,
+            soft_wrap=True,
+        )
     text = _json(q) if as_json else _csv(q)
     if out is None:
         sys.stdout.write(text)
@@ -86,7 +105,10 @@ def _csv(q: Any) -> str:
 def _json(q: Any) -> str:
     rows = json.loads(q.why.reset_index().to_json(orient="records"))
     return (
-        json.dumps({"ids": q.ids.tolist(), "why": rows, "notes": list(q.notes), "rank_quality": q.report.get("rank_quality")}, indent=2)
+        json.dumps(
+            {"ids": q.ids.tolist(), "why": rows, "notes": list(q.notes), "rank_quality": q.report.get("rank_quality")},
+            indent=2,
+        )
         + "\n"
     )
 

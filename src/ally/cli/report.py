@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ally.report import Comparison, Summary
 
 
-class BandChoice(str, Enum):
+class BandChoice(StrEnum):
     """Bands of curves."""
 
     ci = "ci"
@@ -27,12 +27,19 @@ class BandChoice(str, Enum):
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(help="Folder that a grid wrote: results.csv and, if there, settings.json.", metavar="DIR")],
-    smooth: Annotated[float | None, typer.Option(help="Weight of a moving average, for curves only (the paper smooths).")] = None,
-    band: Annotated[BandChoice, typer.Option(help="Bands: 95 % interval of the mean, or standard deviation.")] = BandChoice.ci,
+    folder: Annotated[
+        Path, typer.Argument(help="Folder that a grid wrote: results.csv and, if there, settings.json.", metavar="DIR")
+    ],
+    smooth: Annotated[
+        float | None, typer.Option(help="Weight of a moving average, for curves only (the paper smooths).")
+    ] = None,
+    band: Annotated[
+        BandChoice, typer.Option(help="Bands: 95 % interval of the mean, or standard deviation.")
+    ] = BandChoice.ci,
     as_json: Annotated[bool, typer.Option("--json", help="Print the answers and the statistics as JSON.")] = False,
 ) -> None:
-    """Compare the strategies of a grid: report.html, curves.png, curves.svg, summary.csv and curves.csv in its folder."""
+    """Compare the strategies of a grid: report.html, curves.png, curves.svg, summary.csv and curves.csv in its
+    folder."""
     from ally.report import answer, load, sentences, write_summary
 
     with stderr.status("statistics and pictures"):
@@ -47,7 +54,9 @@ def report(
     for text in (answer(summary), *told):
         stdout.print(Text(text), soft_wrap=True)
     size = written.stat().st_size / 1e6
-    stdout.print(Text(f"{written} ({size:.1f} MB), curves.png, curves.svg, summary.csv and curves.csv written"), soft_wrap=True)
+    stdout.print(
+        Text(f"{written} ({size:.1f} MB), curves.png, curves.svg, summary.csv and curves.csv written"), soft_wrap=True
+    )
 
 
 def tables(comparisons: Sequence[Comparison]) -> list[Table]:
@@ -71,7 +80,14 @@ def tables(comparisons: Sequence[Comparison]) -> list[Table]:
         for c in part:
             verdict = f"{c.verdict} ({c.baseline})" if len(baselines) > 1 and c.baseline else c.verdict
             gain = "" if c.gain is None else f"{c.gain:+.{digits}f}"
-            cells = (c.strategy, f"{c.curve_mean:.{digits}f}", f"{c.final:.{digits}f}", gain, interval(c, digits), verdict)
+            cells = (
+                c.strategy,
+                f"{c.curve_mean:.{digits}f}",
+                f"{c.final:.{digits}f}",
+                gain,
+                interval(c, digits),
+                verdict,
+            )
             table.add_row(*map(Text, cells), style="bold" if c.strategy == "ally" else "")
         found.append(table)
     return found

@@ -52,13 +52,20 @@ def _listing(rows: list[dict[str, Any]]) -> RenderableType:
         table.add_row(Text(family, style="bold"), *blank, Text(meaning, style="italic"))
         for row in rows:
             if row["family"] == family:
-                facts = "both" if len(row["tasks"]) == 2 else row["tasks"][0], ", ".join(row["needs"]), row["cost"]["time"]
+                facts = (
+                    "both" if len(row["tasks"]) == 2 else row["tasks"][0],
+                    ", ".join(row["needs"]),
+                    row["cost"]["time"],
+                )
                 below = Text(" · ".join(filter(None, facts)), style="dim")
                 cells = [*facts, row["use_when"]] if wide else [Group(row["use_when"], below)]
                 table.add_row(Text(f"  {row['name']}"), *cells)
     used = {letter for row in rows for letter in Cost(row["cost"]["time"], "").letters}
     legend = ", ".join(f"{letter} {meaning}" for letter, meaning in SYMBOLS.items() if letter in used)
-    note = f"cost: time to choose the batch, given what the network says; {legend}; a pass is the pool through a network once more"
+    note = (
+        f"cost: time to choose the batch, given what the network says; {legend}; a pass is the pool "
+        "through a network once more"
+    )
     return Group(table, "", Text(note, style="dim"), Text("ally strategies NAME explains one.", style="dim"))
 
 
@@ -82,7 +89,9 @@ def _card(row: dict[str, Any]) -> RenderableType:
     parts += _section("equation", Text(row["equation"]))
     parts += _section("parameters", *(_part(axis, part) for axis, part in row["parameters"].items()))
     call = f'ally.query(X, y, n=20, strategy="{row["name"]}")'
-    parts += _section("in Python", Text(call), Text("or, to change a parameter:"), Padding(Text(row["python"]), (0, 0, 0, 2)))
+    parts += _section(
+        "in Python", Text(call), Text("or, to change a parameter:"), Padding(Text(row["python"]), (0, 0, 0, 2))
+    )
     sources = [f"{r['authors']}: {r['title']}. {r['venue']}, {r['year']}." for r in row["references"]]
     parts += _section("reference", *(Text(source) for source in sources or ["none: a baseline"]))
     return Group(*parts)

@@ -6,4 +6,14 @@ from ally.constrained.multipliers import Multipliers
 from ally.constrained.passes import PassMultipliers
 from ally.constrained.schedules import Geometric, Power
 
-__all__ = ["AUTO_FACTOR", "Eps", "Geometric", "Multipliers", "PassMultipliers", "Power", "Slacks", "lagrangian", "resolve_eps"]
+__all__ = [
+    "AUTO_FACTOR",
+    "Eps",
+    "Geometric",
+    "Multipliers",
+    "PassMultipliers",
+    "Power",
+    "Slacks",
+    "lagrangian",
+    "resolve_eps",
+]

@@ -38,7 +38,9 @@ def resolve_eps(
         eps = PAPER_EPS[task]
     if isinstance(eps, str):
         if eps != "auto":
-            raise InputError.about("eps", eps, "; pass a number, one per sample, a mapping from class to number, or 'auto'")
+            raise InputError.about(
+                "eps", eps, "; pass a number, one per sample, a mapping from class to number, or 'auto'"
+            )
         eps = AUTO_FACTOR * reference_loss()
     if isinstance(eps, Mapping):
         values = torch.tensor(_per_class(eps, classes), dtype=torch.float32, device=targets.device)[targets.long()]
@@ -48,7 +50,9 @@ def resolve_eps(
         except (TypeError, ValueError) as error:
             raise InputError(f"eps is not a number or one number per sample ({error})") from error
         if numbers.ndim > 1 or (numbers.ndim == 1 and len(numbers) != n):
-            raise InputError(f"eps has shape {numbers.shape} and there are {n} labelled samples; pass one number per sample")
+            raise InputError(
+                f"eps has shape {numbers.shape} and there are {n} labelled samples; pass one number per sample"
+            )
         values = torch.as_tensor(numbers, device=targets.device).expand(n).clone()
     if not bool(torch.isfinite(values).all()) or bool((values < 0).any()):
         bad = values[~(values >= 0) | ~torch.isfinite(values)][0].item()

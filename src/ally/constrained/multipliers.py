@@ -13,7 +13,9 @@ class Multipliers:
     .. math:: \lambda_i \leftarrow \left[\lambda_i + \eta_d\, s_i\right]_+
     """
 
-    def __init__(self, n: int, *, start: float = 0.0, device: torch.device | str = "cpu", cap: float | None = None) -> None:
+    def __init__(
+        self, n: int, *, start: float = 0.0, device: torch.device | str = "cpu", cap: float | None = None
+    ) -> None:
         if not start >= 0:
             raise InputError.about("dual_init", start, "must be a number >= 0")
         self.values = torch.full((n,), float(start), device=device)

@@ -11,9 +11,10 @@ from ally.constrained.schedules import Power
 class PassMultipliers:
     """λ of n samples, of which a few are visited at a time, some more often than others.
 
-    A pass is over when everyone was visited since the last one ended. λ moves at the first visit of a pass, by a step that is the
-    same for all, and is read as it was after the last whole pass: all have had as many moves by then, so that nobody ranks higher
-    for being visited once more. During the first pass λ is read as it is. It is NaN, not known, where no constraint was in force yet.
+    A pass is over when everyone was visited since the last one ended. λ moves at the first visit of a pass, by a step
+    that is the same for all, and is read as it was after the last whole pass: all have had as many moves by then, so
+    that nobody ranks higher for being visited once more. During the first pass λ is read as it is. It is NaN, not
+    known, where no constraint was in force yet.
     """
 
     def __init__(self, multipliers: Multipliers, schedule: Power) -> None:
@@ -31,7 +32,8 @@ class PassMultipliers:
         return self._multipliers.values
 
     def ascend(self, index: torch.Tensor, slacks: torch.Tensor, in_force: torch.Tensor) -> None:
-        """A visit to the samples at `index` (b,) with their slacks (b,); λ moves only where the constraint is `in_force`, (b,) bool."""
+        """A visit to the samples at `index` (b,) with their slacks (b,); λ moves only where the constraint is
+        `in_force`, (b,) bool."""
         due = self._moves[index] < self._number
         moved = due & in_force
         self._multipliers.ascend(index, slacks * moved, self._schedule(self._number))

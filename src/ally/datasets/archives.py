@@ -23,19 +23,24 @@ def ensure_inside(name: str, archive: Path) -> str:
     """The name of a member, unless it is absolute or climbs out of the folder."""
     path = PurePosixPath(name.replace("\\", "/"))
     if path.is_absolute() or ".." in path.parts or (path.parts and path.parts[0].endswith(":")):
-        raise DataError(f"{archive} has a member {name!r} that lies outside its folder; it was not unpacked: do not trust this file")
+        raise DataError(
+            f"{archive} has a member {name!r} that lies outside its folder; it was not unpacked: do not trust this file"
+        )
     return str(path)
 
 
 def unpack(archive: Path, holds: Iterable[str], folder: Path) -> None:
-    """Unpacks the tar members `holds` to the same paths below `folder`. A file gets its name only when it is complete."""
+    """Unpacks the tar members `holds` to the same paths below `folder`. A file gets its name only when it is
+    complete."""
     wanted = set(holds)
     try:
         with tarfile.open(archive) as tar:
             for member in tar:
                 name = ensure_inside(member.name, archive)
                 if not (member.isfile() or member.isdir()):
-                    raise DataError(f"{archive} has a member {name!r} that is a link or a device; do not trust this file")
+                    raise DataError(
+                        f"{archive} has a member {name!r} that is a link or a device; do not trust this file"
+                    )
                 if name in wanted and member.isfile() and (stream := tar.extractfile(member)) is not None:
                     with stream:
                         _write(folder / name, stream)
@@ -74,7 +79,9 @@ class Tree:
         try:
             info = self._zip.getinfo(name)
             if info.file_size > LARGEST_MEMBER:
-                raise DataError(f"{name} in {self.place} says to hold {info.file_size} bytes; at most {LARGEST_MEMBER} are read")
+                raise DataError(
+                    f"{name} in {self.place} says to hold {info.file_size} bytes; at most {LARGEST_MEMBER} are read"
+                )
             return self._zip.read(info)
         except (KeyError, *DAMAGED) as error:
             raise DataError(f"{name} in {self.place} cannot be read ({error}); fetch the file again") from error

@@ -1,7 +1,7 @@
 """Python batches of CIFAR-10, which are pickles, read without running anything they name.
 
-A pickle may call any importable function. This one finds only the stand-ins below: records that keep what they are given. No code of
-numpy or of anyone else runs on what the file says; the array is built afterwards from the bytes.
+A pickle may call any importable function. This one finds only the stand-ins below: records that keep what they are
+given. No code of numpy or of anyone else runs on what the file says; the array is built afterwards from the bytes.
 """
 
 from __future__ import annotations

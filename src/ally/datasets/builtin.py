@@ -11,7 +11,8 @@ from ally.datasets.splits import holdout
 
 
 def read_builtin(folder: Path, name: str) -> Parts:
-    """Features (n, d) float64; one row in five (of every class), drawn once, is the test set. `folder` is not needed."""
+    """Features (n, d) float64; one row in five (of every class), drawn once, is the test set. `folder` is not
+    needed."""
     from sklearn import datasets
 
     X, y = getattr(datasets, f"load_{name}")(return_X_y=True)

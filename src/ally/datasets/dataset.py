@@ -25,7 +25,8 @@ class Parts(NamedTuple):
 class Dataset:
     """A pool to ask about and a test set to measure on, both with labels.
 
-    Tables are (n, d) arrays, text is an (n, d) scipy sparse csr matrix of float32, images are (n, c, h, w) uint8 arrays.
+    Tables are (n, d) arrays, text is an (n, d) scipy sparse csr matrix of float32, images are (n, c, h, w) uint8
+    arrays.
     """
 
     name: str
@@ -41,4 +42,7 @@ class Dataset:
     def __post_init__(self) -> None:
         for side, X, y in (("pool", self.pool, self.pool_labels), ("test", self.test, self.test_labels)):
             if X.shape[0] != len(y) or not len(y):
-                raise DataError(f"the {side} of {self.name!r} has {X.shape[0]} samples and {len(y)} labels; both must be equal and above 0")
+                raise DataError(
+                    f"the {side} of {self.name!r} has {X.shape[0]} samples and {len(y)} labels; both must be equal "
+                    "and above 0"
+                )

@@ -16,15 +16,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_CATEGORIES = 100
-"""A column of text with more categories than this, or than half the pool's rows (names, ids, dates), is left out and noted."""
+"""A column of text with more categories than this, or than half the pool's rows (names, ids, dates), is left out and
+noted."""
 
 
 def encode(table: pd.DataFrame, pool: IntArray, path: Path) -> tuple[AnyArray, list[str]]:
     """Features (n, d) float64 and notes.
 
-    Numbers stay, and a missing one becomes the pool's median; a further column says where, if the pool has missing ones. Text among
-    numbers counts as missing where it is rare. Other text becomes one column of 0 and 1 per category of the pool, missing being a
-    category; a category the pool does not have is all zeros.
+    Numbers stay, and a missing one becomes the pool's median; a further column says where, if the pool has missing
+    ones. Text among numbers counts as missing where it is rare. Other text becomes one column of 0 and 1 per category
+    of the pool, missing being a category; a category the pool does not have is all zeros.
     """
     features: list[AnyArray] = []
     notes: list[str] = []
@@ -40,7 +41,9 @@ def encode(table: pd.DataFrame, pool: IntArray, path: Path) -> tuple[AnyArray, l
         else:
             features += _categories(column, pool, notes)
     if not features:
-        raise DataError(f"{path} has no column that can serve as a feature; {'; '.join(notes) or 'it has the target only'}")
+        raise DataError(
+            f"{path} has no column that can serve as a feature; {'; '.join(notes) or 'it has the target only'}"
+        )
     return np.column_stack(features), notes
 
 
@@ -59,18 +62,25 @@ def _mostly_numbers(column: pd.Series[Any], notes: list[str]) -> pd.Series[float
     odd = sum(n for n, value in zip(kinds, read.values(), strict=True) if value is None)
     if not found or found < MOSTLY * (found + odd):
         return None
-    texts = {text: n for (text, value), n in zip(read.items(), kinds, strict=True) if value is None or math.isnan(value)}
+    texts = {
+        text: n for (text, value), n in zip(read.items(), kinds, strict=True) if value is None or math.isnan(value)
+    }
     if texts:
         shown, total = str(next(iter(texts)))[:60], sum(texts.values())
         notes.append(f"column {column.name!r} holds numbers and also {shown!r}: {total} such values count as missing")
-    return column.map({value: math.nan if number is None else number for value, number in read.items()}).astype(np.float64)
+    return column.map({value: math.nan if number is None else number for value, number in read.items()}).astype(
+        np.float64
+    )
 
 
 def _number(column: pd.Series[Any], pool: IntArray, path: Path, notes: list[str]) -> list[AnyArray]:
     values = column.to_numpy(dtype=np.float64, na_value=np.nan)
     if np.isinf(values).any():
         row = int(np.flatnonzero(np.isinf(values))[0])
-        raise DataError(f"column {column.name!r} of {path} holds {values[row]} (row {column.index[row]}); leave it empty or correct it")
+        raise DataError(
+            f"column {column.name!r} of {path} holds {values[row]} (row {column.index[row]}); leave it empty or "
+            "correct it"
+        )
     gone = np.isnan(values)
     if gone[pool].all():
         notes.append(f"column {column.name!r} is left out: it is empty in the pool")
@@ -90,7 +100,10 @@ def _categories(column: pd.Series[Any], pool: IntArray, notes: list[str]) -> lis
     known = np.unique(values[pool][~gone[pool]])
     most = min(MOST_CATEGORIES, max(2, len(pool) // 2))
     if len(known) > most:
-        notes.append(f"column {column.name!r} is left out: it has {len(known)} different texts in {len(pool)} rows, more than {most}")
+        notes.append(
+            f"column {column.name!r} is left out: it has {len(known)} different texts in {len(pool)} rows, more than "
+            f"{most}"
+        )
         return []
     if not len(known):
         notes.append(f"column {column.name!r} is left out: it is empty in the pool")

@@ -29,7 +29,9 @@ class File:
 
     def __post_init__(self) -> None:
         if self.urls and self.checksum is None:
-            raise InputError(f"{self.path} has an address and no checksum; what is fetched must be verified: give its checksum")
+            raise InputError(
+                f"{self.path} has an address and no checksum; what is fetched must be verified: give its checksum"
+            )
 
 
 @dataclass(frozen=True)

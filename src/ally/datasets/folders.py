@@ -18,14 +18,17 @@ TEST_FOLDERS = ("test", "val", "valid", "validation")
 def read_folder(folder: Path) -> Parts:
     """Images and the names of their classes.
 
-    If the folder holds exactly ``train`` and one of ``test``, ``val``, ``valid``, ``validation``, with the classes below, that is the
-    split. Otherwise one image in five of every class, drawn once, is the test set.
+    If the folder holds exactly ``train`` and one of ``test``, ``val``, ``valid``, ``validation``, with the classes
+    below, that is the split. Otherwise one image in five of every class, drawn once, is the test set.
     """
     with Tree(folder) as tree:
         names = [name for name in tree.names if is_image(name)]
         inside = [name for name in names if "/" in name]
         if not inside:
-            raise DataError(f"{folder} holds {len(names)} images and none in a folder of a class; put them into one folder per class")
+            raise DataError(
+                f"{folder} holds {len(names)} images and none in a folder of a class; put them into one folder per "
+                "class"
+            )
         tops = {PurePosixPath(name).parts[0] for name in inside}
         test_top = next((top for top in TEST_FOLDERS if tops == {"train", top}), None)
         depth = 0 if test_top is None else 1
@@ -37,7 +40,9 @@ def read_folder(folder: Path) -> Parts:
     if stray:
         notes += (f"{stray} images lie in no folder of a class and are left out",)
     if len(np.unique(labels)) < 2:
-        raise DataError(f"{folder} holds images of the class {labels[0]!r} only; at least two folders of classes are needed")
+        raise DataError(
+            f"{folder} holds images of the class {labels[0]!r} only; at least two folders of classes are needed"
+        )
     if test_top is None:
         pool, test = holdout(len(labels), labels)
     else:

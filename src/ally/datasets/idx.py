@@ -22,7 +22,9 @@ MNIST = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3
 
 def read_mnist(folder: Path) -> Parts:
     """60 000 training images as the pool, 10 000 test images; (n, 1, 28, 28)."""
-    images, labels, test_images, test_labels = (read_idx(locate(folder, f"mnist/{name}.gz", f"mnist/{name}")) for name in MNIST)
+    images, labels, test_images, test_labels = (
+        read_idx(locate(folder, f"mnist/{name}.gz", f"mnist/{name}")) for name in MNIST
+    )
     for name, side, y in ((MNIST[0], images, labels), (MNIST[2], test_images, test_labels)):
         if side.ndim != 3 or y.ndim != 1 or len(side) != len(y):
             raise DataError(f"{name} has shape {side.shape} and its labels {y.shape}; fetch the data set again")
@@ -43,7 +45,9 @@ def read_idx(path: Path) -> AnyArray:
 def _parse(stream: io.BufferedIOBase, path: Path) -> AnyArray:
     magic = stream.read(4)
     if len(magic) < 4 or magic[:2] != b"\0\0" or magic[2] not in TYPES or not magic[3]:
-        raise DataError(f"{path} begins with {magic.hex() or 'nothing'}, not with an idx header (such as 00000803); fetch it again")
+        raise DataError(
+            f"{path} begins with {magic.hex() or 'nothing'}, not with an idx header (such as 00000803); fetch it again"
+        )
     header = stream.read(4 * magic[3])
     if len(header) < 4 * magic[3]:
         raise DataError(f"{path} ends within its header; fetch it again")
@@ -52,5 +56,7 @@ def _parse(stream: io.BufferedIOBase, path: Path) -> AnyArray:
     wanted = math.prod(shape) * dtype.itemsize
     data = stream.read()
     if len(data) != wanted:
-        raise DataError(f"{path} holds {len(data)} bytes of values and its header {shape} says {wanted}; fetch it again")
+        raise DataError(
+            f"{path} holds {len(data)} bytes of values and its header {shape} says {wanted}; fetch it again"
+        )
     return np.frombuffer(data, dtype).reshape(shape).astype(dtype.newbyteorder("="))

@@ -33,21 +33,29 @@ class Decoded(NamedTuple):
 
 
 def decode(tree: Tree, names: Sequence[str]) -> Decoded:
-    """All images in one size and number of channels. An unreadable one is left out and noted, never fatal unless none is left."""
+    """All images in one size and number of channels. An unreadable one is left out and noted, never fatal unless none
+    is left."""
     tried = [_attempt(tree, name) for name in names]
     readable = np.asarray([not isinstance(one, str) for one in tried], dtype=np.bool_)
     pictures = [one for one in tried if not isinstance(one, str)]
     bad = [f"{name} ({one})" for name, one in zip(names, tried, strict=True) if isinstance(one, str)]
     if not pictures:
-        raise DataError(f"none of the {len(names)} images in {tree.place} can be read ({', '.join(bad[:1])}); check the files")
+        raise DataError(
+            f"none of the {len(names)} images in {tree.place} can be read ({', '.join(bad[:1])}); check the files"
+        )
     notes = []
     if bad:
         more = f" and {len(bad) - NAMED} more" if len(bad) > NAMED else ""
-        notes.append(f"{len(bad)} of {len(names)} images cannot be read and are left out: {', '.join(bad[:NAMED])}{more}")
+        notes.append(
+            f"{len(bad)} of {len(names)} images cannot be read and are left out: {', '.join(bad[:NAMED])}{more}"
+        )
     sizes = {picture.size for picture in pictures}
     pixels = [picture.pixels for picture in pictures]
     if len(sizes) > 1 or max(next(iter(sizes))) > LARGEST_KEPT:
-        pixels = [picture.pixels if max(picture.size) > LARGEST_KEPT else squared(picture.pixels, SIDE) for picture in pictures]
+        pixels = [
+            picture.pixels if max(picture.size) > LARGEST_KEPT else squared(picture.pixels, SIDE)
+            for picture in pictures
+        ]
         met = "many sizes" if len(sizes) > 1 else "{1}×{0}".format(*next(iter(sizes)))
         notes.append(f"the images have {met}; each is cropped to its middle square and scaled to {SIDE}×{SIDE}")
     channels = max(map(len, pixels))

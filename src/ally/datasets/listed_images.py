@@ -27,7 +27,10 @@ CIFAR_PYTHON_FILES = {
     "data_batch_5": "md5:482c414d41f54cd18b22e5b47cb7c3cb",
     "test_batch": "md5:40351d587109b95175f43aff81a1287e",
 }
-SVHN_FILES = {"train_32x32.mat": "md5:e26dedcc434d2e4c54c9b2d4a06d8373", "test_32x32.mat": "md5:eb5a983be6a315427106f1b164d9cef3"}
+SVHN_FILES = {
+    "train_32x32.mat": "md5:e26dedcc434d2e4c54c9b2d4a06d8373",
+    "test_32x32.mat": "md5:eb5a983be6a315427106f1b164d9cef3",
+}
 STL_FILES = {
     "train_X.bin": "md5:918c2871b30a85fa023e0c44e0bee87f",
     "train_y.bin": "md5:5a34089d4802c674881badbb80307741",
@@ -41,11 +44,19 @@ IMAGES = {
         kind="images",
         describe="handwritten digits",
         size="60 000 + 10 000, 1×28×28",
-        citation="LeCun, Bottou, Bengio, Haffner: Gradient-based learning applied to document recognition. Proc. IEEE 86(11), 1998.",
+        citation=(
+            "LeCun, Bottou, Bengio, Haffner: Gradient-based learning applied to document recognition. Proc. "
+            "IEEE 86(11), 1998."
+        ),
         terms="cite the authors",
         read=read_mnist,
         files=tuple(
-            File(f"mnist/{name}.gz", checksum, tuple(f"{place}{name}.gz" for place in MNIST_PLACES), (File(f"mnist/{name}"),))
+            File(
+                f"mnist/{name}.gz",
+                checksum,
+                tuple(f"{place}{name}.gz" for place in MNIST_PLACES),
+                (File(f"mnist/{name}"),),
+            )
             for name, checksum in MNIST_FILES.items()
         ),
     ),
@@ -54,11 +65,19 @@ IMAGES = {
         kind="images",
         describe="photographs of ten kinds of things",
         size="50 000 + 10 000, 3×32×32",
-        citation="Krizhevsky: Learning multiple layers of features from tiny images. Technical report, University of Toronto, 2009.",
+        citation=(
+            "Krizhevsky: Learning multiple layers of features from tiny images. Technical report, "
+            "University of Toronto, 2009."
+        ),
         terms="cite the authors",
         read=read_cifar10,
         files=tuple(
-            File(f"{BINARY}/{name}.bin", instead=(File(f"{PYTHON}/{name}", md5),), needed=name == "test_batch", size=10_000 * 3073)
+            File(
+                f"{BINARY}/{name}.bin",
+                instead=(File(f"{PYTHON}/{name}", md5),),
+                needed=name == "test_batch",
+                size=10_000 * 3073,
+            )
             for name, md5 in CIFAR_PYTHON_FILES.items()
         ),
         archives=(
@@ -75,18 +94,23 @@ IMAGES = {
         kind="images",
         describe="digits of house numbers",
         size="73 257 + 26 032, 3×32×32",
-        citation="Netzer, Wang, Coates, Bissacco, Wu, Ng: Reading digits in natural images with unsupervised feature learning. "
-        "NIPS workshop on deep learning, 2011.",
+        citation="Netzer, Wang, Coates, Bissacco, Wu, Ng: Reading digits in natural images with unsupervised feature "
+        "learning. NIPS workshop on deep learning, 2011.",
         terms="non-commercial use only; cite the authors",
         read=read_svhn,
-        files=tuple(File(f"svhn/{name}", md5, (f"http://ufldl.stanford.edu/housenumbers/{name}",)) for name, md5 in SVHN_FILES.items()),
+        files=tuple(
+            File(f"svhn/{name}", md5, (f"http://ufldl.stanford.edu/housenumbers/{name}",))
+            for name, md5 in SVHN_FILES.items()
+        ),
     ),
     "stl10": Entry(
         task="classification",
         kind="images",
         describe="photographs of ten kinds of things, split anew as in the paper",
         size="11 000 + 2000, 3×96×96",
-        citation="Coates, Lee, Ng: An analysis of single-layer networks in unsupervised feature learning. AISTATS, 2011.",
+        citation=(
+            "Coates, Lee, Ng: An analysis of single-layer networks in unsupervised feature learning. AISTATS, 2011."
+        ),
         terms="ImageNet terms; cite the authors",
         read=read_stl10,
         files=tuple(File(f"{FOLDER}/{name}", checksum) for name, checksum in STL_FILES.items()),
@@ -112,7 +136,10 @@ IMAGES = {
                 "tiny-imagenet-200.zip",
                 TINY_ZIP,
                 ("http://cs231n.stanford.edu/tiny-imagenet-200.zip",),
-                (File("tiny-imagenet-200/val/val_annotations.txt"), File("tiny-imagenet-200/tiny-imagenet-200.zip", TINY_ZIP)),
+                (
+                    File("tiny-imagenet-200/val/val_annotations.txt"),
+                    File("tiny-imagenet-200/tiny-imagenet-200.zip", TINY_ZIP),
+                ),
             ),
         ),
     ),

@@ -28,11 +28,13 @@ TEXT = {
         kind="text",
         describe="whether a phrase of a film review is positive",
         size=f"60 614 + 872, {FEATURES} hashed features",
-        citation="Socher, Perelygin, Wu, Chuang, Manning, Ng, Potts: Recursive deep models for semantic compositionality over a sentiment "
-        "treebank. EMNLP, 2013.",
+        citation="Socher, Perelygin, Wu, Chuang, Manning, Ng, Potts: Recursive deep models for semantic "
+        "compositionality over a sentiment treebank. EMNLP, 2013.",
         terms="cite the authors",
         read=read_sst2,
-        files=tuple(File(f"text/sst2/{side}.tsv.gz", instead=(File(f"text/sst2/{side}.tsv"),)) for side in ("train", "test")),
+        files=tuple(
+            File(f"text/sst2/{side}.tsv.gz", instead=(File(f"text/sst2/{side}.tsv"),)) for side in ("train", "test")
+        ),
         by_hand="put train.tsv.gz and test.tsv.gz (a header 'sentence<TAB>label', labels 0 and 1) into text/sst2/",
     ),
 }

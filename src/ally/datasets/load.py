@@ -20,22 +20,28 @@ from ally.types import Progress, Task
 ARRAYS = (".npz", ".npy")
 
 
-def load(name: str | Path, data_dir: Path | None = None, *, target: str | None = None, task: Task | Literal["auto"] = "auto") -> Dataset:
+def load(
+    name: str | Path, data_dir: Path | None = None, *, target: str | None = None, task: Task | Literal["auto"] = "auto"
+) -> Dataset:
     """A data set of the catalogue, or a file or folder of yours.
 
     Args:
-        name: a name of `DATASETS`, else a path: a table (.csv .tsv .parquet, also .csv.gz), .npz with X and y, .npy, or a folder of
-            images by class. A name of the catalogue comes first; write ``./mnist`` for a folder of that name.
+        name: a name of `DATASETS`, else a path: a table (.csv .tsv .parquet, also .csv.gz), .npz with X and y, .npy, or
+            a folder of images by class. A name of the catalogue comes first; write ``./mnist`` for a folder of that
+            name.
         data_dir: where the catalogue's files are; `default_data_dir()` if None.
         target: the column of a table that holds the labels; for .npy the path of a second .npy file.
-        task: what the target of a file is; by default text and up to 100 different whole numbers are classes, other numbers regression.
+        task: what the target of a file is; by default text and up to 100 different whole numbers are classes, other
+            numbers regression.
 
     All seeds of an experiment share one test set.
     """
     name = str(name)
     if name in DATASETS:
         if target is not None:
-            raise InputError.about("target", target, f"does not go with {name!r}, a data set of the catalogue; leave target out")
+            raise InputError.about(
+                "target", target, f"does not go with {name!r}, a data set of the catalogue; leave target out"
+            )
         entry = DATASETS[name]
         folder = default_data_dir() if data_dir is None else Path(data_dir)
         ensure_here(name, entry, folder)
@@ -47,17 +53,23 @@ def load(name: str | Path, data_dir: Path | None = None, *, target: str | None =
 def _load_path(path: Path, name: str, target: str | None, wanted: Task | Literal["auto"]) -> Dataset:
     if path.is_dir():
         if target is not None:
-            raise InputError.about("target", target, "does not go with a folder of images, whose classes are its folders; leave target out")
+            raise InputError.about(
+                "target", target, "does not go with a folder of images, whose classes are its folders; leave target out"
+            )
         parts = read_folder(path)
         return Dataset(name, "classification", *parts[:4], kind="images", notes=parts.notes)
     known = is_table(path) or path.suffix.lower() in ARRAYS
     if not path.is_file():
         if known or os.sep in name:
-            raise InputError(f"{path} is not there; give a file, a folder of images, or a name that `ally datasets` lists")
+            raise InputError(
+                f"{path} is not there; give a file, a folder of images, or a name that `ally datasets` lists"
+            )
         DATASETS[name]
     if not known:
         readable = ", ".join((*TABLES, *ARRAYS))
-        raise InputError(f"{path} has the ending {path.suffix or '(none)'!r}; readable are {readable} and folders of images")
+        raise InputError(
+            f"{path} has the ending {path.suffix or '(none)'!r}; readable are {readable} and folders of images"
+        )
     if is_table(path):
         task, parts = read_table_file(path, target, wanted)
         return Dataset(name, task, *parts[:4], kind="table", notes=parts.notes)
@@ -66,7 +78,8 @@ def _load_path(path: Path, name: str, target: str | None, wanted: Task | Literal
 
 
 def fetch(name: str, data_dir: Path | None = None, progress: Progress | None = None) -> tuple[str, ...]:
-    """Fetches a data set of the catalogue; what is here and verified is left alone. Says what was done, a sentence each."""
+    """Fetches a data set of the catalogue; what is here and verified is left alone. Says what was done, a sentence
+    each."""
     return fetch_entry(name, DATASETS[name], default_data_dir() if data_dir is None else Path(data_dir), progress)
 
 

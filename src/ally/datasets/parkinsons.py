@@ -18,7 +18,8 @@ COLUMNS = 22
 
 
 def read_parkinsons(folder: Path, target: Literal["motor", "total"], by_subject: bool) -> Parts:
-    """19 features (age, sex, time of the test, 16 measures of the voice). Neither score and no subject number is among them."""
+    """19 features (age, sex, time of the test, 16 measures of the voice). Neither score and no subject number is among
+    them."""
     import pandas as pd
 
     path = locate(folder, "parkinsons/parkinsons_updrs.data")
@@ -28,16 +29,27 @@ def read_parkinsons(folder: Path, target: Literal["motor", "total"], by_subject:
         raise DataError(f"{path} cannot be read as CSV ({error}); fetch it again") from error
     if len(table.columns) != COLUMNS or not {SUBJECT, *TARGETS} <= set(table.columns):
         needed = ", ".join((SUBJECT, *TARGETS))
-        raise DataError(f"{path} has {len(table.columns)} columns; {COLUMNS} are needed, {needed} among them: fetch it again")
+        raise DataError(
+            f"{path} has {len(table.columns)} columns; {COLUMNS} are needed, {needed} among them: fetch it again"
+        )
     features = table.drop(columns=[SUBJECT, *TARGETS])
-    odd = next((name for name in table.columns if table[name].dtype.kind not in "fiu" or not np.isfinite(table[name]).all()), None)
+    odd = next(
+        (name for name in table.columns if table[name].dtype.kind not in "fiu" or not np.isfinite(table[name]).all()),
+        None,
+    )
     if odd is not None:
         raise DataError(f"column {odd!r} of {path} holds something that is not a finite number; fetch it again")
     X, y = features.to_numpy(np.float64), table[f"{target}_UPDRS"].to_numpy(np.float64)
     subjects = table[SUBJECT].to_numpy()
     pool, test = holdout_groups(subjects) if by_subject else holdout(len(X))
     if by_subject:
-        note = f"{len(np.unique(subjects[test]))} of {len(np.unique(subjects))} people are in the test set, none of them in the pool"
+        note = (
+            f"{len(np.unique(subjects[test]))} of {len(np.unique(subjects))} people are in the test set, "
+            "none of them in the pool"
+        )
     else:
-        note = "a random split: recordings of the same people are in the pool and in the test set, so errors are lower than for new people"
+        note = (
+            "a random split: recordings of the same people are in the pool and in the test set, so errors "
+            "are lower than for new people"
+        )
     return Parts(X[pool], y[pool], X[test], y[test], (note,))

@@ -48,7 +48,9 @@ def locate(folder: Path, *paths: str) -> Path:
     for path in paths:
         if (folder / path).is_file():
             return folder / path
-    raise DataError(f"{folder / paths[0]} is not there; put the file there, or run ally datasets list to see what is missing")
+    raise DataError(
+        f"{folder / paths[0]} is not there; put the file there, or run ally datasets list to see what is missing"
+    )
 
 
 def ensure_here(name: str, entry: Entry, folder: Path) -> None:
@@ -56,5 +58,9 @@ def ensure_here(name: str, entry: Entry, folder: Path) -> None:
     gone = [file.path for file in missing(entry, folder) if file.needed]
     if not gone:
         return
-    remedy = f"run: ally datasets fetch {name} --data-dir {folder}" if entry.fetchable else f"it cannot be fetched: {entry.by_hand}"
+    remedy = (
+        f"run: ally datasets fetch {name} --data-dir {folder}"
+        if entry.fetchable
+        else f"it cannot be fetched: {entry.by_hand}"
+    )
     raise DataError(f"the data set {name!r} is not in {folder} (missing: {', '.join(gone)}); {remedy}")

@@ -1,7 +1,7 @@
 """Test sets of data without an official one.
 
-The order of rows comes from the raw output of a PCG64 bit generator, which numpy promises never to change. It depends on nothing but
-the number of rows: every seed, strategy and machine shares the test set.
+The order of rows comes from the raw output of a PCG64 bit generator, which numpy promises never to change. It depends
+on nothing but the number of rows: every seed, strategy and machine shares the test set.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ def fixed_order(n: int) -> IntArray:
 
 
 def holdout(n: int, classes: AnyArray | None = None, share: float = SHARE) -> tuple[IntArray, IntArray]:
-    """Rows of pool and test, each ascending; `share` of every class if classes (n,) are given. A class always stays in the pool."""
+    """Rows of pool and test, each ascending; `share` of every class if classes (n,) are given. A class always stays in
+    the pool."""
     order = fixed_order(n)
     members = [order] if classes is None else [order[classes[order] == one] for one in np.unique(classes)]
     test = np.concatenate([rows[: min(round(share * len(rows)), len(rows) - 1)] for rows in members])

@@ -29,10 +29,24 @@ def read_digits(path: Path) -> tuple[AnyArray, AnyArray]:
     except Exception as error:  # the parser raises many kinds on damaged files
         raise DataError(f"{path} is not a Matlab file of SVHN ({error}); fetch it again") from error
     X, y = content.get("X"), content.get("y")
-    if X is None or y is None or X.dtype != np.uint8 or X.shape[:3] != (32, 32, 3) or X.ndim != 4 or y.size != X.shape[3]:
-        met = ", ".join(f"{name} {value.shape} {value.dtype}" for name, value in (("X", X), ("y", y)) if value is not None)
-        raise DataError(f"{path} holds {met or 'neither X nor y'}; SVHN has X (32, 32, 3, n) of bytes and y (n, 1): fetch it again")
+    if (
+        X is None
+        or y is None
+        or X.dtype != np.uint8
+        or X.shape[:3] != (32, 32, 3)
+        or X.ndim != 4
+        or y.size != X.shape[3]
+    ):
+        met = ", ".join(
+            f"{name} {value.shape} {value.dtype}" for name, value in (("X", X), ("y", y)) if value is not None
+        )
+        raise DataError(
+            f"{path} holds {met or 'neither X nor y'}; SVHN has X (32, 32, 3, n) of bytes and y (n, 1): fetch it again"
+        )
     digits = y.reshape(-1).astype(np.int64)
     if digits.size and not 1 <= digits.min() <= digits.max() <= 10:
-        raise DataError(f"{path} holds the label {digits[(digits < 1) | (digits > 10)][0]}; SVHN has the labels 1 to 10: fetch it again")
+        raise DataError(
+            f"{path} holds the label {digits[(digits < 1) | (digits > 10)][0]}; SVHN has the labels 1 to 10: fetch it "
+            "again"
+        )
     return np.ascontiguousarray(X.transpose(3, 2, 0, 1)), digits % 10

@@ -1,4 +1,5 @@
-"""A table file of the user: features and target from columns, a fixed test split, everything learned from pool rows only."""
+"""A table file of the user: features and target from columns, a fixed test split, everything learned from pool rows
+only."""
 
 from __future__ import annotations
 
@@ -40,8 +41,13 @@ def read_table_file(path: Path, target: str | None, wanted: Task | Literal["auto
     pool, test = holdout(len(table), labels if task == "classification" else None)
     if not len(test):
         classes = f" in {len(set(labels.tolist()))} classes" if task == "classification" else ""
-        instead = ", or say that the task is regression" if task == "classification" and labels.dtype.kind in "fi" else ""
-        raise DataError(f"{path} has {len(table)} rows with a {target}{classes}, too few for a test set of one in five; add rows{instead}")
+        instead = (
+            ", or say that the task is regression" if task == "classification" and labels.dtype.kind in "fi" else ""
+        )
+        raise DataError(
+            f"{path} has {len(table)} rows with a {target}{classes}, too few for a test set of one in five; add "
+            f"rows{instead}"
+        )
     numbers = [name for name in table.columns if NUMBERED.fullmatch(name) and name != target]
     notes += [f"the column {name} numbers the rows and is left out" for name in numbers]
     X, encoded = encode(table.drop(columns=[target, *numbers]), pool, path)
@@ -57,7 +63,9 @@ def _read(path: Path) -> pd.DataFrame:
 
     name = path.name.lower()
     try:
-        table = pd.read_parquet(path) if name.endswith(".parquet") else _read_text(path, "\t" if ".tsv" in name else ",")
+        table = (
+            pd.read_parquet(path) if name.endswith(".parquet") else _read_text(path, "\t" if ".tsv" in name else ",")
+        )
     except ImportError as error:
         raise MissingPart("reading .parquet needs pyarrow: pip install 'ally-learn[parquet]'") from error
     except (ValueError, OSError, EOFError, zlib.error) as error:
@@ -68,7 +76,8 @@ def _read(path: Path) -> pd.DataFrame:
 
 
 def _read_text(path: Path, separator: str) -> pd.DataFrame:
-    """A semicolon separates if the header has no comma; spreadsheets then write numbers with a comma, unless more have a point."""
+    """A semicolon separates if the header has no comma; spreadsheets then write numbers with a comma, unless more have
+    a point."""
     import pandas as pd
 
     header = pd.read_csv(path, sep=separator, header=None, nrows=1, dtype=str)

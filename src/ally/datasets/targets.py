@@ -20,8 +20,8 @@ MOST_CLASSES = 100
 def decide(labels: pd.Series[Any], wanted: Task | Literal["auto"] = "auto") -> tuple[Task, AnyArray, str]:
     """The task, the labels (n,) and a sentence that says so.
 
-    Text, booleans and up to `MOST_CLASSES` different whole numbers are classes; other numbers are regression targets; unless one is
-    `wanted`.
+    Text, booleans and up to `MOST_CLASSES` different whole numbers are classes; other numbers are regression targets;
+    unless one is `wanted`.
     """
     kind = getattr(labels.dtype, "kind", "O")
     distinct = labels.nunique()

@@ -25,7 +25,8 @@ def read_trec(folder: Path) -> Parts:
 
 
 def read_sst2(folder: Path) -> Parts:
-    """Phrases of film reviews, 0 negative or 1 positive; the training phrases are the pool, whole sentences the test set."""
+    """Phrases of film reviews, 0 negative or 1 positive; the training phrases are the pool, whole sentences the test
+    set."""
     pool, pool_labels = read_reviews(locate(folder, "text/sst2/train.tsv.gz", "text/sst2/train.tsv"))
     test, test_labels = read_reviews(locate(folder, "text/sst2/test.tsv.gz", "text/sst2/test.tsv"))
     parts = Parts(*_both(pool, pool_labels, test, test_labels))
@@ -34,16 +35,22 @@ def read_sst2(folder: Path) -> Parts:
 
 def _both(pool: list[str], pool_labels: list[Any], test: list[str], test_labels: list[Any]) -> tuple[Any, ...]:
     X, X_test = hashed_tfidf(pool, test)
-    note = f"text is hashed into {FEATURES} TF-IDF features of words and pairs of words; the weights come from the pool's texts only"
+    note = (
+        f"text is hashed into {FEATURES} TF-IDF features of words and pairs of words; the weights come "
+        "from the pool's texts only"
+    )
     return X, np.asarray(pool_labels), X_test, np.asarray(test_labels), (note,)
 
 
 def hashed_tfidf(pool: list[str], test: list[str], features: int = FEATURES) -> tuple[Any, Any]:
-    """Sparse csr float32 matrices (n, features) and (m, features), rows of length 1; inverse document frequencies of the pool."""
+    """Sparse csr float32 matrices (n, features) and (m, features), rows of length 1; inverse document frequencies of
+    the pool."""
     from sklearn.feature_extraction.text import TfidfTransformer
 
     weights = TfidfTransformer(sublinear_tf=True).fit(counts := word_counts(pool, features))
-    return weights.transform(counts).astype(np.float32).tocsr(), weights.transform(word_counts(test, features)).astype(np.float32).tocsr()
+    return weights.transform(counts).astype(np.float32).tocsr(), weights.transform(word_counts(test, features)).astype(
+        np.float32
+    ).tocsr()
 
 
 def read_questions(path: Path) -> tuple[list[str], list[str]]:
@@ -72,12 +79,20 @@ def read_reviews(path: Path) -> tuple[list[str], list[int]]:
     if not lines or lines[0] != ["sentence", "label"] or len(lines) == 1:
         first = lines[0] if lines else "nothing"
         raise DataError(f"{path} begins with {first}; a header 'sentence<TAB>label' and lines below it are needed")
-    odd = next((number for number, line in enumerate(lines[1:], start=2) if len(line) != 2 or line[1] not in ("0", "1")), None)
+    odd = next(
+        (number for number, line in enumerate(lines[1:], start=2) if len(line) != 2 or line[1] not in ("0", "1")), None
+    )
     if odd is not None:
-        raise DataError(f"line {odd} of {path} is {lines[odd - 1]!r}, not 'sentence<TAB>0 or 1'; put the file there again")
+        raise DataError(
+            f"line {odd} of {path} is {lines[odd - 1]!r}, not 'sentence<TAB>0 or 1'; put the file there again"
+        )
     return [line[0].strip() for line in lines[1:]], [int(line[1]) for line in lines[1:]]
 
 
 def _lines(path: Path) -> Iterator[list[str]]:
-    with gzip.open(path, "rt", encoding="utf-8", newline="") if path.suffix == ".gz" else path.open(encoding="utf-8", newline="") as stream:
+    with (
+        gzip.open(path, "rt", encoding="utf-8", newline="")
+        if path.suffix == ".gz"
+        else path.open(encoding="utf-8", newline="") as stream
+    ):
         yield from csv.reader(stream, delimiter="\t", quoting=csv.QUOTE_NONE)

@@ -36,7 +36,9 @@ def read_tiny_imagenet(folder: Path) -> Parts:
 def read_tiny_imagenet_32(folder: Path) -> Parts:
     """A subset at 32×32: 50 training and 10 validation images of each of the 200 classes."""
     with Tree(locate(folder, "tiny-imagenet-32/tiny_imagenet32_subset.zip")) as tree:
-        sides = [[name for name in tree.names if name.startswith(f"{side}/") and is_image(name)] for side in ("train", "val")]
+        sides = [
+            [name for name in tree.names if name.startswith(f"{side}/") and is_image(name)] for side in ("train", "val")
+        ]
         parts = _parts(tree, sides[0], _label(sides[0], ""), sides[1], _label(sides[1], ""))
     note = "a subset of Tiny ImageNet re-encoded at 32×32: not comparable with figures for Tiny ImageNet"
     return parts._replace(notes=(note, *parts.notes))
@@ -48,7 +50,10 @@ def _annotations(tree: Tree, root: str) -> dict[str, str]:
     for number, line in enumerate(tree.read(root + ANNOTATIONS).decode("utf-8", "replace").splitlines(), start=1):
         cells = line.split("\t")
         if len(cells) < 2:
-            raise DataError(f"line {number} of {ANNOTATIONS} in {tree.place} is {line[:60]!r}, not 'file<TAB>class…'; fetch it again")
+            raise DataError(
+                f"line {number} of {ANNOTATIONS} in {tree.place} is {line[:60]!r}, not 'file<TAB>class…'; fetch it "
+                "again"
+            )
         found[cells[0]] = cells[1]
     return found
 
@@ -60,9 +65,14 @@ def _label(names: list[str], root: str) -> AnyArray:
 
 def _parts(tree: Tree, train: list[str], classes: AnyArray, test: list[str], test_classes: AnyArray) -> Parts:
     if not train or not test:
-        raise DataError(f"{tree.place} holds {len(train)} training and {len(test)} validation images; fetch the data set again")
+        raise DataError(
+            f"{tree.place} holds {len(train)} training and {len(test)} validation images; fetch the data set again"
+        )
     pool, kept, notes = decode(tree, train)
     measured, test_kept, test_notes = decode(tree, test)
     if pool.shape[1:] != measured.shape[1:]:
-        raise DataError(f"{tree.place} has training images of shape {pool.shape[1:]} and others of {measured.shape[1:]}; fetch it again")
+        raise DataError(
+            f"{tree.place} has training images of shape {pool.shape[1:]} and others of {measured.shape[1:]}; fetch it "
+            "again"
+        )
     return Parts(pool, classes[kept], measured, test_classes[test_kept], (VALIDATION_NOTE, *notes, *test_notes))

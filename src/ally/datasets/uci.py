@@ -23,10 +23,22 @@ def read_uci(folder: Path, name: str, rows: int) -> Parts:
     except (ValueError, OSError, EOFError) as error:
         raise DataError(f"{path} cannot be read as CSV ({error}); put the file there again") from error
     if not len(table.columns) or table.columns[-1] != "target" or len(table) != rows:
-        raise DataError(f"{path} has {len(table)} rows and the last column {table.columns[-1]!r}; {rows} rows and 'target' are needed")
-    odd = next((column for column in table.columns if table[column].dtype.kind not in "fiu" or not np.isfinite(table[column]).all()), None)
+        raise DataError(
+            f"{path} has {len(table)} rows and the last column {table.columns[-1]!r}; {rows} rows and 'target' are "
+            "needed"
+        )
+    odd = next(
+        (
+            column
+            for column in table.columns
+            if table[column].dtype.kind not in "fiu" or not np.isfinite(table[column]).all()
+        ),
+        None,
+    )
     if odd is not None:
-        raise DataError(f"column {odd!r} of {path} holds something that is not a finite number; put the file there again")
+        raise DataError(
+            f"column {odd!r} of {path} holds something that is not a finite number; put the file there again"
+        )
     values = table.to_numpy(np.float64)
     pool, test = holdout(len(values))
     copies = count_copies(values[pool, :-1], values[test, :-1])

@@ -18,8 +18,8 @@ class Check:
 
     path: str
     verdict: Literal["good", "readable", "differs", "bad", "missing"]
-    """good: the official checksum; readable: none is known, the data set can be read; differs: readable, but not the official file;
-    bad: cannot be read; missing."""
+    """good: the official checksum; readable: none is known, the data set can be read; differs: readable, but not the
+    official file; bad: cannot be read; missing."""
     detail: str = ""
 
 
@@ -36,7 +36,8 @@ def checksum_of(path: Path, like: str) -> str:
 
 
 def difference(file: File, path: Path) -> str | None:
-    """How the file at `path` differs from the official one; None if it does not, or if nothing is known about that one."""
+    """How the file at `path` differs from the official one; None if it does not, or if nothing is known about that
+    one."""
     if file.checksum is not None and (met := checksum_of(path, file.checksum)) != file.checksum:
         return f"expected {file.checksum}, met {met}"
     if file.size is not None and (size := path.stat().st_size) != file.size:
@@ -45,10 +46,13 @@ def difference(file: File, path: Path) -> str | None:
 
 
 def verify_entry(entry: Entry, folder: Path) -> tuple[Check, ...]:
-    """One check per file. Where a checksum is unknown or differs, the data set is read once to see whether its format is right."""
+    """One check per file. Where a checksum is unknown or differs, the data set is read once to see whether its format
+    is right."""
     here = [found(file, folder) for file in entry.files]
     differences = [None if one is None else difference(*one) for one in here]
-    sure = all(one is None or (one[0].checksum is not None and not odd) for one, odd in zip(here, differences, strict=True))
+    sure = all(
+        one is None or (one[0].checksum is not None and not odd) for one, odd in zip(here, differences, strict=True)
+    )
     fault = None if sure else _fault(entry, folder)
     return tuple(
         Check(file.path, "missing") if one is None else _check(one[0], odd, fault)

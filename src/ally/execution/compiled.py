@@ -11,7 +11,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def compiled(*freedoms: str, **options: Any) -> Callable[[F], F]:
-    """A decorator for loops that do not hold the interpreter's lock; `freedoms` are those of LLVM with sums, such as "reassoc"."""
+    """A decorator for loops that do not hold the interpreter's lock; `freedoms` are those of LLVM with sums, such as
+    "reassoc"."""
 
     def decorate(function: F) -> F:
         settings: dict[str, Any] = {"nogil": True, "fastmath": set(freedoms), **options}

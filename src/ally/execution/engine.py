@@ -1,8 +1,9 @@
 """Who does the work: a crew of workers, each with its part of the pool.
 
-A worker is an object that is built from its part where the part is. The coordinator calls its methods by name with small plain values
-(numbers, a numpy row) and gets such values back, in the order of the parts. Workers share nothing and never talk to each other, so the
-same coordinator runs with workers in this process, in threads, or on other machines.
+A worker is an object that is built from its part where the part is. The coordinator calls its methods by name with
+small plain values (numbers, a numpy row) and gets such values back, in the order of the parts. Workers share nothing
+and never talk to each other, so the same coordinator runs with workers in this process, in threads, or on other
+machines.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ class Crew(Protocol):
 
     def __enter__(self) -> Crew: ...
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
 
 
 class Engine(Protocol):
@@ -58,7 +61,8 @@ class LocalEngine:
     """Workers in this process.
 
     Attributes:
-        threads: how many work at a time; None is as many as torch uses. Compiled loops do not hold the interpreter's lock.
+        threads: how many work at a time; None is as many as torch uses. Compiled loops do not hold the interpreter's
+            lock.
         shards: the number of parts; None is one for each thread that has enough to do.
     """
 
@@ -106,7 +110,9 @@ class LocalCrew:
     def __enter__(self) -> LocalCrew:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._close()
 
     def _open(self) -> list[Any]:

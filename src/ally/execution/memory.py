@@ -23,14 +23,16 @@ def default_budget() -> int:
 def check_budget(needed: int, budget: int, what: str, remedy: str) -> None:
     """Raises before the work starts if it needs more bytes than the budget."""
     if needed > budget:
-        raise MemoryBudgetExceeded(f"{what} needs {needed / 2**20:,.0f} MiB and memory_budget is {budget / 2**20:,.0f} MiB; {remedy}")
+        raise MemoryBudgetExceeded(
+            f"{what} needs {needed / 2**20:,.0f} MiB and memory_budget is {budget / 2**20:,.0f} MiB; {remedy}"
+        )
 
 
 class Scratch:
     """Float tensors for one query: in memory up to `budget` bytes in total, in a memory map beyond.
 
-    A map's file has no name: the system takes its space back when the query is over, however it ends, also by ``kill -9``.
-    The files lie in Python's temporary folder (``TMPDIR``).
+    A map's file has no name: the system takes its space back when the query is over, however it ends, also by ``kill
+    -9``. The files lie in Python's temporary folder (``TMPDIR``).
     """
 
     def __init__(self, budget: int | None = None) -> None:
@@ -50,8 +52,8 @@ class Scratch:
         free = shutil.disk_usage(folder).free
         if size > free:
             raise MemoryBudgetExceeded(
-                f"{size / 2**20:,.0f} MiB above memory_budget need disk space, and {folder} has {free / 2**20:,.0f} MiB free; "
-                "set TMPDIR to a folder on a larger disk, raise memory_budget, or pass fewer `candidates`"
+                f"{size / 2**20:,.0f} MiB above memory_budget need disk space, and {folder} has {free / 2**20:,.0f} "
+                "MiB free; set TMPDIR to a folder on a larger disk, raise memory_budget, or pass fewer `candidates`"
             )
         file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115, closed in __exit__
         self._files.append(file)
@@ -61,7 +63,9 @@ class Scratch:
     def __enter__(self) -> Scratch:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         for file in self._files:
             file.close()
         self._files = []

@@ -67,7 +67,12 @@ def bench(
     """
     names = [str(name) for name in _listed("datasets", datasets)]
     chosen = _listed("strategies", strategies)
-    for name, value, least in (("seeds", seeds, 1), ("init", init, 1), ("batch", batch, 1), ("candidates", candidates, 1)):
+    for name, value, least in (
+        ("seeds", seeds, 1),
+        ("init", init, 1),
+        ("batch", batch, 1),
+        ("candidates", candidates, 1),
+    ):
         if value is not None:
             check_count(name, value, least)
     folder = None if data_dir is None else Path(data_dir)
@@ -78,9 +83,15 @@ def bench(
         size = min(200, max(10, data.size // 100)) if batch is None else batch
         start = max(size, 2 * len(data.classes or ())) if init is None else init
         fitting = [strategy for strategy in chosen if data.task in CATALOGUE[strategy].tasks]
-        notes += [f"{strategy} is not defined for {data.task}, so not run on {name}" for strategy in chosen if strategy not in fitting]
+        notes += [
+            f"{strategy} is not defined for {data.task}, so not run on {name}"
+            for strategy in chosen
+            if strategy not in fitting
+        ]
         if not fitting:
-            raise InputError(f"none of {', '.join(chosen)} is defined for {data.task} ({name}); add 'random' or 'coreset'")
+            raise InputError(
+                f"none of {', '.join(chosen)} is defined for {data.task} ({name}); add 'random' or 'coreset'"
+            )
         for seed, model, objective, strategy in itertools.product(
             range(seeds), _listed("models", models), _listed("objectives", objectives), fitting
         ):
@@ -88,7 +99,21 @@ def bench(
                 MODELS[model]
             if objective is not None:
                 resolve_objective(objective)
-            cell = Cell(strategy, seed, start, size, rounds, model, training, objective, "", None, candidates, validation, hygiene=hygiene)
+            cell = Cell(
+                strategy,
+                seed,
+                start,
+                size,
+                rounds,
+                model,
+                training,
+                objective,
+                "",
+                None,
+                candidates,
+                validation,
+                hygiene=hygiene,
+            )
             cells.append((name, cell))
     settings = {**told(tuple(cells)), **({} if target is None else {"target": target}), "task": task}
     title, question = f"Active learning on {', '.join(names)}", "Does it pay to choose which samples are labelled?"

@@ -67,7 +67,9 @@ class Cell:
     def leader(self) -> Cell | None:
         """The campaign whose batches this one takes."""
         return (
-            None if self.asks_as is None else replace(self, strategy=self.asks_as, custom=None, objective=None, asks_as=None, copies=None)
+            None
+            if self.asks_as is None
+            else replace(self, strategy=self.asks_as, custom=None, objective=None, asks_as=None, copies=None)
         )
 
     @property
@@ -82,12 +84,13 @@ class Cell:
         if self.labels > size:
             validation = f" + {self.validation} for validation" if self.validation else ""
             raise InputError(
-                f"{self.init}{validation} + {self.rounds} x {self.batch} labels are more than the pool of {size} ({trial.name}); "
-                "lower init, validation, rounds or batch"
+                f"{self.init}{validation} + {self.rounds} x {self.batch} labels are more than the pool of {size} "
+                f"({trial.name}); lower init, validation, rounds or batch"
             )
         if self.candidates is not None and self.batch * self.rounds > self.candidates:
             raise InputError(
-                f"{self.rounds} x {self.batch} labels are more than the {self.candidates} candidates; raise candidates or lower rounds"
+                f"{self.rounds} x {self.batch} labels are more than the {self.candidates} candidates; raise "
+                "candidates or lower rounds"
             )
 
     def identity(self, dataset: str) -> tuple[Any, ...]:
@@ -96,7 +99,8 @@ class Cell:
         return (dataset, *names, self.setting, self.strategy, self.seed, self.batch, self.protocol)
 
     def key(self, dataset: str) -> str:
-        """A name for its file: readable, and different for different settings. The number of rounds is none: it may be raised later."""
+        """A name for its file: readable, and different for different settings. The number of rounds is none: it may be
+        raised later."""
         plain: tuple[Any, ...] = (replace(self, rounds=0, custom=None), self.composition, model_name(self.model))
         # Apart from the repr, so that what was run before there was hygiene keeps its name.
         plain += () if self.hygiene is None else (self.hygiene,)

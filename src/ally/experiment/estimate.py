@@ -49,8 +49,13 @@ def _cost(trial: Trial, cell: Cell) -> Callable[[int, int], float]:
     if isinstance(objective, OverPool):
         steps = max(1, objective.steps // PARTS)
         objective, parts = replace(objective, steps=steps), objective.steps / steps
-    tried = replace(cell, training=replace(cell.training, epochs=epochs), objective=objective, copies=None,
-                    validation=cell.validation if early else 0)  # fmt: skip
+    tried = replace(
+        cell,
+        training=replace(cell.training, epochs=epochs),
+        objective=objective,
+        copies=None,
+        validation=cell.validation if early else 0,
+    )
     # What is compiled or loaded at its first use is not part of the cost: the first try does not count.
     _try(trial, replace(tried, candidates=CANDIDATES[0]))
     trainings, queries = zip(*(_try(trial, replace(tried, candidates=size)) for size in CANDIDATES), strict=True)

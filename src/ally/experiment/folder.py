@@ -51,13 +51,19 @@ def run(
     progress: Progress | None = None,
     say: Callable[[str], None] | None = None,
 ) -> pd.DataFrame:
-    """Runs what is missing of a grid in the folder `out`. `say` hears what a reader has to know, and how long it may take."""
+    """Runs what is missing of a grid in the folder `out`. `say` hears what a reader has to know, and how long it may
+    take."""
     load_trial: Load = partial(trial, data_dir, target, task)
     for name, cell in grid.cells:
         cell.ensure_fits(load_trial(name))
     with locked(out):
         todo = missing(out, load_trial, grid.cells)
-        notes = [*grid.notes, *data_notes(load_trial, (name for name, _ in grid.cells)), *_others(out, grid), *_versions(out)]
+        notes = [
+            *grid.notes,
+            *data_notes(load_trial, (name for name, _ in grid.cells)),
+            *_others(out, grid),
+            *_versions(out),
+        ]
         if say is not None:
             for note in notes:
                 say(f"note: {note}")
@@ -146,7 +152,9 @@ def told(listed: tuple[tuple[str, Cell], ...]) -> dict[str, str]:
         "batch": _each(str(cell.batch) for cell in every),
         "rounds": _each(str(cell.rounds) for cell in every),
         "final labels": _each(str(cell.labels) for cell in every),
-        "candidates": _each("all" if cell.candidates is None else f"{cell.candidates} drawn at random" for cell in every),
+        "candidates": _each(
+            "all" if cell.candidates is None else f"{cell.candidates} drawn at random" for cell in every
+        ),
         "test samples": _each("all" if cell.test is None else f"{cell.test} drawn at random" for cell in every),
         "hygiene": _each("none" if cell.hygiene is None else repr(cell.hygiene) for cell in every),
         "seeds": str(len({cell.seed for cell in every})),

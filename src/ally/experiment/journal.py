@@ -1,6 +1,7 @@
 """The rounds of one cell in one file: a line each, written whole or not at all.
 
-The first line holds the settings. A line counts once its newline is on disk; what a crash left behind the last one is cut off.
+The first line holds the settings. A line counts once its newline is on disk; what a crash left behind the last one is
+cut off.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ class Journal:
 
     @contextmanager
     def writing(self, settings: dict[str, Any]) -> Iterator[Journal]:
-        """Holds the file against other processes, waiting for one that is about to end, and cuts off an unfinished line."""
+        """Holds the file against other processes, waiting for one that is about to end, and cuts off an unfinished
+        line."""
         with self.path.open("ab") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             os.truncate(file.fileno(), self._whole())

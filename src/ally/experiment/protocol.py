@@ -24,7 +24,8 @@ MOST_EPOCHS = 100
 
 
 def under(protocol: Protocol, training: Training, validation: int) -> tuple[Training, int]:
-    """Settings of the trainer and the size of the validation set, from those of `fixed` and the size that the others use."""
+    """Settings of the trainer and the size of the validation set, from those of `fixed` and the size that the others
+    use."""
     if protocol == "fixed":
         return training, 0
     if protocol == "early-duals":

@@ -21,7 +21,8 @@ from ally.files import write_whole
 from ally.types import Progress
 
 Load: TypeAlias = Callable[[str], Trial]
-"""A trial by name. It is called in the workers, so that hidden labels and pools are not sent around; it must be importable by name."""
+"""A trial by name. It is called in the workers, so that hidden labels and pools are not sent around; it must be
+importable by name."""
 Cells: TypeAlias = Sequence[tuple[str, Cell]]
 """Names of trials, each with a cell."""
 
@@ -31,7 +32,8 @@ class CellsFailed(AllyError):
 
 
 def run_cells(load: Load, cells: Cells, workers: int, progress: Progress | None = None) -> pd.DataFrame:
-    """Runs the cells in `workers` processes. The table has the columns of results.csv, in the order of the cells; an error ends it."""
+    """Runs the cells in `workers` processes. The table has the columns of results.csv, in the order of the cells; an
+    error ends it."""
     found: dict[int, list[Record]] = {}
     with closing(work_through(_run, [(load, name, cell) for name, cell in cells], workers)) as ended:
         for one in ended:
@@ -62,8 +64,10 @@ def run_in(out: Path, load: Load, cells: Cells, workers: int, progress: Progress
 
     def tell() -> None:
         if progress is not None:
-            done = (min(len(journal(out, *cells[number]).rounds()), wanted[number]) if number in running else wanted[number]
-                    for number in range(len(cells)))  # fmt: skip
+            done = (
+                min(len(journal(out, *cells[number]).rounds()), wanted[number]) if number in running else wanted[number]
+                for number in range(len(cells))
+            )
             progress("rounds", sum(done), sum(wanted))
 
     calls = [(load, *cells[number], journal(out, *cells[number])) for number in todo]
@@ -77,12 +81,16 @@ def run_in(out: Path, load: Load, cells: Cells, workers: int, progress: Progress
             tell()
     results = collect(out, cells)
     if failed:
-        raise CellsFailed(f"{len(failed)} of {len(cells)} cells failed, the others are in {out}; run it again to try them: {failed[0]}")
+        raise CellsFailed(
+            f"{len(failed)} of {len(cells)} cells failed, the others are in {out}; run it again to try them: "
+            f"{failed[0]}"
+        )
     return results
 
 
 def missing(out: Path, load: Load, cells: Cells) -> list[int]:
-    """Which of the cells are not finished. Raises if what the folder holds was made from other data or with other settings."""
+    """Which of the cells are not finished. Raises if what the folder holds was made from other data or with other
+    settings."""
     fingerprints = {name: load(name).fingerprint for name in dict.fromkeys(name for name, _ in cells)}
     same = {cell.identity(name): (name, cell) for name, cell in cells}
     for path in sorted(cells_folder(out).glob("*.jsonl")):
@@ -98,7 +106,10 @@ def missing(out: Path, load: Load, cells: Cells) -> list[int]:
         done = journal(out, name, cell)
         before = done.settings.get("data", fingerprints[name])
         if before != fingerprints[name]:
-            raise InputError(f"{out} holds {done.path.stem}, made when {name} had other data or another target; choose another folder")
+            raise InputError(
+                f"{out} holds {done.path.stem}, made when {name} had other data or another target; choose another "
+                "folder"
+            )
         if len(done.rounds()) <= cell.rounds:
             todo.append(number)
     return todo
@@ -138,7 +149,9 @@ def locked(out: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise InputError(f"another process is running a grid in {out}; wait for it or choose another folder") from None
+            raise InputError(
+                f"another process is running a grid in {out}; wait for it or choose another folder"
+            ) from None
         yield
 
 
@@ -162,7 +175,12 @@ def _settings(trial: Trial, name: str, cell: Cell) -> dict[str, Any]:
 
     told = {field: _told(field, value) for field, value in vars(cell).items() if value is not None}
     versions = {"ally": ally.__version__, "torch": torch.__version__}
-    known = {"dataset": name, "data": trial.fingerprint, "identity": cell.identity(name), "composition": repr(cell.composition)}
+    known = {
+        "dataset": name,
+        "data": trial.fingerprint,
+        "identity": cell.identity(name),
+        "composition": repr(cell.composition),
+    }
     return {**told, **known, **versions}
 
 

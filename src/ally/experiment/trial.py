@@ -41,7 +41,9 @@ class Trial:
         parts: tuple[Any, ...] = (self.pool, self.pool_labels, self.test, self.test_labels)
         for part in parts:
             for array in (part.data, part.indices, part.indptr) if hasattr(part, "indptr") else (part,):
-                digest.update(repr(array.tolist()).encode() if array.dtype == object else np.ascontiguousarray(array).tobytes())
+                digest.update(
+                    repr(array.tolist()).encode() if array.dtype == object else np.ascontiguousarray(array).tobytes()
+                )
         return digest.hexdigest()[:16]
 
     @property
@@ -67,7 +69,8 @@ class Trial:
         return replace(self, test=self.test[rows], test_labels=self.test_labels[rows])
 
     def measure(self, predicted: AnyArray, metric: Metric | None = None) -> float:
-        """`metric` of the predictions for `test`. The mean squared error is that of targets divided by their deviation in the pool."""
+        """`metric` of the predictions for `test`. The mean squared error is that of targets divided by their deviation
+        in the pool."""
         metric = metric or self.metric
         if metric == "accuracy":
             return float(np.mean(predicted == self.test_labels))
@@ -77,9 +80,11 @@ class Trial:
 
 @dataclass(frozen=True)
 class Copies:
-    """Every sample of the pool `times` over: exact copies, or each with Gaussian `noise` in units of the features' deviation.
+    """Every sample of the pool `times` over: exact copies, or each with Gaussian `noise` in units of the features'
+    deviation.
 
-    The copies of a sample are neighbours, the sample itself first. With `of`, only so many different samples are used, drawn at random.
+    The copies of a sample are neighbours, the sample itself first. With `of`, only so many different samples are used,
+    drawn at random.
     """
 
     times: int
@@ -98,7 +103,11 @@ class Copies:
         if self.noise:
             rng, pool = streams.numpy("copies"), pool.astype(np.float32)
             # Pixels share one scale, columns of a table have their own.
-            scale = np.float32(self.noise) * np.asarray(pool.std() if pool.ndim > 2 else pool.std(axis=0), dtype=np.float32)
+            scale = np.float32(self.noise) * np.asarray(
+                pool.std() if pool.ndim > 2 else pool.std(axis=0), dtype=np.float32
+            )
             for copy in range(1, self.times):
-                pool[copy :: self.times] += scale * rng.standard_normal(pool[copy :: self.times].shape, dtype=np.float32)
+                pool[copy :: self.times] += scale * rng.standard_normal(
+                    pool[copy :: self.times].shape, dtype=np.float32
+                )
         return replace(trial, pool=pool, pool_labels=np.repeat(trial.pool_labels[rows], self.times))

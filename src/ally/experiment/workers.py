@@ -35,7 +35,8 @@ class Ended(NamedTuple):
 def work_through(function: Callable[..., Any], calls: Sequence[Call], processes: int) -> Generator[Ended | None]:
     """Runs ``function(*call)`` for all calls and yields them as they end, or None when for a while none has.
 
-    Closing the iterator, like any exception in it, kills the processes. One that dies by itself fails its call and is replaced.
+    Closing the iterator, like any exception in it, kills the processes. One that dies by itself fails its call and is
+    replaced.
     """
     waiting = list(range(len(calls)))[::-1]
     hands: dict[Connection, tuple[BaseProcess, int]] = {}

@@ -1,8 +1,9 @@
 r"""Fisher information of the last layer, in factored form.
 
-A sample's information about the weights is :math:`W \otimes hh^\top` with :math:`W = S^\top S` (C×C). Adding the same vector to the
-weights of every class changes no softmax, so :math:`W\mathbf 1 = 0`, and nothing is lost by measuring every class against the last one:
-W is then its leading k×k part, k = C − 1 (`FisherRows`). Regression has C = k = 1 and W = 1.
+A sample's information about the weights is :math:`W \otimes hh^\top` with :math:`W = S^\top S` (C×C). Adding the same
+vector to the weights of every class changes no softmax, so :math:`W\mathbf 1 = 0`, and nothing is lost by measuring
+every class against the last one: W is then its leading k×k part, k = C − 1 (`FisherRows`). Regression has C = k = 1 and
+W = 1.
 """
 
 from __future__ import annotations
@@ -88,7 +89,8 @@ def together(rows: Sequence[FisherRows]) -> FisherRows:
 
 
 def fisher_factors(view: View) -> FisherFactors:
-    r"""Of all classes: :math:`S = \mathrm{diag}(\sqrt p) - \sqrt p\, p^\top`, so that :math:`S^\top S = \mathrm{diag}(p) - pp^\top`."""
+    r"""Of all classes: :math:`S = \mathrm{diag}(\sqrt p) - \sqrt p\, p^\top`, so that :math:`S^\top S =
+    \mathrm{diag}(p) - pp^\top`."""
     h = view.embeddings.double()
     if view.probabilities is None:
         return FisherFactors(h, h.new_ones(len(h), 1, 1))
@@ -119,7 +121,8 @@ def merged(p: torch.Tensor, classes: torch.Tensor | None) -> torch.Tensor:
 
 
 def most_uncertain_classes(p: torch.Tensor, count: int) -> torch.Tensor:
-    """The `count` classes of largest Σ p(1 − p) over the rows of p (n, C), in ascending order; of equal ones the first."""
+    """The `count` classes of largest Σ p(1 − p) over the rows of p (n, C), in ascending order; of equal ones the
+    first."""
     total = p.new_zeros(p.shape[1], dtype=torch.float64)
     for block in blocks(len(p)):
         part = p[block].double()

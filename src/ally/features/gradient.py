@@ -31,8 +31,8 @@ class Gradient:
 class LastLayer:
     r"""`Gradient` for classification; for regression, and before there are labels, `Embedding`.
 
-    The gradient of a single output by the weights and bias of its layer is (h, 1). The 1 adds a constant to inner products
-    and nothing to distances, so that distances of these gradients are those of the embeddings.
+    The gradient of a single output by the weights and bias of its layer is (h, 1). The 1 adds a constant to inner
+    products and nothing to distances, so that distances of these gradients are those of the embeddings.
     """
 
     tasks: ClassVar[frozenset[Task]] = BOTH_TASKS
@@ -42,7 +42,8 @@ class LastLayer:
 
 
 def residuals(view: View) -> Patched:
-    """a, (n, C): p but for the entry of the predicted class, −(sum of the others), which keeps digits that p − 1 would lose."""
+    """a, (n, C): p but for the entry of the predicted class, −(sum of the others), which keeps digits that p − 1 would
+    lose."""
     assert view.probabilities is not None
     top = torch.empty(len(view), dtype=torch.int32)
     values = torch.empty(len(view), dtype=view.probabilities.dtype)

@@ -1,7 +1,7 @@
 r"""Rows of a tensor-product space, held as factors.
 
-A row is :math:`g_i = u_i \otimes v_i \otimes \dots`; inner products are products of the factors' inner products, so distances
-in ℝ^(dC) cost d + C per pair and the n×(dC) matrix never exists. A plain matrix is the case of one factor.
+A row is :math:`g_i = u_i \otimes v_i \otimes \dots`; inner products are products of the factors' inner products, so
+distances in ℝ^(dC) cost d + C per pair and the n×(dC) matrix never exists. A plain matrix is the case of one factor.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ OVERFLOW = "embeddings are so large that their squares overflow; rescale the fea
 
 @dataclass(frozen=True, eq=False)
 class Patched:
-    """A matrix (n, C) with one entry of every row replaced. The matrix is not copied: rows are put together when they are read."""
+    """A matrix (n, C) with one entry of every row replaced. The matrix is not copied: rows are put together when they
+    are read."""
 
     matrix: torch.Tensor
     places: torch.Tensor

@@ -1,9 +1,11 @@
 r"""Gradient ascent on the sample.
 
-.. math:: x \leftarrow \Pi\bigl[x + \eta\, s \odot g / \lVert g \rVert\bigr],\quad g = s \odot \nabla_x \log(1 + \hat\lambda(x))
+.. math:: x \leftarrow \Pi\bigl[x + \eta\, s \odot g / \lVert g \rVert\bigr],\quad g = s \odot \nabla_x \log(1 +
+\hat\lambda(x))
 
-s is the spread of each feature, ‖·‖ the root mean square over features, Π the projection onto the valid range. A step that would
-lower the predicted dual is not taken; `Climb` says what is done instead, and how a sample leaves a place where it is stuck.
+s is the spread of each feature, ‖·‖ the root mean square over features, Π the projection onto the valid range. A step
+that would lower the predicted dual is not taken; `Climb` says what is done instead, and how a sample leaves a place
+where it is stuck.
 """
 
 from __future__ import annotations
@@ -47,13 +49,14 @@ def ascend(
         X: (n, *shape) where to start, within `bounds`.
         bounds: ``(low, high)``, numbers or arrays of the shape of a sample: ``(0, 255)``, or `bounds_of` the data.
         steps: steps per sample; each evaluates one gradient.
-        step_size: η, the length of a step: root mean square over features, in units of their spread (the standard deviation that
-            the model standardises by; the width of `bounds` for a model that does not).
-        every: steps between the moments that are kept; a fifth of `steps` if None. The first and the last are always kept.
+        step_size: η, the length of a step: root mean square over features, in units of their spread (the standard
+            deviation that the model standardises by; the width of `bounds` for a model that does not).
+        every: steps between the moments that are kept; a fifth of `steps` if None. The first and the last are always
+            kept.
         ceiling: no step leads above this predicted λ, against collective outliers; None for no ceiling.
         jumps: how often a sample that is stuck may jump. The last moment is the best place that a sample has seen.
-        smooth: samples (m, *shape), such as the pool: steps are mixtures of the ways in which these differ, so that images change in
-            strokes rather than in single pixels. None for the plain gradient.
+        smooth: samples (m, *shape), such as the pool: steps are mixtures of the ways in which these differ, so that
+            images change in strokes rather than in single pixels. None for the plain gradient.
         random_state: directions of the jumps.
     """
     steps, step_size = check_count("steps", steps), check_number("step_size", step_size, positive=True)
@@ -68,9 +71,14 @@ def ascend(
     spread = (dual.scale if dual.standardized else width).expand(source.shape).reshape(-1)
     full = step_size * math.sqrt(math.prod(source.shape))
     rules = Rules(
-        torch.tensor(low).flatten(), torch.tensor(high).flatten(), spread, full, top, check_count("jumps", jumps, least=0),
+        torch.tensor(low).flatten(),
+        torch.tensor(high).flatten(),
+        spread,
+        full,
+        top,
+        check_count("jumps", jumps, least=0),
         None if smooth is None else soften_by(smooth, spread),
-    )  # fmt: skip
+    )
     seeds = streams(random_state)
     parts = []
     for block in blocks(len(starts)):

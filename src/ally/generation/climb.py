@@ -1,17 +1,19 @@
 r"""Samples on their way up.
 
-The predicted dual has creases, where two classes are equally likely or a unit switches on. There the gradient of one side leads
-across, and plain gradient steps zigzag without getting on. A step that does not raise the dual is therefore not taken but learnt from: the
-heading becomes the shortest convex combination of the planes met on both sides,
+The predicted dual has creases, where two classes are equally likely or a unit switches on. There the gradient of one
+side leads across, and plain gradient steps zigzag without getting on. A step that does not raise the dual is therefore
+not taken but learnt from: the heading becomes the shortest convex combination of the planes met on both sides,
 
-.. math:: h = a + t (b - a),\quad t = \arg\min_{0 \le t \le 1} \tfrac{\tau}{2} \lVert a + t (b - a) \rVert_K^2 + t (e_b - e_a)
+.. math:: h = a + t (b - a),\quad t = \arg\min_{0 \le t \le 1} \tfrac{\tau}{2} \lVert a + t (b - a) \rVert_K^2 + t (e_b
+- e_a)
 
-with slopes a (so far) and b (beyond), and e how far each plane lies above the sample; along K h both rise. K is the identity unless the
-steps are smoothed, and τ the length of the step over ‖K a‖. The next step is half as long, and no longer than to where the planes
-cross; a step that is taken doubles it.
+with slopes a (so far) and b (beyond), and e how far each plane lies above the sample; along K h both rise. K is the
+identity unless the steps are smoothed, and τ the length of the step over ‖K a‖. The next step is half as long, and no
+longer than to where the planes cross; a step that is taken doubles it.
 
-A sample that is stuck jumps: from the best place it has seen, in a random direction, twice as far each time. It climbs on from there, and
-the best place is what counts in the end. Stuck is a sample without a way up, and one that has hardly moved for `PATIENCE` steps.
+A sample that is stuck jumps: from the best place it has seen, in a random direction, twice as far each time. It climbs
+on from there, and the best place is what counts in the end. Stuck is a sample without a way up, and one that has hardly
+moved for `PATIENCE` steps.
 """
 
 from __future__ import annotations
@@ -98,7 +100,8 @@ class Climb:
         value, slope, way = self._look(there, number)
         moved = (there - self.x) / self.rules.spread
         enough = value - self.value >= ENOUGH * (self.slope * moved).sum(1).clamp(min=TINY)
-        # Not lower and still uphill: so it is on the plain of very sure predictions, and not where a step has crossed a peak.
+        # Not lower and still uphill: so it is on the plain of very sure predictions, and not where a step has crossed a
+        # peak.
         onward = (value >= self.value) & ((slope * moved).sum(1) > 0)
         taken = self.moving & (enough | onward | leaving) & (value <= self.rules.top)
         self._turn(~taken & (value <= self.rules.top), value, slope, way, moved)
@@ -168,12 +171,16 @@ class Climb:
         self.mark = torch.where(renew[:, None], self.x, self.mark)
         self.age = torch.where(renew, 0, self.age + 1)
 
-    def _turn(self, refused: torch.Tensor, value: torch.Tensor, slope: torch.Tensor, way: torch.Tensor, moved: torch.Tensor) -> None:
+    def _turn(
+        self, refused: torch.Tensor, value: torch.Tensor, slope: torch.Tensor, way: torch.Tensor, moved: torch.Tensor
+    ) -> None:
         """Combines the heading with the plane met at a place that was refused."""
         beyond = (value - (slope * moved).sum(1) - self.value).clamp(min=0.0)
         pace = self.length / _norm(self.course).clamp(min=TINY)
         across, aslant, gap = slope - self.heading, way - self.course, beyond - self.above
-        share = ((-(self.heading * aslant).sum(1) - gap / pace) / (across * aslant).sum(1).clamp(min=TINY)).clamp(0.0, 1.0)
+        share = ((-(self.heading * aslant).sum(1) - gap / pace) / (across * aslant).sum(1).clamp(min=TINY)).clamp(
+            0.0, 1.0
+        )
         share = torch.where(refused, share, 0.0)
         course = self.course + share[:, None] * aslant
         unit = course / _norm(course).clamp(min=TINY)[:, None]
@@ -184,7 +191,9 @@ class Climb:
 
     def _inward(self, way: torch.Tensor) -> torch.Tensor:
         """Without the features that are at their bound and would leave it."""
-        return way.masked_fill(((self.x >= self.rules.high) & (way > 0)) | ((self.x <= self.rules.low) & (way < 0)), 0.0)
+        return way.masked_fill(
+            ((self.x >= self.rules.high) & (way > 0)) | ((self.x <= self.rules.low) & (way < 0)), 0.0
+        )
 
     def _spent(self) -> torch.Tensor:
         return self.length < SMALLEST * self.rules.full
@@ -199,8 +208,8 @@ class Climb:
         if not bool(finite.all()):
             sample = int((~finite).nonzero()[0])
             raise NonFiniteScore(
-                f"the predicted dual of sample {sample} or its gradient is not finite at step {step}: {float(value[sample])}; "
-                "check the network, or narrow the bounds"
+                f"the predicted dual of sample {sample} or its gradient is not finite at step {step}: "
+                f"{float(value[sample])}; check the network, or narrow the bounds"
             )
         return value, slope, self.rules.smoothed(slope)
 

@@ -21,7 +21,8 @@ from ally.sources import Scaler
 class DualOf(nn.Module):
     """x (n, *shape) in its own units ↦ predicted log(1 + λ), (n,) float64, unclamped: what the head ranks by.
 
-    The network θ and the head ω are copies and frozen; a gradient reaches x alone. ``double()`` makes all of it float64.
+    The network θ and the head ω are copies and frozen; a gradient reaches x alone. ``double()`` makes all of it
+    float64.
     """
 
     mean: torch.Tensor
@@ -31,8 +32,8 @@ class DualOf(nn.Module):
         super().__init__()
         if head.constant:
             raise InputError(
-                f"all {fit.report.samples} labelled samples have the same λ, so that every sample is predicted the same dual and none "
-                "can be raised; lower eps so that some constraints bind"
+                f"all {fit.report.samples} labelled samples have the same λ, so that every sample is predicted the "
+                "same dual and none can be raised; lower eps so that some constraints bind"
             )
         self.fit = replace(fit, model=copy.deepcopy(fit.model).eval().requires_grad_(False))
         self.theta = self.fit.model
@@ -59,7 +60,8 @@ class DualOf(nn.Module):
 
 
 def as_dual(model: Any) -> DualOf:
-    """The predicted dual of a fitted estimator, of a pair (Fit, FittedHead) whose network takes samples as they are, or as given."""
+    """The predicted dual of a fitted estimator, of a pair (Fit, FittedHead) whose network takes samples as they are, or
+    as given."""
     if isinstance(model, DualOf):
         return model
     if isinstance(model, tuple) and len(model) == 2 and isinstance(model[0], Fit) and isinstance(model[1], FittedHead):

@@ -22,9 +22,9 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#aa3377", "#8c6d31")
 
 
 def draw(progression: Progression, *files: Path | str, names: Sequence[str] | None = None) -> Figure:
-    """One row per sample. Images: one column per moment, below it the predicted dual and the likeliest classes. Tables: the predicted
-    dual, and the features that moved most. A title says so where steps were smoothed. Saved to each of `files` (.png, .svg, …); the first
-    12 samples are drawn.
+    """One row per sample. Images: one column per moment, below it the predicted dual and the likeliest classes. Tables:
+    the predicted dual, and the features that moved most. A title says so where steps were smoothed. Saved to each of
+    `files` (.png, .svg, …); the first 12 samples are drawn.
     """
     figure = _images(progression) if is_image(progression.samples.shape[2:]) else _curves(progression, names)
     if progression.smooth:
@@ -94,7 +94,13 @@ def _curves(progression: Progression, names: Sequence[str] | None) -> Figure:
         left.set_ylabel(f"sample {sample}\n{_ends(progression, sample)}", fontsize=7.5)
         for k, colour in zip(_most_moved(place[:, sample]), COLOURS, strict=False):
             right.plot(
-                progression.steps, place[:, sample, k], color=colour, marker="o", markersize=2.5, linewidth=1.2, label=_short(label[k])
+                progression.steps,
+                place[:, sample, k],
+                color=colour,
+                marker="o",
+                markersize=2.5,
+                linewidth=1.2,
+                label=_short(label[k]),
             )
         right.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=7, frameon=False)
         for ax in (left, right):
@@ -103,7 +109,10 @@ def _curves(progression: Progression, names: Sequence[str] | None) -> Figure:
             ax.spines[["top", "right"]].set_visible(False)
             ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     axes[0, 0].set_title("predicted dual λ", fontsize=9)
-    axes[0, 1].set_title(f"the {min(FEATURES, len(low))} features that moved most, from 0 (lowest) to 1 (highest in the data)", fontsize=9)
+    axes[0, 1].set_title(
+        f"the {min(FEATURES, len(low))} features that moved most, from 0 (lowest) to 1 (highest in the data)",
+        fontsize=9,
+    )
     for ax in axes[-1]:
         ax.set_xlabel("step", fontsize=8)
     return figure

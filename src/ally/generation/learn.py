@@ -59,7 +59,8 @@ class Learned:
         return math.expm1(max(0.0, float(np.quantile(self.pool.ranking, 1 - share))))
 
     def quietest(self, n: int, among: Side = "pool") -> IntArray:
-        """Rows of n samples with the lowest predicted duals, a predicted class at a time so that all take part; equals by row."""
+        """Rows of n samples with the lowest predicted duals, a predicted class at a time so that all take part; equals
+        by row."""
         check_count("n", n)
         side = self.pool if among == "pool" else self.labelled
         if n > len(side.rows):
@@ -96,7 +97,8 @@ def learn(
         objective: one with a dual for every label: ``"pdcl"``, ``"feasibility"``, or either with settings of yours.
         head: how λ is predicted: `RidgeHead` or `PaperHead`.
         model: a name of `ally.models.MODELS`.
-        validation: labelled rows, drawn at random, that are not trained on: training stops early by them (`Training.patience`).
+        validation: labelled rows, drawn at random, that are not trained on: training stops early by them
+            (`Training.patience`).
     """
     source = as_source(X)
     labels = parse_labels(y, len(source), task=task, classes=classes)
@@ -119,7 +121,8 @@ def learn(
             raise InputError(f"objective {objective!r} has no dual for each label; use 'pdcl' or 'feasibility'")
         fitted = head.fit(Labelled(snapshot.labelled, snapshot.labels, snapshot.duals), seeds.child("dual head"))
         pooled, labelled = (
-            Ranked(side.rows, fitted(side).numpy(), side.predictions.numpy().copy()) for side in (snapshot.candidates, snapshot.labelled)
+            Ranked(side.rows, fitted(side).numpy(), side.predictions.numpy().copy())
+            for side in (snapshot.candidates, snapshot.labelled)
         )
         seen = learner.source
         assert isinstance(seen, Standardized)
@@ -128,10 +131,13 @@ def learn(
 
 
 def _split(values: FloatArray, validation: int, seeds: Streams) -> tuple[Pool, IntArray]:
-    """The pool without `validation` of its labelled rows, and these rows; they are neither trained on nor started from."""
+    """The pool without `validation` of its labelled rows, and these rows; they are neither trained on nor started
+    from."""
     known = np.flatnonzero(~np.isnan(values))
     if validation and validation >= len(known):
-        raise InputError.about("validation", validation, f"of {len(known)} labelled samples leaves none to train on; hold out fewer")
+        raise InputError.about(
+            "validation", validation, f"of {len(known)} labelled samples leaves none to train on; hold out fewer"
+        )
     held_out = np.sort(seeds.numpy("validation").permutation(known)[:validation])
     rest = values.copy()
     rest[held_out] = np.nan

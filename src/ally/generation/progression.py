@@ -17,12 +17,17 @@ from ally.types import AnyArray, FloatArray, IntArray
 
 Stop = Literal["flat", "corner", "peak", "ceiling"]
 STOPS: dict[Stop, str] = {
-    "flat": "the gradient vanished: near the sample the predicted dual does not depend on it (no active unit leads to the dual head)",
+    "flat": (
+        "the gradient vanished: near the sample the predicted dual does not depend on it (no active "
+        "unit leads to the dual head)"
+    ),
     "corner": "every feature that would raise the dual is at its bound",
     "peak": "no step, however short, raised the dual any more: a local maximum",
     "ceiling": "the predicted dual reached the ceiling",
 }
-SMOOTHED = "steps were smoothed: each is a mixture of the ways in which samples of the data differ, not the plain gradient"
+SMOOTHED = (
+    "steps were smoothed: each is a mixture of the ways in which samples of the data differ, not the plain gradient"
+)
 
 
 class Moment(NamedTuple):
@@ -71,7 +76,11 @@ class Progression:
         jumped = sum(jumps > 0 for jumps in self.jumps)
         return (
             *([SMOOTHED] if self.smooth else []),
-            *([f"{jumped} of {len(self)} samples were stuck and jumped; the last moment is the best each has seen"] if jumped else []),
+            *(
+                [f"{jumped} of {len(self)} samples were stuck and jumped; the last moment is the best each has seen"]
+                if jumped
+                else []
+            ),
             *(
                 f"{count} of {len(self)} samples stopped before step {self.steps[-1]}: {STOPS[why]}"
                 for why, count in counts.items()
@@ -80,7 +89,8 @@ class Progression:
         )
 
     def table(self, names: Sequence[str] | None = None, starts: Sequence[Any] | None = None) -> pd.DataFrame:
-        """One row per step and sample: step, sample, start (its id, if given), dual, prediction, a probability per class, features.
+        """One row per step and sample: step, sample, start (its id, if given), dual, prediction, a probability per
+        class, features.
 
         Features are left out where samples are images; `names` are theirs, ``x0``, ``x1``, … if None.
         """
@@ -90,7 +100,9 @@ class Progression:
             columns["start"] = np.tile(np.asarray(starts), s)
         columns |= {"dual": self.duals.reshape(-1), "prediction": self.predictions.reshape(-1)}
         if self.probabilities is not None and self.classes is not None:
-            columns |= {f"p({name})": self.probabilities[:, :, k].reshape(-1) for k, name in enumerate(self.classes.tolist())}
+            columns |= {
+                f"p({name})": self.probabilities[:, :, k].reshape(-1) for k, name in enumerate(self.classes.tolist())
+            }
         frame = pd.DataFrame(columns)
         if self.samples.ndim != 3:
             return frame
@@ -105,9 +117,18 @@ class Progression:
         """
         given = np.asarray(labels)
         if given.shape != (len(self),):
-            raise LabelError(f"labels have shape {given.shape} and there are {len(self)} samples; pass the label of each start")
-        moved = "" if self.classes is None else f"; the model itself sees {int((self.predictions[-1] != given).sum())} of them otherwise"
-        warnings.warn(f"nobody labelled these {len(self)} generated samples: they carry the labels of their starts{moved}", stacklevel=2)
+            raise LabelError(
+                f"labels have shape {given.shape} and there are {len(self)} samples; pass the label of each start"
+            )
+        moved = (
+            ""
+            if self.classes is None
+            else f"; the model itself sees {int((self.predictions[-1] != given).sum())} of them otherwise"
+        )
+        warnings.warn(
+            f"nobody labelled these {len(self)} generated samples: they carry the labels of their starts{moved}",
+            stacklevel=2,
+        )
         return self.samples[-1].copy(), given.copy()
 
 
@@ -122,7 +143,9 @@ def join(steps: IntArray, parts: Sequence[Part], fit: Fit, bounds: Bounds, smoot
         samples=np.stack([moment.samples for moment in whole]),
         duals=np.stack([moment.duals for moment in whole]),
         predictions=predictions if classes is None else classes[predictions],
-        probabilities=None if classes is None else np.stack([moment.probabilities for moment in whole if moment.probabilities is not None]),
+        probabilities=None
+        if classes is None
+        else np.stack([moment.probabilities for moment in whole if moment.probabilities is not None]),
         classes=classes,
         bounds=bounds,
         stops=tuple(why for _, stops, _ in parts for why in stops),

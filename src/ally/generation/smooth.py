@@ -2,9 +2,9 @@ r"""Steps that follow the data.
 
 .. math:: K = \tfrac1m \sum_i d_i d_i^\top,\quad d_i = (x_i - \bar x) / s
 
-Neighbouring pixels go together in images, and columns of a table with one another; a gradient knows nothing of that and changes each on
-its own. A step along K g instead of g is a mixture of the ways in which samples differ from their mean, each weighted by how far it leads
-up. K is positive semidefinite, so that K g leads up as well.
+Neighbouring pixels go together in images, and columns of a table with one another; a gradient knows nothing of that and
+changes each on its own. A step along K g instead of g is a mixture of the ways in which samples differ from their mean,
+each weighted by how far it leads up. K is positive semidefinite, so that K g leads up as well.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ def soften_by(X: Any, spread: torch.Tensor) -> Soften:
     rows = np.unique(np.linspace(0, len(source) - 1, SAMPLES).round().astype(np.int64))
     samples = torch.from_numpy(source.read(rows).astype(np.float64)).flatten(1)
     if samples.shape[1] != len(spread):
-        raise InputError(f"smooth holds samples of {samples.shape[1]} numbers and a start has {len(spread)}; pass samples of one kind")
+        raise InputError(
+            f"smooth holds samples of {samples.shape[1]} numbers and a start has {len(spread)}; pass samples of one "
+            "kind"
+        )
     ways = (samples - samples.mean(0)) / spread
     return lambda slope: (slope @ ways.T) @ ways / len(ways)

@@ -41,8 +41,9 @@ def choose(
 ) -> tuple[Selection, SetAside]:
     """n candidates by `pick`, and what was set aside for it.
 
-    `met` are points (m, d) that picks keep apart from, besides each other. Only as many outliers are set aside as can be spared.
-    Candidates that score above `bound` are not asked about; where too few others are left, the lowest of them come last in the batch.
+    `met` are points (m, d) that picks keep apart from, besides each other. Only as many outliers are set aside as can
+    be spared. Candidates that score above `bound` are not asked about; where too few others are left, the lowest of
+    them come last in the batch.
     """
     part, recalled = below(snapshot, scores, bound, n, scratch)
     selection, aside = _choose(hygiene, *part, n, pick, met, streams, scratch)
@@ -53,7 +54,8 @@ def choose(
 def below(
     snapshot: Snapshot, scores: torch.Tensor, bound: float, n: int, scratch: Scratch
 ) -> tuple[tuple[Snapshot, torch.Tensor], IntArray]:
-    """The candidates that score no higher than the bound, with their scores; and rows of others that were recalled for want of n."""
+    """The candidates that score no higher than the bound, with their scores; and rows of others that were recalled for
+    want of n."""
     keep = scores <= bound
     above = (~keep).nonzero().squeeze(1)
     missing = n - int(keep.sum())
@@ -90,7 +92,8 @@ def _choose(
 
 
 def typical_distance(points: torch.Tensor, positions: torch.Tensor, streams: Streams) -> float:
-    """Root mean square of the distance between two points at `positions` (m,), over a seeded sample of pairs; 0 for one point."""
+    """Root mean square of the distance between two points at `positions` (m,), over a seeded sample of pairs; 0 for one
+    point."""
     if len(positions) < 2:
         return 0.0
     draws, size = streams.numpy("pairs"), len(positions)
@@ -113,10 +116,12 @@ def keep_apart(
     metric: Metric,
     limit: float,
 ) -> tuple[Selection, int, int]:
-    """Picks n of those to `keep`, sets aside the picks near `met` or near an earlier pick, and picks again until there are none.
+    """Picks n of those to `keep`, sets aside the picks near `met` or near an earlier pick, and picks again until there
+    are none.
 
-    When fewer than n are left, those set aside first are recalled; after `REPEATS` rounds the last picks stand. Returns the selection
-    with those recalled at its end, how many were set aside, and how many recalled. `keep` (m,) is changed in place.
+    When fewer than n are left, those set aside first are recalled; after `REPEATS` rounds the last picks stand. Returns
+    the selection with those recalled at its end, how many were set aside, and how many recalled. `keep` (m,) is changed
+    in place.
     """
     rows = subsets.rows
     cleared = torch.zeros_like(keep)

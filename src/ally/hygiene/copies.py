@@ -1,7 +1,7 @@
 """Samples with identical inputs, found in one pass over a source.
 
-Each row is reduced to a fingerprint of 128 bits. Rows of one fingerprint are then compared as they are, so that a collision costs
-time and never merges samples that differ.
+Each row is reduced to a fingerprint of 128 bits. Rows of one fingerprint are then compared as they are, so that a
+collision costs time and never merges samples that differ.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ class Copies:
 def fingerprints(values: AnyArray) -> Marks:
     """128 bits of every sample, (B, *shape) → (B, 2): sums of its 8-byte words times random odd numbers, modulo 2⁶⁴.
 
-    The upper half of a word is folded into its lower half first: small whole numbers as floats have bits in the upper half only.
+    The upper half of a word is folded into its lower half first: small whole numbers as floats have bits in the upper
+    half only.
     """
     flat = values.reshape(len(values), -1)
     flat = flat.astype(np.float64) if flat.dtype.itemsize > 8 else flat
@@ -66,9 +67,14 @@ def _factors(width: int) -> Marks:
 
 
 def find_copies(
-    source: Source, rows: IntArray, chunk_size: int | None = None, progress: Progress | None = None, fingerprint: Fingerprint = fingerprints
+    source: Source,
+    rows: IntArray,
+    chunk_size: int | None = None,
+    progress: Progress | None = None,
+    fingerprint: Fingerprint = fingerprints,
 ) -> Copies:
-    """Compares `rows` (ascending) by value: -0.0 equals 0.0, NaN equals NaN. Holds O(m) numbers and a chunk of samples."""
+    """Compares `rows` (ascending) by value: -0.0 equals 0.0, NaN equals NaN. Holds O(m) numbers and a chunk of
+    samples."""
     kind = source.read(rows[:1]).dtype
     marks = np.empty((len(rows), 2), dtype=np.uint64)
     for chunk in chunks(len(rows), chunk_size, math.prod(source.shape)):
@@ -90,7 +96,8 @@ def find_copies(
 
 
 def _groups(marks: Marks) -> tuple[IntArray, BoolArray]:
-    """Positions whose mark is not the only one of its kind, (m, 2) → (k,): equal marks together, ascending; and where each kind starts."""
+    """Positions whose mark is not the only one of its kind, (m, 2) → (k,): equal marks together, ascending; and where
+    each kind starts."""
     order = np.argsort(marks[:, 0])
     same = np.diff(marks[order, 0]) == 0
     order = order[np.append(same, False) | np.append(False, same)]

@@ -11,7 +11,8 @@ from ally.sources import blocks
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """Euclidean distances in float64 by inner products, around an origin near the samples so that an offset costs no precision."""
+    """Euclidean distances in float64 by inner products, around an origin near the samples so that an offset costs no
+    precision."""
 
     origin: torch.Tensor
     """(d,) float64."""

@@ -14,7 +14,8 @@ SAMPLE = 4096
 
 
 def farthest(points: torch.Tensor, count: int, metric: Metric, streams: Streams) -> torch.Tensor:
-    """Positions of up to `count` points, farthest first, (n, d) → (count,): by distance to the fifth nearest of a seeded sample.
+    """Positions of up to `count` points, farthest first, (n, d) → (count,): by distance to the fifth nearest of a
+    seeded sample.
 
     None that is no farther than the median point, so that among copies nobody is an outlier.
     """

@@ -13,20 +13,23 @@ Duplicates = Literal["keep", "exact", "near"]
 
 @dataclass(frozen=True)
 class Hygiene:
-    """Which candidates a query sets aside. Some are recalled, and come last in the batch, where too few others are free.
+    """Which candidates a query sets aside. Some are recalled, and come last in the batch, where too few others are
+    free.
 
     Near duplicates and outliers are told by distances in the embedding space of the query: in the vectors given as
-    ``embeddings=``, or else in what the network makes of the samples, or in the inputs where nothing is trained.
-    The default of `near` suits images: on MNIST (slim ResNet-18, 300 labels) copies with noise of 1 % of the grey range lie at 0.01
-    to 0.04 typical distances, those with 3 % at 0.03 to 0.11, and no two different images of 1000 below 0.05; of 8000 images seen
-    by an MLP, about one in fifty has another within 0.05. Noise on features that are otherwise almost constant is not recognised
-    where features are standardised one by one: it is magnified with them.
+    ``embeddings=``, or else in what the network makes of the samples, or in the inputs where nothing is trained. The
+    default of `near` suits images: on MNIST (slim ResNet-18, 300 labels) copies with noise of 1 % of the grey range lie
+    at 0.01 to 0.04 typical distances, those with 3 % at 0.03 to 0.11, and no two different images of 1000 below 0.05;
+    of 8000 images seen by an MLP, about one in fifty has another within 0.05. Noise on features that are otherwise
+    almost constant is not recognised where features are standardised one by one: it is magnified with them.
 
     Attributes:
-        duplicates: ``"exact"`` keeps the lowest row of candidates with identical inputs, and none that copies a labelled, pending or
-            skipped sample. ``"near"`` also keeps picks apart from each other and from those samples: picks that are not are set aside
-            and the selection is repeated, up to 64 times. ``"keep"`` does neither.
-        near: samples within this many typical distances (root mean square over random pairs of candidates) are near duplicates.
+        duplicates: ``"exact"`` keeps the lowest row of candidates with identical inputs, and none that copies a
+            labelled, pending or skipped sample. ``"near"`` also keeps picks apart from each other and from those
+            samples: picks that are not are set aside and the selection is repeated, up to 64 times. ``"keep"`` does
+            neither.
+        near: samples within this many typical distances (root mean square over random pairs of candidates) are near
+            duplicates.
         outliers: share of the candidates to set aside, those farthest from the others; None for no guard.
     """
 
@@ -40,7 +43,9 @@ class Hygiene:
         check_number("near", self.near, positive=True)
         if self.outliers is not None and check_number("outliers", self.outliers, positive=True) >= 1:
             raise InputError.about(
-                "outliers", self.outliers, "is not a share of the candidates; use a number below 1, such as 0.02, or None"
+                "outliers",
+                self.outliers,
+                "is not a share of the candidates; use a number below 1, such as 0.02, or None",
             )
 
     @property
@@ -68,7 +73,10 @@ class SetAside:
             (self.near, f"{_counted(self.near, 'near duplicate', 'near duplicates')} set aside"),
             (self.outliers, f"{_counted(self.outliers, 'outlier', 'outliers')} set aside"),
             (self.bound, f"{_counted(self.bound, 'candidate', 'candidates')} above the bound on the score set aside"),
-            (self.recalled, f"{self.recalled} of those set aside recalled, as too few others were found; they come last"),
+            (
+                self.recalled,
+                f"{self.recalled} of those set aside recalled, as too few others were found; they come last",
+            ),
         )
         return tuple(sentence for count, sentence in sentences if count)
 

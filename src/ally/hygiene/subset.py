@@ -13,7 +13,8 @@ from ally.types import IntArray
 
 
 class Subsets:
-    """Parts of one snapshot and its scores, (n,). The next part overwrites the last, so that all take the space of one copy."""
+    """Parts of one snapshot and its scores, (n,). The next part overwrites the last, so that all take the space of one
+    copy."""
 
     def __init__(self, snapshot: Snapshot, scores: torch.Tensor, scratch: Scratch) -> None:
         self._snapshot = snapshot
@@ -34,12 +35,16 @@ class Subsets:
         candidates = View(
             rows=seen.rows[positions.numpy()],
             embeddings=self._rows("embeddings", seen.embeddings, positions),
-            probabilities=None if seen.probabilities is None else self._rows("probabilities", seen.probabilities, positions),
+            probabilities=None
+            if seen.probabilities is None
+            else self._rows("probabilities", seen.probabilities, positions),
             predictions=seen.predictions[positions] if len(seen.predictions) else seen.predictions,
             readouts={name: self._rows(f"readout {name}", values, positions) for name, values in seen.readouts.items()},
             geometry=None if seen.geometry is None else self._rows("geometry", seen.geometry, positions),
         )
-        part = replace(self._snapshot, candidates=candidates, candidate_duals=None if duals is None else duals[positions])
+        part = replace(
+            self._snapshot, candidates=candidates, candidate_duals=None if duals is None else duals[positions]
+        )
         return part, self._scores[positions]
 
     def _rows(self, name: str, values: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:

@@ -1,8 +1,8 @@
 r"""Temperature scaling (Guo et al., 2017): softmax(z / T) with T fitted to samples that the network was not trained on.
 
-On what it was trained on, a network is nearly always right and far too sure. T minimises the negative log-likelihood of held-out labels,
-a convex function of 1 / T, with labels smoothed by 1 / (m + 2), Laplace's rule of succession: a few held-out samples that are all
-predicted right do not call for certainty.
+On what it was trained on, a network is nearly always right and far too sure. T minimises the negative log-likelihood of
+held-out labels, a convex function of 1 / T, with labels smoothed by 1 / (m + 2), Laplace's rule of succession: a few
+held-out samples that are all predicted right do not call for certainty.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ HALVINGS = 50
 
 
 def temperature(held_out: HeldOut) -> float:
-    r"""T between `COLDEST` and `HOTTEST`, by bisection of the slope in β = 1 / T, mean of E_p[z] − Σ_c t_c z_c with p = softmax(βz)."""
+    r"""T between `COLDEST` and `HOTTEST`, by bisection of the slope in β = 1 / T, mean of E_p[z] − Σ_c t_c z_c with p =
+    softmax(βz)."""
     z = logits(held_out.probabilities)
     smoothing = 1.0 / (len(z) + 2)
     given = z[torch.arange(len(z)), held_out.labels]

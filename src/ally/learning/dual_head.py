@@ -100,8 +100,9 @@ class RidgeHead:
 class PaperHead:
     """f_ω: ℝᵈ → ℝ₊ of the paper: d–128–64–64–32–16–1 on the embedding as it is, trained by squared error to λ as it is.
 
-    ReLU, batch norm, dropout .3 and .25; a softplus keeps the output above 0. λ is measured in units of its mean, which changes no
-    minimum and makes the steps fit. Unlike the authors' code it shuffles, and drops no sample in training or in scoring.
+    ReLU, batch norm, dropout .3 and .25; a softplus keeps the output above 0. λ is measured in units of its mean, which
+    changes no minimum and makes the steps fit. Unlike the authors' code it shuffles, and drops no sample in training or
+    in scoring.
     """
 
     folds: int = 2
@@ -142,7 +143,8 @@ class _Linear:
 
 
 class _Network(nn.Module):
-    """Its parameters are frozen, so that nothing is recorded for them; a gradient still reaches features that want one."""
+    """Its parameters are frozen, so that nothing is recorded for them; a gradient still reaches features that want
+    one."""
 
     def __init__(self, net: nn.Sequential, unit: float) -> None:
         super().__init__()

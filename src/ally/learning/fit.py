@@ -44,7 +44,8 @@ class FitReport:
     train_loss: float
     validation_loss: float | None
     positive_duals: float | None
-    """Share of samples with λ > 0 among those whose λ is known: the labelled ones, and the pool's where constraints range over it."""
+    """Share of samples with λ > 0 among those whose λ is known: the labelled ones, and the pool's where constraints
+    range over it."""
     slacks: Slacks | None
     seconds: float = 0.0
     dual_epoch: int = 0
@@ -96,6 +97,8 @@ def evaluate(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
     training = model.training
     model.eval()
     with torch.no_grad():
-        outputs = torch.cat([cast(nn.Module, model.head)(cast(nn.Module, model.backbone)(x[block])) for block in blocks(len(x))])
+        outputs = torch.cat(
+            [cast(nn.Module, model.head)(cast(nn.Module, model.backbone)(x[block])) for block in blocks(len(x))]
+        )
     model.train(training)
     return outputs

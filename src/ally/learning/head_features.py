@@ -43,7 +43,8 @@ class EmbeddingFeatures:
 class DoubtFeatures:
     """log(1 − p_max) and log p₂, (n, 2), for classification.
 
-    Labelled samples are fitted far more confidently than others; on a log scale a linear function extends to those others.
+    Labelled samples are fitted far more confidently than others; on a log scale a linear function extends to those
+    others.
     """
 
     def __call__(self, view: View, block: slice) -> torch.Tensor:
@@ -61,8 +62,8 @@ class DoubtFeatures:
 class NeighbourFeatures:
     """How the nearest labelled samples (in the embedding) surround a sample, (n, 5), for regression.
 
-    On a log scale: distance to the nearest and to the k-th, spread of their labels, gap between the prediction and their mean
-    label; and the mean of their log(1 + λ).
+    On a log scale: distance to the nearest and to the k-th, spread of their labels, gap between the prediction and
+    their mean label; and the mean of their log(1 + λ).
     """
 
     labelled: Labelled
@@ -93,7 +94,8 @@ class NeighbourFeatures:
 
 
 class _Floor(torch.autograd.Function):
-    """max(x, 1e-12). Gradients pass below the floor as well, so that a very sure prediction can still be led towards doubt."""
+    """max(x, 1e-12). Gradients pass below the floor as well, so that a very sure prediction can still be led towards
+    doubt."""
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:

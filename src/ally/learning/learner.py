@@ -1,4 +1,5 @@
-"""One trainer for every objective: Adam, diminishing steps, early stopping, θ and λ of the same epoch kept unless asked otherwise."""
+"""One trainer for every objective: Adam, diminishing steps, early stopping, θ and λ of the same epoch kept unless asked
+otherwise."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ class Learner:
         unlabelled: Unlabelled | None = None,
         progress: Progress | None = None,
     ) -> Fit:
-        """Trains on `examples`. `validation` is used for early stopping only, `unlabelled` by objectives that draw from it."""
+        """Trains on `examples`. `validation` is used for early stopping only, `unlabelled` by objectives that draw from
+        it."""
         started = time.perf_counter()
         device = resolve_device(self.training.device)
         outputs = self._outputs(len(examples))
@@ -73,7 +75,9 @@ class Learner:
             dtype = input_dtype(model)
             x = to_tensor(examples.x, device, dtype)
             if not any(p.requires_grad for p in model.parameters()):
-                raise ModelError(f"{type(model).__name__} has no trainable parameters; leave at least the head trainable")
+                raise ModelError(
+                    f"{type(model).__name__} has no trainable parameters; leave at least the head trainable"
+                )
             check_split(model, x[:2], outputs)
             problem = Problem(
                 targets=self._targets(examples.y, scale, device, dtype),
@@ -96,7 +100,14 @@ class Learner:
         modules = {name: module.eval() for name, module in session.modules().items()}
         rows = None if unlabelled is None else unlabelled.rows
         return Fit(
-            model.eval(), self.task, self.classes, scale, report, {name: value.cpu() for name, value in duals.items()}, modules, rows
+            model.eval(),
+            self.task,
+            self.classes,
+            scale,
+            report,
+            {name: value.cpu() for name, value in duals.items()},
+            modules,
+            rows,
         )
 
     def _train(
@@ -131,13 +142,17 @@ class Learner:
                 step += 1
                 session.after_step(step, lambda: evaluate(model, x))
             if not bool(torch.isfinite(total)):
-                raise TrainingDiverged(f"the training loss is {float(total)} in epoch {epoch} (lr={training.lr}); lower lr or dual_lr")
+                raise TrainingDiverged(
+                    f"the training loss is {float(total)} in epoch {epoch} (lr={training.lr}); lower lr or dual_lr"
+                )
             if progress is not None:
                 progress("train", epoch, training.epochs)
             if held_out is not None:
                 loss = float(problem.loss(evaluate(model, held_out[0]), held_out[1]).mean())
                 if loss != loss:
-                    raise TrainingDiverged(f"the validation loss is NaN in epoch {epoch}; check the validation samples, or lower lr")
+                    raise TrainingDiverged(
+                        f"the validation loss is NaN in epoch {epoch}; check the validation samples, or lower lr"
+                    )
                 if not stopped:
                     best.offer(loss, epoch, model, session)
                     stopped = epoch - best.epoch >= training.patience
@@ -150,7 +165,9 @@ class Learner:
         outputs = evaluate(model, x)
         train_loss = float(problem.loss(outputs, problem.targets).mean())
         if not math.isfinite(train_loss):
-            raise TrainingDiverged(f"the training loss is {train_loss} after epoch {epoch} (lr={training.lr}); lower lr or dual_lr")
+            raise TrainingDiverged(
+                f"the training loss is {train_loss} after epoch {epoch} (lr={training.lr}); lower lr or dual_lr"
+            )
         report = FitReport(
             samples=len(x),
             epochs=epoch,
@@ -165,7 +182,8 @@ class Learner:
         return report, best.duals
 
     def _batches(self, n: int, min_steps: int, shuffle: torch.Generator) -> Iterator[torch.Tensor]:
-        """The batches of one epoch: a pass in a new order, or as many as it takes to reach `min_steps` over all epochs."""
+        """The batches of one epoch: a pass in a new order, or as many as it takes to reach `min_steps` over all
+        epochs."""
         size = self.training.batch_size_for(n)
         per_pass = -(-n // size)
         for _ in range(max(1, -(-min_steps // (per_pass * self.training.epochs)))):
@@ -178,8 +196,8 @@ class Learner:
             return 1
         if len(self.classes) < 2:
             raise OneClassError(
-                f"the labels hold one class only: all {n} are {self.classes[0]!r}, and a classifier needs at least two classes; "
-                f"declare them with classes=[{self.classes[0]!r}, ...] or label another class first"
+                f"the labels hold one class only: all {n} are {self.classes[0]!r}, and a classifier needs at least two "
+                f"classes; declare them with classes=[{self.classes[0]!r}, ...] or label another class first"
             )
         return len(self.classes)
 
@@ -190,7 +208,8 @@ class Learner:
 
 
 class _Best:
-    """The epoch with the lowest validation loss: the parameters of the model and of the session's networks, and the duals."""
+    """The epoch with the lowest validation loss: the parameters of the model and of the session's networks, and the
+    duals."""
 
     def __init__(self) -> None:
         self.loss = float("inf")
@@ -202,7 +221,9 @@ class _Best:
         if loss < self.loss or not self._states:
             self.loss, self.epoch = loss, epoch
             networks = (model, *session.modules().values())
-            self._states = [{name: value.detach().clone() for name, value in net.state_dict().items()} for net in networks]
+            self._states = [
+                {name: value.detach().clone() for name, value in net.state_dict().items()} for net in networks
+            ]
             self.duals = session.duals()
 
     def restore(self, model: nn.Module, session: Session) -> None:
@@ -249,7 +270,9 @@ def _unlabelled_batches(
         while True:
             yield None
     if unlabelled is None or not len(unlabelled.rows):
-        raise InputError(f"{type(session).__name__} draws unlabelled samples and none are available; use another objective")
+        raise InputError(
+            f"{type(session).__name__} draws unlabelled samples and none are available; use another objective"
+        )
     generator = streams.torch("unlabelled")
     while True:
         for index in _near_equal(torch.randperm(len(unlabelled.rows), generator=generator), size):

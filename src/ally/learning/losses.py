@@ -53,5 +53,6 @@ def resolve_loss(loss: Any, task: Task) -> Loss:
         function: Loss = loss
         return function
     raise InputError(
-        f"secondary_loss is a {type(loss).__name__}; pass a name ({', '.join(LOSSES[task])}) or a function (outputs, targets) -> (B,)"
+        f"secondary_loss is a {type(loss).__name__}; pass a name ({', '.join(LOSSES[task])}) or a function (outputs, "
+        "targets) -> (B,)"
     )

@@ -30,7 +30,8 @@ FOLDS = 2
 
 @dataclass
 class PoolLearner:
-    """Features are standardised by the mean and scale of `rows`, which never change, unless the model takes them raw."""
+    """Features are standardised by the mean and scale of `rows`, which never change, unless the model takes them
+    raw."""
 
     raw: Source
     rows: IntArray
@@ -53,7 +54,9 @@ class PoolLearner:
         return self._fit(pool, code, pool.rows(State.LABELLED), streams)
 
     def _fit(self, pool: Pool, code: LabelCode, rows: IntArray, streams: Streams) -> Fit:
-        learner = Learner(self.build, code.task, None if code.classes is None else tuple(code.classes.tolist()), self.training)
+        learner = Learner(
+            self.build, code.task, None if code.classes is None else tuple(code.classes.tolist()), self.training
+        )
         return learner.fit(
             Examples(self.source.read(rows), pool.values(rows)),
             self.objective,
@@ -66,8 +69,8 @@ class PoolLearner:
     def held_out(self, fit: Fit, pool: Pool, code: LabelCode) -> HeldOut | None:
         """Predictions for labelled samples by networks that were not trained on them.
 
-        These are what the fit says about the validation samples. Without any, each of `FOLDS` folds of the labelled samples is
-        predicted by a network trained on the others. None for a single label, and for regression.
+        These are what the fit says about the validation samples. Without any, each of `FOLDS` folds of the labelled
+        samples is predicted by a network trained on the others. None for a single label, and for regression.
         """
         validation, rows = self._validation(code), pool.rows(State.LABELLED)
         if code.classes is None or (validation is None and len(rows) < 2):
@@ -94,20 +97,33 @@ class PoolLearner:
         readouts: Sequence[Readout] = (),
         seed: int = 0,
     ) -> Snapshot:
-        """What the fit (and the other members of its ensemble) say about the candidates `rows`, ascending, and the labelled rows."""
+        """What the fit (and the other members of its ensemble) say about the candidates `rows`, ascending, and the
+        labelled rows."""
         source, chunk_size = self.source, self.chunk_size
-        candidates = view(fit, source, rows, scratch, members=members, readouts=readouts, seed=seed, chunk_size=chunk_size,
-                          progress=self.progress)  # fmt: skip
+        candidates = view(
+            fit,
+            source,
+            rows,
+            scratch,
+            members=members,
+            readouts=readouts,
+            seed=seed,
+            chunk_size=chunk_size,
+            progress=self.progress,
+        )
         labelled = view(fit, source, pool.rows(State.LABELLED), scratch, chunk_size=chunk_size)
         if self.geometry is not None:
-            candidates, labelled = (replace(seen, geometry=self._fixed(seen.rows, scratch)) for seen in (candidates, labelled))
+            candidates, labelled = (
+                replace(seen, geometry=self._fixed(seen.rows, scratch)) for seen in (candidates, labelled)
+            )
         labels = torch.from_numpy(pool.values(labelled.rows))
         return Snapshot(fit.task, candidates, labelled, labels, fit.duals.get("labelled"), _candidate_duals(fit, rows))
 
     def untrained(self, pool: Pool, code: LabelCode, rows: IntArray, scratch: Scratch) -> Snapshot:
         """The given geometry, or the inputs themselves, as embeddings, for want of a trained network."""
         candidates, labelled = (
-            View(some, self.points(None, some, scratch), None, torch.empty(0)) for some in (rows, pool.rows(State.LABELLED))
+            View(some, self.points(None, some, scratch), None, torch.empty(0))
+            for some in (rows, pool.rows(State.LABELLED))
         )
         return Snapshot(code.task, candidates, labelled)
 
@@ -146,7 +162,9 @@ class PoolLearner:
 
     def _like(self, raw: Source) -> Source:
         if raw.shape != self.raw.shape:
-            raise InputError(f"the samples have shape {raw.shape} and the pool's {self.raw.shape}; pass the same features")
+            raise InputError(
+                f"the samples have shape {raw.shape} and the pool's {self.raw.shape}; pass the same features"
+            )
         scaler = self.scaler
         return Checked(raw) if scaler is None else scaler.of(raw)
 
@@ -172,11 +190,15 @@ def _candidate_duals(fit: Fit, candidates: IntArray) -> torch.Tensor | None:
         return None
     places = np.searchsorted(rows, candidates)
     if len(candidates) and (places[-1] >= len(rows) or (rows[places] != candidates).any()):
-        raise InputError("samples became free after the fit, so that they have no dual; tell some answers and ask again")
+        raise InputError(
+            "samples became free after the fit, so that they have no dual; tell some answers and ask again"
+        )
     return duals[torch.from_numpy(places)]
 
 
 def blind(pool: Pool, code: LabelCode, rows: IntArray) -> Snapshot:
     """Rows only, for strategies that look at nothing."""
-    candidates, labelled = (View(some, torch.empty(0, 0), None, torch.empty(0)) for some in (rows, pool.rows(State.LABELLED)))
+    candidates, labelled = (
+        View(some, torch.empty(0, 0), None, torch.empty(0)) for some in (rows, pool.rows(State.LABELLED))
+    )
     return Snapshot(code.task, candidates, labelled)

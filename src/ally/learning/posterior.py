@@ -1,8 +1,8 @@
 r"""Readouts that sample the predictive distribution p(y | x, θ), θ ~ q, block by block.
 
-A sample θ is one draw of the dropout masks of a network with dropout (Gal & Ghahramani, 2016), or one member of an ensemble.
-A draw of masks is the *same network for every sample of the pool*: predictions of two samples under the same θ can then be
-combined into a joint distribution, and copies of a sample agree.
+A sample θ is one draw of the dropout masks of a network with dropout (Gal & Ghahramani, 2016), or one member of an
+ensemble. A draw of masks is the *same network for every sample of the pool*: predictions of two samples under the same
+θ can then be combined into a joint distribution, and copies of a sample agree.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from ally.rng import seeded_torch
 
 @dataclass(frozen=True)
 class _Sampling:
-    """K = `samples` draws of the dropout masks, or one network for each of the `members` of an ensemble where there is no dropout."""
+    """K = `samples` draws of the dropout masks, or one network for each of the `members` of an ensemble where there is
+    no dropout."""
 
     samples: int = 20
     members: int = 5
@@ -34,7 +35,9 @@ class _Sampling:
         if self.samples < 2:
             raise InputError.about("samples", self.samples, ": a spread needs at least 2 samples; 20 are usual")
         if self.members < 1:
-            raise InputError.about("members", self.members, "is not positive; pass the number of networks to train, or 1 with dropout only")
+            raise InputError.about(
+                "members", self.members, "is not positive; pass the number of networks to train, or 1 with dropout only"
+            )
 
     @property
     def name(self) -> str:
@@ -48,7 +51,8 @@ class _Sampling:
 
 @dataclass(frozen=True)
 class MutualInformationReadout(_Sampling):
-    """(B,) I(y; θ | x) = H[E p] − E H[p] in nats; for regression the variance of the predictions, in standardised units."""
+    """(B,) I(y; θ | x) = H[E p] − E H[p] in nats; for regression the variance of the predictions, in standardised
+    units."""
 
     def __call__(self, fits: Sequence[Fit], x: torch.Tensor, seed: int, start: int) -> torch.Tensor:
         predictions = self._predictions(fits, x, seed)
@@ -65,7 +69,8 @@ class MutualInformationReadout(_Sampling):
 
 @dataclass(frozen=True)
 class PosteriorSamples(_Sampling):
-    """(B, K, C) probabilities, or (B, K, 1) predictions in standardised units. A pool of n takes 4·n·K·C bytes of scratch space."""
+    """(B, K, C) probabilities, or (B, K, 1) predictions in standardised units. A pool of n takes 4·n·K·C bytes of
+    scratch space."""
 
     def __call__(self, fits: Sequence[Fit], x: torch.Tensor, seed: int, start: int) -> torch.Tensor:
         return torch.stack([p.float() for p in self._predictions(fits, x, seed)], dim=1)
@@ -75,9 +80,9 @@ class PosteriorSamples(_Sampling):
 class DisagreementReadout:
     """(B,) how often the head changes its mind when embeddings lose units: DropQuery (Gupte et al., 2024).
 
-    The share of `samples` whose predicted class differs from that of the whole embedding, each with a fraction `rate` of its
-    units dropped; for regression the standard deviation of the predictions, in standardised units. Only the embedding is
-    perturbed, so this is defined for every network.
+    The share of `samples` whose predicted class differs from that of the whole embedding, each with a fraction `rate`
+    of its units dropped; for regression the standard deviation of the predictions, in standardised units. Only the
+    embedding is perturbed, so this is defined for every network.
     """
 
     samples: int = 3
@@ -110,7 +115,8 @@ class DisagreementReadout:
 
 
 def sampled_outputs(fits: Sequence[Fit], x: torch.Tensor, samples: int, seed: int) -> list[torch.Tensor]:
-    """Outputs (B, C or 1) for each θ, on the CPU: `samples` draws of masks from the first fit, or one per fit without dropout."""
+    """Outputs (B, C or 1) for each θ, on the CPU: `samples` draws of masks from the first fit, or one per fit without
+    dropout."""
     model = fits[0].model
     if has_dropout(model):
         with seeded_torch(seed, str(x.device)), shared_masks(model):
@@ -118,16 +124,18 @@ def sampled_outputs(fits: Sequence[Fit], x: torch.Tensor, samples: int, seed: in
     if len(fits) > 1:
         return [fit.embed(x)[1] for fit in fits]
     raise ModelError(
-        f"{type(model).__name__} has no dropout and there is one network, so predictions have no spread; use a model with dropout, "
-        "such as model=functools.partial(MLP, dropout=0.2), or members > 1"
+        f"{type(model).__name__} has no dropout and there is one network, so predictions have no spread; use a model "
+        "with dropout, such as model=functools.partial(MLP, dropout=0.2), or members > 1"
     )
 
 
 @contextmanager
 def shared_masks(model: nn.Module) -> Iterator[None]:
-    """Within, dropout layers drop, each call with one mask for all rows (the first dimension); all else is in evaluation mode.
+    """Within, dropout layers drop, each call with one mask for all rows (the first dimension); all else is in
+    evaluation mode.
 
-    Given its mask, dropout of any kind is affine in its input, so what it makes of zeros and ones tells what it does to a row.
+    Given its mask, dropout of any kind is affine in its input, so what it makes of zeros and ones tells what it does to
+    a row.
     """
 
     def drop(layer: nn.Module, inputs: Any, outputs: torch.Tensor) -> torch.Tensor:

@@ -1,7 +1,8 @@
 """What else a strategy reads from the network, sample by sample, while the pool is embedded.
 
-A score or selection lists its readouts; they are computed block by block with the embeddings and kept in ``View.readouts``, so
-that a pool is read once. Random readouts (dropout) are seeded by the pass and the block, and so do not depend on the chunk size.
+A score or selection lists its readouts; they are computed block by block with the embeddings and kept in
+``View.readouts``, so that a pool is read once. Random readouts (dropout) are seeded by the pass and the block, and so
+do not depend on the chunk size.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ class Readout(Protocol):
 
     @property
     def members(self) -> int:
-        """How many independently trained networks it would like, given that one has no dropout; 1 for none but the fit."""
+        """How many independently trained networks it would like, given that one has no dropout; 1 for none but the
+        fit."""
         ...
 
     def __call__(self, fits: Sequence[Fit], x: torch.Tensor, seed: int, start: int) -> torch.Tensor:
@@ -42,5 +44,7 @@ def readouts_of(*parts: object) -> tuple[Readout, ...]:
     for part in parts:
         for readout in getattr(part, "readouts", ()):
             if found.setdefault(readout.name, readout) != readout:
-                raise InputError(f"{found[readout.name]} and {readout} have one name; give readouts that differ different names")
+                raise InputError(
+                    f"{found[readout.name]} and {readout} have one name; give readouts that differ different names"
+                )
     return tuple(found.values())

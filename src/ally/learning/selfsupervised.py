@@ -25,8 +25,8 @@ class SelfSupervised(Protocol):
 def divergence(clean: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     """How far the prediction moved, (B,): KL(p ‖ q) of class distributions, or the squared difference of targets.
 
-    Class distributions are pulled towards the `clean` one, which is held constant. Targets are pulled together: were one held
-    constant, nothing would keep both from drifting off where there are no labels.
+    Class distributions are pulled towards the `clean` one, which is held constant. Targets are pulled together: were
+    one held constant, nothing would keep both from drifting off where there are no labels.
     """
     if clean.shape[1] == 1:
         return (clean - other).square().squeeze(1)
@@ -37,10 +37,12 @@ def divergence(clean: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class Smoothness:
-    r"""Local distributional smoothness (Miyato et al., 2018): KL(p(·|x) ‖ p(·|x + r)) for the worst r of length `radius`.
+    r"""Local distributional smoothness (Miyato et al., 2018): KL(p(·|x) ‖ p(·|x + r)) for the worst r of length
+    `radius`.
 
-    r is found by `iterations` of the power method on the curvature of the divergence, from a random direction. Without a radius it
-    is 0.14 √(inputs) for classes, about a seventh of a standard deviation per standardised feature, and 0.05 √(inputs) for targets.
+    r is found by `iterations` of the power method on the curvature of the divergence, from a random direction. Without
+    a radius it is 0.14 √(inputs) for classes, about a seventh of a standard deviation per standardised feature, and
+    0.05 √(inputs) for targets.
     """
 
     radius: float | None = None
@@ -54,7 +56,11 @@ class Smoothness:
         check_number("probe", self.probe, positive=True)
 
     def __call__(self, model: nn.Module, x: torch.Tensor, outputs: torch.Tensor) -> torch.Tensor:
-        radius = self.radius if self.radius is not None else (0.05 if outputs.shape[1] == 1 else 0.14) * math.sqrt(x[0].numel())
+        radius = (
+            self.radius
+            if self.radius is not None
+            else (0.05 if outputs.shape[1] == 1 else 0.14) * math.sqrt(x[0].numel())
+        )
         return divergence(outputs, forward(model, x + radius * self.direction(model, x, outputs)))
 
     def direction(self, model: nn.Module, x: torch.Tensor, outputs: torch.Tensor) -> torch.Tensor:
@@ -112,7 +118,8 @@ class Mask:
 
 @dataclass(frozen=True)
 class Shift:
-    """Images (channels, height, width) moved by up to `pixels` in each direction, borders repeated; with `flip`, half are mirrored."""
+    """Images (channels, height, width) moved by up to `pixels` in each direction, borders repeated; with `flip`, half
+    are mirrored."""
 
     pixels: int = 2
     flip: bool = False
@@ -122,7 +129,9 @@ class Shift:
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         if x.ndim != 4:
-            raise InputError(f"Shift moves images, and the samples have shape {tuple(x.shape[1:])}; use Noise() or Mask() for them")
+            raise InputError(
+                f"Shift moves images, and the samples have shape {tuple(x.shape[1:])}; use Noise() or Mask() for them"
+            )
         count, _, height, width = x.shape
         padded = F.pad(x, [self.pixels] * 4, mode="replicate")
         down, right = (torch.randint(2 * self.pixels + 1, (count, 1), device=x.device) for _ in range(2))
@@ -150,14 +159,17 @@ class PredictiveEntropy:
 
     def __call__(self, model: nn.Module, x: torch.Tensor, outputs: torch.Tensor) -> torch.Tensor:
         if outputs.shape[1] == 1:
-            raise InputError("predictive entropy is defined for classification; use Smoothness() or Consistency() for regression")
+            raise InputError(
+                "predictive entropy is defined for classification; use Smoothness() or Consistency() for regression"
+            )
         log_p = outputs.log_softmax(1)
         return -(log_p.exp() * log_p).sum(1)
 
 
 @dataclass(frozen=True)
 class Reconstruction:
-    """‖x − decoder(h)‖² per feature, the decoder trained beside the network: one layer of `hidden` units on the embedding, 0 for none."""
+    """‖x − decoder(h)‖² per feature, the decoder trained beside the network: one layer of `hidden` units on the
+    embedding, 0 for none."""
 
     hidden: int = 256
 
@@ -217,12 +229,14 @@ def resolve_self_supervised(loss: Any) -> SelfSupervised | Reconstruction:
         given: SelfSupervised = loss
         return given
     raise InputError(
-        f"secondary_loss is a {type(loss).__name__}; pass a name ({', '.join(SELF_SUPERVISED)}) or a loss such as Smoothness()"
+        f"secondary_loss is a {type(loss).__name__}; pass a name ({', '.join(SELF_SUPERVISED)}) or a loss such as "
+        "Smoothness()"
     )
 
 
 def mean_loss(loss: SelfSupervised | Reconstruction, model: nn.Module, x: torch.Tensor, batch: int) -> float:
-    """The mean ℓ' of `x` (m, *shape) for a network in evaluation mode, `batch` at a time; a decoder is fitted to it first."""
+    """The mean ℓ' of `x` (m, *shape) for a network in evaluation mode, `batch` at a time; a decoder is fitted to it
+    first."""
     fitted = loss.build(model, x).settle(model, x) if isinstance(loss, Reconstruction) else loss
     with torch.no_grad():
         return float(torch.cat([fitted(model, part, forward(model, part)) for part in torch.split(x, batch)]).mean())

@@ -44,7 +44,9 @@ class View:
     def at(self, places: torch.Tensor) -> View:
         """The samples at these positions (m,)."""
         some = [tensor[places] if len(tensor) else tensor for tensor in (self.embeddings, self.predictions)]
-        probabilities, geometry = (None if tensor is None else tensor[places] for tensor in (self.probabilities, self.geometry))
+        probabilities, geometry = (
+            None if tensor is None else tensor[places] for tensor in (self.probabilities, self.geometry)
+        )
         readouts = {name: values[places] for name, values in self.readouts.items()}
         return View(self.rows[places.numpy()], some[0], probabilities, some[1], readouts, geometry)
 
@@ -134,4 +136,6 @@ def _check_finite(embedding: torch.Tensor, outputs: torch.Tensor, rows: IntArray
     finite = torch.isfinite(embedding).all(1) & torch.isfinite(outputs).all(1)
     if not bool(finite.all()):
         row = int(rows[int((~finite).nonzero()[0])])
-        raise NonFiniteInput(f"the network gives NaN or infinity for sample {row}; check its features, or lower the learning rate")
+        raise NonFiniteInput(
+            f"the network gives NaN or infinity for sample {row}; check its features, or lower the learning rate"
+        )

@@ -55,7 +55,9 @@ class Trained:
     def look(self, source: Source) -> View:
         """What the network says about all rows of a source."""
         if source.shape != self.shape:
-            raise InputError(f"the samples have shape {source.shape} and the model takes {self.shape}; pass the same features")
+            raise InputError(
+                f"the samples have shape {source.shape} and the model takes {self.shape}; pass the same features"
+            )
         seen = source if self.scaler is None else self.scaler.of(source)
         with Scratch() as scratch:
             return view(self.fit, seen, np.arange(len(source)), scratch)
@@ -84,13 +86,21 @@ class Trained:
     def from_bytes(cls, data: bytes, name: str = "the model") -> Trained:
         facts, tensors = _read(data, name)
         if facts.get("version") != VERSION:
-            raise DataError(f"{name} has version {facts.get('version')!r} and {VERSION} is needed; update ally, or train again")
+            raise DataError(
+                f"{name} has version {facts.get('version')!r} and {VERSION} is needed; update ally, or train again"
+            )
         try:
             shape = tuple(int(side) for side in facts["shape"])
             classes = None if facts["classes"] is None else tuple(facts["classes"])
             net = MODELS[facts["model"]](shape, 1 if classes is None else len(classes))
-            net.load_state_dict({key.removeprefix(_NETWORK): value for key, value in tensors.items() if key.startswith(_NETWORK)})
-            scaler = Scaler(tensors["input.mean"].numpy(), tensors["input.scale"].numpy()) if "input.mean" in tensors else None
+            net.load_state_dict(
+                {key.removeprefix(_NETWORK): value for key, value in tensors.items() if key.startswith(_NETWORK)}
+            )
+            scaler = (
+                Scaler(tensors["input.mean"].numpy(), tensors["input.scale"].numpy())
+                if "input.mean" in tensors
+                else None
+            )
             scale = TargetScale(*map(float, facts["target"]))
         except (KeyError, RuntimeError, TypeError, ValueError) as error:
             raise DataError(f"{name} does not hold what it says it does ({error}); train again") from error
@@ -103,7 +113,9 @@ class Trained:
         try:
             data = Path(path).read_bytes()
         except OSError as error:
-            raise DataError(f"{path} cannot be read ({error.strerror}); give the name of a .safetensors file") from error
+            raise DataError(
+                f"{path} cannot be read ({error.strerror}); give the name of a .safetensors file"
+            ) from error
         return cls.from_bytes(data, str(path))
 
     def with_about(self, about: Mapping[str, Any]) -> Trained:
@@ -117,7 +129,9 @@ def _read(data: bytes, name: str) -> tuple[dict[str, Any], dict[str, torch.Tenso
         size = int.from_bytes(data[:8], "little")
         text = json.loads(data[8 : 8 + size]).get("__metadata__", {}).get("ally")
         if text is None:
-            raise DataError(f"{name} is a safetensors file, but not one of ally's; give a model that `ally export` wrote")
+            raise DataError(
+                f"{name} is a safetensors file, but not one of ally's; give a model that `ally export` wrote"
+            )
         return dict(json.loads(text)), tensors
     except (SafetensorError, ValueError) as error:
         raise DataError(f"{name} is not a whole safetensors file ({error}); export or train it again") from error

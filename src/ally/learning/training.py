@@ -18,10 +18,12 @@ class Training:
     Attributes:
         lr: η_p of Adam in the first epoch; multiplied by `lr_decay` after each.
         epochs: the largest number of epochs. Without validation samples all of them are run and the last is kept.
-        batch_size: None takes a sixteenth of the labelled set, between 8 and 64, so that few labels still get many steps.
+        batch_size: None takes a sixteenth of the labelled set, between 8 and 64, so that few labels still get many
+            steps.
         patience: epochs without a better validation loss before stopping; the best epoch is kept.
-        keep: with validation samples, ``"best"`` stops early and keeps the network and the duals of the best epoch. ``"last"`` runs
-            all epochs, keeps the network of the last and the duals of the epoch that early stopping would have kept.
+        keep: with validation samples, ``"best"`` stops early and keeps the network and the duals of the best epoch.
+            ``"last"`` runs all epochs, keeps the network of the last and the duals of the epoch that early stopping
+            would have kept.
         device: ``"auto"``, ``"cpu"``, ``"cuda"``, …
     """
 

@@ -6,4 +6,15 @@ from ally.models.mlp import MLP
 from ally.models.resnet import ResNet18
 from ally.models.split import Split, check_split, has_dropout
 
-__all__ = ["CNN", "MLP", "MODELS", "ModelBuilder", "ResNet18", "Split", "check_split", "has_dropout", "model_builder", "model_name"]
+__all__ = [
+    "CNN",
+    "MLP",
+    "MODELS",
+    "ModelBuilder",
+    "ResNet18",
+    "Split",
+    "check_split",
+    "has_dropout",
+    "model_builder",
+    "model_name",
+]

@@ -56,5 +56,6 @@ def model_builder(model: Any, shape: tuple[int, ...]) -> ModelBuilder:
         builder: ModelBuilder = model
         return builder
     raise ModelError(
-        f"model is a {type(model).__name__}; pass a name ({', '.join(MODELS)}), a torch module or a function (shape, outputs) -> module"
+        f"model is a {type(model).__name__}; pass a name ({', '.join(MODELS)}), a torch module or a function (shape, "
+        "outputs) -> module"
     )

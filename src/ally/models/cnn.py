@@ -11,10 +11,16 @@ from ally.models.split import Split
 
 
 class CNN(Split):
-    """Stages of 3×3 convolution, ReLU and 2×2 max-pool with the numbers of `channels`, then one hidden layer: the embedding."""
+    """Stages of 3×3 convolution, ReLU and 2×2 max-pool with the numbers of `channels`, then one hidden layer: the
+    embedding."""
 
     def __init__(
-        self, shape: Sequence[int], outputs: int, channels: Sequence[int] = (16, 32), hidden: int = 128, dropout: float = 0.0
+        self,
+        shape: Sequence[int],
+        outputs: int,
+        channels: Sequence[int] = (16, 32),
+        hidden: int = 128,
+        dropout: float = 0.0,
     ) -> None:
         if len(shape) != 3:
             raise ModelError(f"a CNN takes images (channels, height, width); the samples have shape {tuple(shape)}")
@@ -24,7 +30,10 @@ class CNN(Split):
             layers += [nn.Conv2d(depth, size, 3, 1, 1), nn.ReLU(), nn.MaxPool2d(2)]
             depth, height, width = size, height // 2, width // 2
         if not height * width:
-            raise ModelError(f"images of shape {tuple(shape)} are too small for {len(channels)} halvings; use an MLP or fewer channels")
+            raise ModelError(
+                f"images of shape {tuple(shape)} are too small for {len(channels)} halvings; use an MLP or fewer "
+                "channels"
+            )
         layers += [nn.Flatten(), nn.Linear(depth * height * width, hidden), nn.ReLU()]
         if dropout:
             layers.append(nn.Dropout(dropout))

@@ -13,7 +13,9 @@ from ally.models.split import Split
 class MLP(Split):
     """Linear–ReLU(–dropout) layers of the widths in `hidden`, then a linear head."""
 
-    def __init__(self, shape: Sequence[int], outputs: int, hidden: Sequence[int] = (256, 256), dropout: float = 0.0) -> None:
+    def __init__(
+        self, shape: Sequence[int], outputs: int, hidden: Sequence[int] = (256, 256), dropout: float = 0.0
+    ) -> None:
         layers: list[nn.Module] = [nn.Flatten()]
         width = math.prod(shape)
         for size in hidden:

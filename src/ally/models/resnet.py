@@ -41,8 +41,9 @@ class BasicBlock(nn.Module):
 class ResNet18(Split):
     """`planes` sets the width of each stage and so the embedding: `SLIM` gives the paper's 128, `FULL` gives 512.
 
-    `stem` is chosen by the longer side of the images, so that the last stage sees about 4×4 positions: ``small`` (up to 48) is a 3×3
-    convolution, ``medium`` (up to 80) the same with stride 2, ``large`` a 7×7 convolution with stride 2 and a max-pool.
+    `stem` is chosen by the longer side of the images, so that the last stage sees about 4×4 positions: ``small`` (up to
+    48) is a 3×3 convolution, ``medium`` (up to 80) the same with stride 2, ``large`` a 7×7 convolution with stride 2
+    and a max-pool.
     """
 
     def __init__(self, shape: Sequence[int], outputs: int, planes: Sequence[int] = SLIM, stem: Stem = "auto") -> None:
@@ -64,5 +65,9 @@ def _stem(stem: Stem, shape: Sequence[int], width: int) -> list[nn.Module]:
     if stem not in ("small", "medium", "large"):
         raise ModelError.about("stem", stem, "is unknown; choose 'auto', 'small', 'medium' or 'large'")
     kernel, stride = {"small": (3, 1), "medium": (3, 2), "large": (7, 2)}[stem]
-    layers: list[nn.Module] = [nn.Conv2d(shape[0], width, kernel, stride, kernel // 2, bias=False), nn.BatchNorm2d(width), nn.ReLU()]
+    layers: list[nn.Module] = [
+        nn.Conv2d(shape[0], width, kernel, stride, kernel // 2, bias=False),
+        nn.BatchNorm2d(width),
+        nn.ReLU(),
+    ]
     return [*layers, nn.MaxPool2d(3, 2, 1)] if stem == "large" else layers

@@ -47,7 +47,9 @@ def check_split(model: nn.Module, x: torch.Tensor, outputs: int) -> int:
             embedding = cast(nn.Module, model.backbone)(x)
             prediction = cast(nn.Module, model.head)(embedding)
     except (RuntimeError, TypeError, ValueError, IndexError) as error:
-        raise ModelError(f"{type(model).__name__} does not take samples of shape {tuple(x.shape[1:])}: {error}") from error
+        raise ModelError(
+            f"{type(model).__name__} does not take samples of shape {tuple(x.shape[1:])}: {error}"
+        ) from error
     finally:
         model.train(training)
     if not isinstance(embedding, torch.Tensor) or not isinstance(prediction, torch.Tensor):
@@ -55,8 +57,12 @@ def check_split(model: nn.Module, x: torch.Tensor, outputs: int) -> int:
         raise ModelError(f"{type(model).__name__} gives a {odd}; backbone and head must each give one tensor")
     if embedding.ndim != 2:
         raise ModelError(
-            f"the backbone gives shape {tuple(embedding.shape)} for {len(x)} samples; it must be (B, d): flatten or pool at its end"
+            f"the backbone gives shape {tuple(embedding.shape)} for {len(x)} samples; it must be (B, d): flatten or "
+            "pool at its end"
         )
     if tuple(prediction.shape) != (len(x), outputs):
-        raise ModelError(f"the head gives shape {tuple(prediction.shape)}; {(len(x), outputs)} is needed: set its outputs to {outputs}")
+        raise ModelError(
+            f"the head gives shape {tuple(prediction.shape)}; {(len(x), outputs)} is needed: set its outputs to "
+            f"{outputs}"
+        )
     return int(embedding.shape[1])

@@ -43,7 +43,9 @@ class Ids:
             key = id.item() if isinstance(id, np.generic) else id
             if isinstance(key, Hashable) and key in self._row_of:
                 return self._row_of[key]
-            raise IdError(f"id {key!r} is not in the pool of {self._n} samples; ids look like {self._values.tolist()[0]!r}")
+            raise IdError(
+                f"id {key!r} is not in the pool of {self._n} samples; ids look like {self._values.tolist()[0]!r}"
+            )
         if isinstance(id, (int, np.integer)) and not isinstance(id, (bool, np.bool_)) and 0 <= id < self._n:
             return int(id)
         raise IdError(f"id {id!r} is not a row number of the pool; rows go from 0 to {self._n - 1}")
@@ -53,7 +55,9 @@ class Ids:
         rows = np.asarray([self.row(id) for id in ids], dtype=np.int64)
         if len(np.unique(rows)) != len(rows):
             first = _first_repeat(rows.tolist())
-            raise IdError(f"id {self.of(np.asarray([first])).tolist()[0]!r} is listed more than once; list each id once")
+            raise IdError(
+                f"id {self.of(np.asarray([first])).tolist()[0]!r} is listed more than once; list each id once"
+            )
         return rows
 
 
@@ -71,7 +75,11 @@ def _without_coercion(values: Any) -> AnyArray:
     entries = list(values) if hasattr(values, "__iter__") and not isinstance(values, str) else None
     if entries is None:
         raise IdError(f"ids is a {type(values).__name__}; pass one id per row")
-    if entries and len({type(entry) for entry in entries}) == 1 and isinstance(entries[0], (int, float, str, np.generic)):
+    if (
+        entries
+        and len({type(entry) for entry in entries}) == 1
+        and isinstance(entries[0], (int, float, str, np.generic))
+    ):
         return np.asarray(entries)
     array = np.empty(len(entries), dtype=object)
     for place, entry in enumerate(entries):

@@ -34,7 +34,10 @@ class LabelCode:
             except (TypeError, ValueError):
                 raise LabelError(f"label {label!r} is not a number; regression targets must be numbers") from None
             if not abs(value) <= LARGEST:
-                raise LabelError(f"label {value} is not finite or too large; give a target below {LARGEST:g}, or ally.SKIP to leave it out")
+                raise LabelError(
+                    f"label {value} is not finite or too large; give a target below {LARGEST:g}, or ally.SKIP to "
+                    "leave it out"
+                )
             return value
         if label is None or label != label:
             raise LabelError(f"label {label!r} says nothing; give a class, or ally.SKIP to leave the sample out")
@@ -42,18 +45,23 @@ class LabelCode:
             return float(self._numbers[label])
         except (KeyError, TypeError):
             known = ", ".join(map(repr, self.classes.tolist()[:10]))
-            raise LabelError(f"label {label!r} is not one of the {len(self.classes)} classes ({known}); add it to the classes") from None
+            raise LabelError(
+                f"label {label!r} is not one of the {len(self.classes)} classes ({known}); add it to the classes"
+            ) from None
 
     def decode(self, values: FloatArray) -> AnyArray:
         """Labels from class numbers (or targets as they are)."""
         return np.asarray(values) if self.classes is None else self.classes[np.asarray(values, dtype=np.int64)]
 
     def extended(self, labels: Iterable[Any]) -> LabelCode:
-        """The code with classes that appear in `labels` for the first time, appended so that numbers given stay valid."""
+        """The code with classes that appear in `labels` for the first time, appended so that numbers given stay
+        valid."""
         assert self.classes is not None
         known = self.classes.tolist()
         plain = [_plain(label) for label in labels]
-        odd = next((label for label in plain if label is None or not isinstance(label, Hashable) or label != label), None)
+        odd = next(
+            (label for label in plain if label is None or not isinstance(label, Hashable) or label != label), None
+        )
         if odd is not None or None in plain:
             raise LabelError(f"label {odd!r} cannot be a class; give a class, or ally.SKIP to leave the sample out")
         _check_no_infinity(plain)
@@ -63,7 +71,8 @@ class LabelCode:
         if _whole(known) and not _whole(new) and not any(isinstance(label, str) for label in new):
             fraction = next(label for label in new if not _whole([label]))
             raise LabelError(
-                f"label {fraction!r} has a fraction and the classes so far are whole numbers; for targets use task='regression'"
+                f"label {fraction!r} has a fraction and the classes so far are whole numbers; for targets use "
+                "task='regression'"
             )
         _found_classes([*known, *new])
         return LabelCode(self.task, _class_array([*known, *new]))
@@ -137,9 +146,13 @@ def _as_series(y: Any, n: int) -> pd.Series[Any]:
     if values.ndim == 2 and values.shape[1] == 1:
         values = values.reshape(-1)
     if values.ndim != 1:
-        raise LabelError(f"y has shape {values.shape}; pass one label per row (several targets at once are not supported)")
+        raise LabelError(
+            f"y has shape {values.shape}; pass one label per row (several targets at once are not supported)"
+        )
     if len(values) != n:
-        raise LabelError(f"y has {len(values)} entries and X {n} rows; pass one label per row, NaN or None where unlabelled")
+        raise LabelError(
+            f"y has {len(values)} entries and X {n} rows; pass one label per row, NaN or None where unlabelled"
+        )
     if isinstance(values, np.ndarray) and values.dtype.kind == "c":
         raise LabelError("y is complex. Complex data not supported: pass real targets or classes")
     return values.reset_index(drop=True) if isinstance(values, pd.Series) else pd.Series(values)
@@ -174,7 +187,9 @@ def _is_null(value: Any) -> bool:
 def _check_no_infinity(given: list[Any]) -> None:
     bad = next((value for value in given if isinstance(value, (float, np.floating)) and np.isinf(value)), None)
     if bad is not None:
-        raise LabelError(f"y holds {bad}: Input y contains infinity; give a finite target, or NaN where the label is unknown")
+        raise LabelError(
+            f"y holds {bad}: Input y contains infinity; give a finite target, or NaN where the label is unknown"
+        )
 
 
 def _declared_classes(classes: Any) -> AnyArray | None:
@@ -225,5 +240,7 @@ def _decide(given: list[Any], declared: AnyArray | None, notes: list[str]) -> Ta
     found = len(set(given))
     notes.append(f"task: classification, as the labels are {found} distinct classes")
     if found > 20 and found > len(given) // 3 and not isinstance(given[0], str):
-        notes.append(f"{found} classes in {len(given)} labels: pass task='regression' if these numbers are measurements")
+        notes.append(
+            f"{found} classes in {len(given)} labels: pass task='regression' if these numbers are measurements"
+        )
     return "classification"

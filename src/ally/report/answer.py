@@ -42,10 +42,14 @@ def _dataset(summary: Summary, dataset: str) -> str:
     for verdict, told in TOLD.items():
         names = [c.strategy for c in compared if c.verdict == verdict]
         if names:
-            words.append(f"{len(names)} of {len(compared)} series {'is' if len(names) == 1 else 'are'} {told} ({_list(names)})")
+            words.append(
+                f"{len(names)} of {len(compared)} series {'is' if len(names) == 1 else 'are'} {told} ({_list(names)})"
+            )
     tests = [t for t in summary.tests if t.dataset == dataset and not math.isnan(t.t_holm)]
     survive = [t.first for t in tests if t.t_holm < LEVEL]
-    differ = f"{_list(survive)} still differ{'s' if len(survive) == 1 else ''}" if survive else "none is shown to differ"
+    differ = (
+        f"{_list(survive)} still differ{'s' if len(survive) == 1 else ''}" if survive else "none is shown to differ"
+    )
     kept = f" Corrected for {len(tests)} comparisons (Holm, t test), {differ}." if len(tests) > 1 else ""
     return f"On {dataset}, against {summary.baseline}: {', '.join(words)}.{kept}"
 
@@ -66,7 +70,10 @@ def _seeds(summary: Summary) -> list[str]:
     least, corrected = smallest_p(high), smallest_p(high, tests)
     if corrected > LEVEL:
         after = f" ({corrected:.3g} once corrected for {tests} comparisons)" if tests > 1 else ""
-        said += f" With so few, a two-sided signed-rank test cannot give p < {least:.4g}{after}; a claim needs ten seeds or more."
+        said += (
+            f" With so few, a two-sided signed-rank test cannot give p < {least:.4g}{after}; a claim needs "
+            "ten seeds or more."
+        )
     return [said]
 
 

@@ -37,7 +37,8 @@ def complete(curves: dict[int, Curve]) -> dict[int, Curve]:
 
 
 def gaps(results: pd.DataFrame) -> list[str]:
-    """Sentences about what a grid still lacks: seeds that a series does not have, campaigns and series that end early."""
+    """Sentences about what a grid still lacks: seeds that a series does not have, campaigns and series that end
+    early."""
     found = []
     for dataset, part in results.groupby("dataset", sort=False):
         seeds, last = part["seed"].nunique(), part["labels"].max()
@@ -45,9 +46,14 @@ def gaps(results: pd.DataFrame) -> list[str]:
             curves = curves_by_seed(rows)
             whole, end = len(complete(curves)), int(rows["labels"].max())
             if len(curves) < seeds:
-                found.append(f"{series} on {dataset} has {len(curves)} {'seed' if len(curves) == 1 else 'seeds'}, others {seeds}.")
+                found.append(
+                    f"{series} on {dataset} has {len(curves)} {'seed' if len(curves) == 1 else 'seeds'}, others "
+                    f"{seeds}."
+                )
             if whole < len(curves):
-                found.append(f"{series} on {dataset}: {len(curves) - whole} of {len(curves)} campaigns end before {end} labels.")
+                found.append(
+                    f"{series} on {dataset}: {len(curves) - whole} of {len(curves)} campaigns end before {end} labels."
+                )
             if end < last and end + int(rows["batch"].iloc[0] if "batch" in rows else 0) <= last:
                 found.append(f"{series} on {dataset} ends at {end} labels, others at {last}.")
     return found

@@ -23,9 +23,27 @@ def chart_data(summary: Summary) -> list[dict[str, Any]]:
         series = []
         for name, curve in part.groupby("series", sort=False):
             style = look[str(name)]
-            numbers = {key: [_short(value) for value in curve[key]] for key in ("labels", "mean", "std", "low", "high", "seeds")}
-            drawn = {"colour": style.colour, "dark": style.dark, "symbol": style.symbol, "dashed": style.dashed, "width": style.width}
-            series.append({"name": str(name), **drawn, "strong": style.strong, "shown": style.shown, "banded": style.banded, **numbers})
+            numbers = {
+                key: [_short(value) for value in curve[key]]
+                for key in ("labels", "mean", "std", "low", "high", "seeds")
+            }
+            drawn = {
+                "colour": style.colour,
+                "dark": style.dark,
+                "symbol": style.symbol,
+                "dashed": style.dashed,
+                "width": style.width,
+            }
+            series.append(
+                {
+                    "name": str(name),
+                    **drawn,
+                    "strong": style.strong,
+                    "shown": style.shown,
+                    "banded": style.banded,
+                    **numbers,
+                }
+            )
         title = f"test {metric.name.replace('_', ' ')} ({metric.direction})"
         charts.append({"dataset": dataset, "axis": title, "smoothed": bool(summary.smoothing), "series": series})
     return charts

@@ -17,7 +17,8 @@ from ally.report.series import add_series, baseline_for
 
 @dataclass(frozen=True)
 class Comparison:
-    """A series against the baseline on one data set: the paired difference of curve means, positive where it is better."""
+    """A series against the baseline on one data set: the paired difference of curve means, positive where it is
+    better."""
 
     dataset: str
     strategy: str
@@ -60,8 +61,8 @@ class Comparison:
 def compare(results: pd.DataFrame, baseline: str = "random", confidence: float = 0.95) -> list[Comparison]:
     """One comparison per data set and series; intervals are Student's t over paired seeds.
 
-    `baseline` is a strategy, or one series by its full name. Each series is compared with the baseline run under the same setting,
-    model, batch and objective, or the nearest to them.
+    `baseline` is a strategy, or one series by its full name. Each series is compared with the baseline run under the
+    same setting, model, batch and objective, or the nearest to them.
     """
     named = add_series(results)
     for dataset, part in named.groupby("dataset", sort=False):
@@ -101,7 +102,9 @@ def _alone(part: pd.DataFrame, series: str, curves: dict[int, Curve]) -> Compari
         strategy=series,
         metric=str(part["metric"].iloc[0]),
         seeds=len(whole),
-        curve_mean=float(np.mean([(curve.values[1:] if len(curve.values) > 1 else curve.values).mean() for curve in whole])),
+        curve_mean=float(
+            np.mean([(curve.values[1:] if len(curve.values) > 1 else curve.values).mean() for curve in whole])
+        ),
         final=float(last.mean()),
         final_std=float(last.std(ddof=1)) if len(last) > 1 else float("nan"),
         gain=None,

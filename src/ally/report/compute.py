@@ -30,7 +30,9 @@ def costs(results: pd.DataFrame) -> list[Cost]:
         campaigns = (
             rows.assign(query=answered)
             .groupby("seed")
-            .agg(train=("train_seconds", "sum"), query=("query", "sum"), first=("labels", "min"), last=("labels", "max"))
+            .agg(
+                train=("train_seconds", "sum"), query=("query", "sum"), first=("labels", "min"), last=("labels", "max")
+            )
         )
         asked = (campaigns["last"] - campaigns["first"]).where(lambda labels: labels > 0)
         one = rows[rows["query_seconds"] > 0]["query_seconds"]

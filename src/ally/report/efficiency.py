@@ -98,7 +98,9 @@ def labels_to_reach(curve: Curve, target: float, metric: Metric) -> Reached:
                 return Reached(float(curve.labels[0]), False)
             below, above = curve.values[place - 1], curve.values[place]
             share = (target - below) / (above - below)
-            return Reached(float(curve.labels[place - 1] + share * (curve.labels[place] - curve.labels[place - 1])), False)
+            return Reached(
+                float(curve.labels[place - 1] + share * (curve.labels[place] - curve.labels[place - 1])), False
+            )
     return Reached(float(curve.labels[-1]), True)
 
 

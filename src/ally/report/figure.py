@@ -21,14 +21,17 @@ OTHERS = "other series"
 
 
 def draw(summary: Summary, band: Band = "ci") -> Figure:
-    """One panel per data set: means over seeds, a band for ALLY (its best variant) and the baseline; one legend below."""
+    """One panel per data set: means over seeds, a band for ALLY (its best variant) and the baseline; one legend
+    below."""
     datasets, look = summary.datasets, styles(summary)
     columns = min(len(datasets), 3 if len(datasets) > 4 else 2)
     rows = math.ceil(len(datasets) / columns)
     across = 2 if columns == 1 else 3 if columns == 2 else 4
     shown = [name for name in summary.series if look[name].shown]
     legend_rows = math.ceil((len(shown) + 1) / across)
-    figure = Figure(figsize=(6.4 if columns == 1 else 5.0 * columns, 3.9 * rows + 0.24 * legend_rows + 0.5), layout="constrained")
+    figure = Figure(
+        figsize=(6.4 if columns == 1 else 5.0 * columns, 3.9 * rows + 0.24 * legend_rows + 0.5), layout="constrained"
+    )
     panels = list(figure.subplots(rows, columns, squeeze=False).flat)
     for ax, dataset in zip(panels, datasets, strict=False):
         _panel(ax, summary.curves[summary.curves["dataset"] == dataset], look, band)
@@ -88,7 +91,11 @@ def _panel(ax: Axes, part: pd.DataFrame, look: dict[str, Style], band: Band) -> 
 
 def _band(curve: pd.DataFrame, band: Band) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], ...]:
     mean, std = curve["mean"].to_numpy(dtype=float), curve["std"].to_numpy(dtype=float)
-    low, high = (mean - std, mean + std) if band == "std" else (curve["low"].to_numpy(dtype=float), curve["high"].to_numpy(dtype=float))
+    low, high = (
+        (mean - std, mean + std)
+        if band == "std"
+        else (curve["low"].to_numpy(dtype=float), curve["high"].to_numpy(dtype=float))
+    )
     return np.where(np.isnan(low), mean, low), np.where(np.isnan(high), mean, high)
 
 

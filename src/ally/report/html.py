@@ -20,13 +20,17 @@ class Cell(NamedTuple):
 def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[Cell]], *, words: Sequence[int] = (0,)) -> str:
     """A table that scrolls within itself and sorts by a click on its head; `words` are the columns that hold text."""
     titles = "".join(
-        f'<th scope="col"{_class("words" if place in words else "")}><button type="button">{escape(title)}</button></th>'
+        f'<th scope="col"{_class("words" if place in words else "")}><button '
+        f'type="button">{escape(title)}</button></th>'
         for place, title in enumerate(head)
     )
-    body = "".join(f"<tr>{''.join(_cell(cell, place, place in words) for place, cell in enumerate(row))}</tr>" for row in rows)
+    body = "".join(
+        f"<tr>{''.join(_cell(cell, place, place in words) for place, cell in enumerate(row))}</tr>" for row in rows
+    )
     # A region that scrolls must be reachable by keyboard.
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}"><table class="sortable"><caption><span>'
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}"><table '
+        'class="sortable"><caption><span>'
         f"{escape(caption)}</span></caption><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
@@ -57,5 +61,10 @@ def facts(pairs: Mapping[str, str]) -> str:
 
 def embedded_json(identity: str, value: Any) -> str:
     """Data for the script of the page; no text in it can end the element."""
-    text = json.dumps(value, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    text = (
+        json.dumps(value, allow_nan=False, separators=(",", ":"))
+        .replace("<", "\\u003c")
+        .replace(">", "\\u003e")
+        .replace("&", "\\u0026")
+    )
     return f'<script type="application/json" id="{escape(identity)}">{text}</script>'

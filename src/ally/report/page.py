@@ -18,7 +18,8 @@ from ally.report.summary import Summary
 
 # The browser itself refuses whatever is not inside the file.
 POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: "
+    "blob:; base-uri 'none'; form-action 'none'"
 )
 
 
@@ -27,7 +28,8 @@ FIRST = 6
 
 
 def page(summary: Summary, settings: Settings, picture: bytes, band: Band = "ci") -> str:
-    """The whole page: answer first, then curves, tables, and how it was made. `picture` is a PNG, for readers without scripts."""
+    """The whole page: answer first, then curves, tables, and how it was made. `picture` is a PNG, for readers without
+    scripts."""
     sections = {
         "answer": ("Answer", _answer(summary, settings)),
         "curves-section": ("Curves", _curves(summary, picture, band)),
@@ -41,17 +43,21 @@ def page(summary: Summary, settings: Settings, picture: bytes, band: Band = "ci"
     }
     links = "".join(f'<a href="#{name}">{escape(title)}</a>' for name, (title, _) in sections.items())
     body = "".join(
-        f'<section id="{name}" aria-labelledby="{name}-title"><h2 id="{name}-title">{escape(title)}</h2>{content}</section>'
+        f'<section id="{name}" aria-labelledby="{name}-title"><h2 '
+        f'id="{name}-title">{escape(title)}</h2>{content}</section>'
         for name, (title, content) in sections.items()
     )
     question = paragraph(settings.question, "question") if settings.question else ""
     return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" '
+        f'content="{POLICY}">'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>{escape(settings.title)}</title>'
-        f'<link rel="icon" href="data:,"><style>{asset("page.css")}</style></head><body><header><h1>{escape(settings.title)}</h1>{question}'
+        f'<link rel="icon" href="data:,"><style>{asset("page.css")}</style></head>'
+        f"<body><header><h1>{escape(settings.title)}</h1>{question}"
         f'<nav aria-label="Sections">{links}</nav></header><main>{body}</main>'
         f"{embedded_json('curves', chart_data(summary))}"
-        f'<script type="text/plain" id="plotly">{packed_library()}</script><script>{asset("page.js")}</script></body></html>\n'
+        f'<script type="text/plain" id="plotly">{packed_library()}</script>'
+        f"<script>{asset('page.js')}</script></body></html>\n"
     )
 
 
@@ -62,14 +68,17 @@ def _answer(summary: Summary, settings: Settings) -> str:
     parts.append(bullets(told) if told else "")
     rest = [text for text in sentences(summary) if text not in told]
     if rest:
-        parts.append(f"<details><summary>Every other series in a sentence ({len(rest)})</summary>{bullets(rest)}</details>")
+        parts.append(
+            f"<details><summary>Every other series in a sentence ({len(rest)})</summary>{bullets(rest)}</details>"
+        )
     return "".join(parts)
 
 
 def _curves(summary: Summary, picture: bytes, band: Band) -> str:
     smoothed = f", smoothed by a moving average of weight {summary.smoothing:g}" if summary.smoothing else ""
     figures = "".join(
-        f'<figure><h3>{escape(name)}</h3><div class="chart" id="chart-{place}" role="img" aria-label="Learning curves on {escape(name)}; '
+        f'<figure><h3>{escape(name)}</h3><div class="chart" id="chart-{place}" role="img" aria-label="Learning curves '
+        f"on {escape(name)}; "
         f'the tables below hold the numbers"></div></figure>'
         for place, name in enumerate(summary.datasets)
     )
@@ -78,16 +87,20 @@ def _curves(summary: Summary, picture: bytes, band: Band) -> str:
         for value, text in (("ci", "95 % interval of the mean"), ("std", "± standard deviation"), ("none", "none"))
     )
     controls = (
-        f'<div class="controls"><label>Band <select id="band">{options}</select></label> <label>Labels <select id="scale">'
+        f'<div class="controls"><label>Band <select id="band">{options}</select></label> <label>Labels <select '
+        'id="scale">'
         '<option value="linear">linear</option><option value="log">logarithmic</option></select></label> '
-        '<button type="button" id="all">Show all</button> <button type="button" id="main">Only ALLY and the baseline</button></div>'
+        '<button type="button" id="all">Show all</button> <button type="button" id="main">Only ALLY and the '
+        "baseline</button></div>"
     )
     hint = (
-        f"Means over seeds{smoothed}. Bands are drawn for ALLY and the baseline, and for all where four or fewer are shown. "
-        "A click on a name in the legend hides or shows it, a double click leaves it alone."
+        f"Means over seeds{smoothed}. Bands are drawn for ALLY and the baseline, and for all where four or fewer are "
+        "shown. A click on a name in the legend hides or shows it, a double click leaves it alone."
     )
     hidden = sum(not style.shown for style in styles(summary).values())
-    hint += f" {hidden} of {len(summary.series)} series start hidden; their names in the legend are grey." if hidden else ""
+    hint += (
+        f" {hidden} of {len(summary.series)} series start hidden; their names in the legend are grey." if hidden else ""
+    )
     image = base64.b64encode(picture).decode()
     alt = f"Learning curves on {', '.join(summary.datasets)}: test metric against labels bought, a line per series"
     return (
@@ -97,8 +110,12 @@ def _curves(summary: Summary, picture: bytes, band: Band) -> str:
 
 
 def _comparisons(summary: Summary) -> str:
-    parts = [tables.comparison_table([c for c in summary.comparisons if c.dataset == name]) for name in summary.datasets]
-    return "".join(parts) + paragraph("Intervals here are not corrected for the number of series; the tests below are.", "hint")
+    parts = [
+        tables.comparison_table([c for c in summary.comparisons if c.dataset == name]) for name in summary.datasets
+    ]
+    return "".join(parts) + paragraph(
+        "Intervals here are not corrected for the number of series; the tests below are.", "hint"
+    )
 
 
 def _efficiency(summary: Summary) -> str:
@@ -107,7 +124,9 @@ def _efficiency(summary: Summary) -> str:
         if name in summary.targets:
             parts.append(tables.efficiency_table(summary, name))
         else:
-            parts.append(paragraph(f"{name} has no target: no baseline was run, or the best one did not improve.", "hint"))
+            parts.append(
+                paragraph(f"{name} has no target: no baseline was run, or the best one did not improve.", "hint")
+            )
     return "".join(parts)
 
 
@@ -128,7 +147,11 @@ def _tests(summary: Summary) -> str:
 
 
 def _wins(summary: Summary) -> str:
-    return tables.win_table(summary) if summary.wins else paragraph("No two series share two finished seeds: nothing to count.", "hint")
+    return (
+        tables.win_table(summary)
+        if summary.wins
+        else paragraph("No two series share two finished seeds: nothing to count.", "hint")
+    )
 
 
 def _made(summary: Summary, settings: Settings) -> str:
@@ -138,4 +161,6 @@ def _made(summary: Summary, settings: Settings) -> str:
             parts.append(f"<h3>{title}</h3>{facts(pairs)}")
     if summary.gaps:
         parts.append(f"<h3>What the grid lacks</h3>{bullets(summary.gaps)}")
-    return "".join(parts) or paragraph("The grid left no settings.json; results.csv beside this page has every row.", "hint")
+    return "".join(parts) or paragraph(
+        "The grid left no settings.json; results.csv beside this page has every row.", "hint"
+    )

@@ -33,8 +33,8 @@ def pair(first: dict[int, Curve], second: dict[int, Curve]) -> Pairs:
     """Pairs the campaigns of two series by seed.
 
     Each score is the metric averaged over the label counts of either series in the range both cover, read from straight
-    lines; the first count is left out where both start there, as nothing has been chosen yet. Unfinished seeds are left out:
-    averages over different ranges cannot be paired.
+    lines; the first count is left out where both start there, as nothing has been chosen yet. Unfinished seeds are left
+    out: averages over different ranges cannot be paired.
     """
     everything = [*first.values(), *second.values()]
     start = max(min(curve.labels[0] for curve in side.values()) for side in (first, second))
@@ -45,7 +45,11 @@ def pair(first: dict[int, Curve], second: dict[int, Curve]) -> Pairs:
     shared = sorted(first.keys() & second.keys())
     if not len(grid):
         return Pairs((), np.empty(0), np.empty(0), 0, int(end))
-    used = [seed for seed in shared if all(s[seed].labels[0] <= grid[0] and s[seed].labels[-1] >= end for s in (first, second))]
+    used = [
+        seed
+        for seed in shared
+        if all(s[seed].labels[0] <= grid[0] and s[seed].labels[-1] >= end for s in (first, second))
+    ]
     # An exact sum: equal curves have equal means, in whatever order their rows come.
     scores = np.array([[math.fsum(side[seed].at(grid)) / len(grid) for seed in used] for side in (first, second)])
     return Pairs(tuple(used), scores[0], scores[1], len(shared) - len(used), int(end))

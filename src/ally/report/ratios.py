@@ -21,8 +21,8 @@ class Ratio:
     low: float | None
     high: float | None
     bound: str
-    """``"<"``: the reference never got there on some seeds, so that the ratio is at most this; ``">"``: the series did not, at
-    least this; ``"?"``: both happened; empty: exact."""
+    """``"<"``: the reference never got there on some seeds, so that the ratio is at most this; ``">"``: the series did
+    not, at least this; ``"?"``: both happened; empty: exact."""
     seeds: int
     sets: int
 
@@ -34,12 +34,15 @@ class Ratio:
         return "" if self.low is None or self.high is None else f"{self.low:.2f} … {self.high:.2f}"
 
 
-def label_ratio(pairs: Sequence[tuple[Efficiency, Efficiency]], confidence: float = 0.95, repeats: int = REPEATS) -> Ratio | None:
-    """The geometric mean over data sets of geometric means over paired seeds; each pair is (series, reference) on one data set.
+def label_ratio(
+    pairs: Sequence[tuple[Efficiency, Efficiency]], confidence: float = 0.95, repeats: int = REPEATS
+) -> Ratio | None:
+    """The geometric mean over data sets of geometric means over paired seeds; each pair is (series, reference) on one
+    data set.
 
-    The interval resamples data sets where there are several, and seeds within each; it is absent for one seed on one set.
-    Censored counts enter as the last label count and are told by `bound`; where both sides have some, the ratio may err either way and
-    has no interval. None without a paired seed, and where nobody got there.
+    The interval resamples data sets where there are several, and seeds within each; it is absent for one seed on one
+    set. Censored counts enter as the last label count and are told by `bound`; where both sides have some, the ratio
+    may err either way and has no interval. None without a paired seed, and where nobody got there.
     """
     logs, series_censored, reference_censored = [], False, False
     for series, reference in pairs:

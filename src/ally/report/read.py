@@ -14,7 +14,8 @@ NAMES = ("dataset", "model", "objective", "setting", "strategy", "metric")
 COUNTS = ("seed", "batch", "round", "labels", "validation_labels")
 NUMBERS = ("value", "train_seconds", "query_seconds")
 OPTIONAL = {"protocol": "", "positive_duals": "", "rank_quality": ""}
-"""Columns that older files lack, and what stands there instead; the last two are empty where a strategy has no duals."""
+"""Columns that older files lack, and what stands there instead; the last two are empty where a strategy has no
+duals."""
 COLUMNS = (*NAMES[:5], "seed", "batch", "round", "labels", "validation_labels", "metric", *NUMBERS, *OPTIONAL)
 CAMPAIGN = ["dataset", "strategy", "setting", "objective", "model", "batch", "protocol", "seed"]
 """What tells one simulated campaign from another."""
@@ -52,7 +53,10 @@ def _numbers(file: Path, column: pd.Series[str], whole: bool) -> pd.Series[int] 
     if bad.any():
         place = int(np.flatnonzero(bad)[0])
         kind = "a whole number" if whole else "a finite number"
-        raise InputError(f"{file}, line {place + 2}: {column.name}={column.iloc[place]!r} is not {kind}; remove or rerun that campaign")
+        raise InputError(
+            f"{file}, line {place + 2}: {column.name}={column.iloc[place]!r} is not {kind}; remove or rerun that "
+            "campaign"
+        )
     return values.astype(int) if whole else values
 
 
@@ -64,13 +68,16 @@ def _check_rows(file: Path, table: pd.DataFrame) -> None:
         for metric in metrics:
             metric_named(str(metric))
         if len(metrics) > 1:
-            raise InputError(f"{dataset} is measured by {' and '.join(metrics)}; a report takes one metric per data set: split the file")
+            raise InputError(
+                f"{dataset} is measured by {' and '.join(metrics)}; a report takes one metric per data set: split the "
+                "file"
+            )
     for key, about in (("round", "twice"), ("labels", "with two rounds of as many labels")):
         repeated = table.duplicated([*CAMPAIGN, key])
         if repeated.any():
             place = int(np.flatnonzero(repeated)[0])
             row = table.iloc[place]
             raise InputError(
-                f"{file}, line {place + 2}: {row['strategy']} on {row['dataset']}, seed {row['seed']}, {key} {row[key]} is there {about}; "
-                "remove the copy, or give the two runs different settings"
+                f"{file}, line {place + 2}: {row['strategy']} on {row['dataset']}, seed {row['seed']}, {key} "
+                f"{row[key]} is there {about}; remove the copy, or give the two runs different settings"
             )

@@ -14,8 +14,8 @@ SEPARATOR = " · "
 def add_series(results: pd.DataFrame) -> pd.DataFrame:
     """The results with a column `series`: the strategy and, readably, the conditions in which a data set has several.
 
-    A condition that the others imply is not repeated, and an objective is named only where one strategy has several: each
-    strategy has an objective of its own by default.
+    A condition that the others imply is not repeated, and an objective is named only where one strategy has several:
+    each strategy has an objective of its own by default.
     """
     if "series" in results:
         return results
@@ -36,7 +36,9 @@ def _names(part: pd.DataFrame) -> list[str]:
             used.append(name)
     words = {name: short_names(str(value) for value in part[name].unique()) for name in used}
     columns = [
-        [f"batch {value}" if name == "batch" else words[name][str(value)] for value in part[name]] for name in used if name != "strategy"
+        [f"batch {value}" if name == "batch" else words[name][str(value)] for value in part[name]]
+        for name in used
+        if name != "strategy"
     ]
     return [SEPARATOR.join(filter(None, row)) for row in zip(part["strategy"].astype(str), *columns, strict=True)]
 
@@ -48,7 +50,8 @@ def _varies(part: pd.DataFrame, name: str, within: list[str]) -> bool:
 
 
 def short_names(values: Iterable[str]) -> dict[str, str]:
-    """``PDCL(eps=0.1, lr=1)`` and ``PDCL(eps=0.2, lr=1)`` as ``PDCL(eps=0.1)`` and ``PDCL(eps=0.2)``; names stay distinct."""
+    """``PDCL(eps=0.1, lr=1)`` and ``PDCL(eps=0.2, lr=1)`` as ``PDCL(eps=0.1)`` and ``PDCL(eps=0.2)``; names stay
+    distinct."""
     full = list(dict.fromkeys(values))
     parsed = {value: _arguments(value) for value in full}
     short = {}

@@ -26,7 +26,8 @@ class Settings:
 
 
 def read_settings(folder: Path) -> Settings:
-    """``folder/settings.json``; defaults where the file or a key is missing, an error where a value is of the wrong kind."""
+    """``folder/settings.json``; defaults where the file or a key is missing, an error where a value is of the wrong
+    kind."""
     file = folder / "settings.json"
     if not file.is_file():
         return Settings()
@@ -35,9 +36,13 @@ def read_settings(folder: Path) -> Settings:
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{file} is not JSON: {error}; mend or remove it") from None
     if not isinstance(found, dict):
-        raise InputError(f"{file} holds a {type(found).__name__}; it must be an object with keys such as title and notes")
+        raise InputError(
+            f"{file} holds a {type(found).__name__}; it must be an object with keys such as title and notes"
+        )
     known = {item.name for item in fields(Settings)}
-    return Settings(**{name: _checked(file, name, value) for name, value in found.items() if name in known and value is not None})
+    return Settings(
+        **{name: _checked(file, name, value) for name, value in found.items() if name in known and value is not None}
+    )
 
 
 def _checked(file: Path, name: str, value: Any) -> Any:

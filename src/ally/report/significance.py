@@ -51,7 +51,8 @@ def holm(p: Sequence[float]) -> list[float]:
 
 
 def smallest_p(seeds: int, tests: int = 1) -> float:
-    """The least p-value a two-sided signed-rank test can give with so many seeds, after Holm's correction for `tests`."""
+    """The least p-value a two-sided signed-rank test can give with so many seeds, after Holm's correction for
+    `tests`."""
     return min(1.0, tests * 2.0 / 2.0**seeds)
 
 
@@ -60,7 +61,9 @@ def against_baseline(results: pd.DataFrame, baseline: str) -> list[PairedTest]:
     found = []
     for _, part in results.groupby("dataset", sort=False):
         pairs = ((str(series), baseline_for(part, str(series), baseline)) for series in part["series"].unique())
-        found += paired_tests(part, [(series, other) for series, other in pairs if other is not None and other != series])
+        found += paired_tests(
+            part, [(series, other) for series, other in pairs if other is not None and other != series]
+        )
     return found
 
 
@@ -83,7 +86,9 @@ def paired_tests(part: pd.DataFrame, pairs: Iterable[tuple[str, str]]) -> list[P
             if without_spread(low, high):
                 low = high = None
             p = _p_values(differences)
-            found.append(PairedTest(str(part["dataset"].iloc[0]), first, second, len(paired.seeds), mean, low, high, *p))
+            found.append(
+                PairedTest(str(part["dataset"].iloc[0]), first, second, len(paired.seeds), mean, low, high, *p)
+            )
     corrected = zip(found, holm([one.wilcoxon for one in found]), holm([one.t for one in found]), strict=True)
     return [replace(one, wilcoxon_holm=w, t_holm=t) for one, w, t in corrected]
 

@@ -1,4 +1,5 @@
-"""How each series looks, in pictures and on the page: colours that colour-blind readers can tell apart, markers, dashes."""
+"""How each series looks, in pictures and on the page: colours that colour-blind readers can tell apart, markers,
+dashes."""
 
 from __future__ import annotations
 
@@ -30,8 +31,20 @@ OTHERS = (
     ("#7a8b00", "#c9d94f"),
     ("#2f9486", "#88dccf"),
 )
-MARKERS = (("o", "circle"), ("s", "square"), ("^", "triangle-up"), ("D", "diamond"), ("v", "triangle-down"), ("P", "cross"),
-           ("X", "x"), ("<", "triangle-left"), (">", "triangle-right"), ("p", "pentagon"), ("h", "hexagon"), ("*", "star"))  # fmt: skip
+MARKERS = (
+    ("o", "circle"),
+    ("s", "square"),
+    ("^", "triangle-up"),
+    ("D", "diamond"),
+    ("v", "triangle-down"),
+    ("P", "cross"),
+    ("X", "x"),
+    ("<", "triangle-left"),
+    (">", "triangle-right"),
+    ("p", "pentagon"),
+    ("h", "hexagon"),
+    ("*", "star"),
+)
 
 
 @dataclass(frozen=True)
@@ -51,7 +64,8 @@ class Style:
 
 
 def styles(summary: Summary) -> dict[str, Style]:
-    """ALLY strong, the baseline black and dashed, the rest in turn; the same in every panel. Bands for one of each only."""
+    """ALLY strong, the baseline black and dashed, the rest in turn; the same in every panel. Bands for one of each
+    only."""
     baselines = {c.strategy for c in summary.comparisons if c.is_baseline} or {summary.baseline}
     allies, others = iter(ALLY * 20), iter(OTHERS * 20)
     prominent = _prominent(summary, baselines)
@@ -63,13 +77,19 @@ def styles(summary: Summary) -> dict[str, Style]:
         light, dark = ("#000000", "#ffffff") if first_base else next(allies) if ally else next(others)
         marker, symbol = MARKERS[place % len(MARKERS)]
         width = 2.4 if ally else 1.8 if base else 1.3
-        found[name] = Style(light, dark, marker, symbol, base, width, ally or base, name in prominent, first_base or name == lead)
+        found[name] = Style(
+            light, dark, marker, symbol, base, width, ally or base, name in prominent, first_base or name == lead
+        )
     return found
 
 
 def _lead(summary: Summary, baselines: set[str]) -> str | None:
     """ALLY itself, or the variant of it that did best."""
-    allies = [c for c in summary.comparisons if summary.strategies[c.strategy].startswith("ally") and c.strategy not in baselines]
+    allies = [
+        c
+        for c in summary.comparisons
+        if summary.strategies[c.strategy].startswith("ally") and c.strategy not in baselines
+    ]
     plain = [c for c in allies if c.strategy == "ally"]
     return max(plain or allies, key=lambda c: c.gain or 0.0).strategy if allies else None
 
@@ -80,7 +100,10 @@ def _prominent(summary: Summary, baselines: set[str]) -> set[str]:
         return set(summary.series)
     ranks: dict[str, list[float]] = {name: [] for name in summary.series}
     for dataset in summary.datasets:
-        ranked = sorted((c for c in summary.comparisons if c.dataset == dataset), key=lambda c: metric_named(c.metric).sign * c.curve_mean)
+        ranked = sorted(
+            (c for c in summary.comparisons if c.dataset == dataset),
+            key=lambda c: metric_named(c.metric).sign * c.curve_mean,
+        )
         for rank, c in enumerate(ranked):
             ranks[c.strategy].append(rank / len(ranked))
     best = sorted(summary.series, key=lambda name: -sum(ranks[name]) / max(len(ranks[name]), 1))

@@ -33,8 +33,8 @@ class Summary:
     targets: dict[str, Target] = field(repr=False)
     efficiencies: tuple[Efficiency, ...] = field(repr=False)
     ratios: dict[tuple[str, str], tuple[Ratio | None, Ratio | None]] = field(repr=False)
-    """By data set and series: against the paired baseline, against the best baseline. The data set "" stands for all together, but
-    for those where the ratio may err either way."""
+    """By data set and series: against the paired baseline, against the best baseline. The data set "" stands for all
+    together, but for those where the ratio may err either way."""
     tests: tuple[PairedTest, ...] = field(repr=False)
     """Against the baseline."""
     pairs: tuple[PairedTest, ...] = field(repr=False)
@@ -98,11 +98,17 @@ def _baseline(results: pd.DataFrame, asked: str | None, is_baseline: Callable[[s
 
 def _ratios(efficient: list[Efficiency], names: list[str]) -> dict[tuple[str, str], tuple[Ratio | None, Ratio | None]]:
     by_key = {(one.dataset, one.series): one for one in efficient}
-    paired = {key: (by_key.get((one.dataset, str(one.baseline))), by_key[one.dataset, one.best]) for key, one in by_key.items()}
+    paired = {
+        key: (by_key.get((one.dataset, str(one.baseline))), by_key[one.dataset, one.best])
+        for key, one in by_key.items()
+    }
     found = {}
     for dataset, series in [*by_key, *(("", name) for name in names)]:
         keys = [key for key in by_key if key[1] == series and dataset in ("", key[0])]
-        sides = [[(by_key[key], other) for key in keys if (other := paired[key][side]) not in (None, by_key[key])] for side in (0, 1)]
+        sides = [
+            [(by_key[key], other) for key in keys if (other := paired[key][side]) not in (None, by_key[key])]
+            for side in (0, 1)
+        ]
         if not dataset:
             sides = [[pair for pair in side if _bounded(pair)] for side in sides]
         found[dataset, series] = label_ratio(sides[0]), label_ratio(sides[1])

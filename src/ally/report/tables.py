@@ -23,7 +23,16 @@ def comparison_table(comparisons: list[Comparison]) -> str:
     metric = metric_named(comparisons[0].metric)
     digits = metric.digits(comparisons[0].curve_mean)
     several = len({c.baseline for c in comparisons if c.baseline}) > 1
-    head = ["series", f"mean {metric.name}", f"final {metric.name}", "area", "gain", "95 % interval", "pairs", "verdict"]
+    head = [
+        "series",
+        f"mean {metric.name}",
+        f"final {metric.name}",
+        "area",
+        "gain",
+        "95 % interval",
+        "pairs",
+        "verdict",
+    ]
     rows = [
         [
             Cell(c.strategy),
@@ -70,7 +79,9 @@ def efficiency_table(summary: Summary, dataset: str) -> str:
         if one.dataset == dataset:
             ratios = [cell for ratio in summary.ratios[dataset, one.series] for cell in ratio_cells(ratio)]
             reached = Cell(f"{one.reached} of {len(one.by_seed)}", float(one.reached))
-            rows.append([Cell(one.series), Cell(str(one.labels), one.labels.labels + one.labels.censored / 2), reached, *ratios])
+            rows.append(
+                [Cell(one.series), Cell(str(one.labels), one.labels.labels + one.labels.censored / 2), reached, *ratios]
+            )
     value = f"{target.value:.{metric_named(target.metric).digits(target.value)}f}"
     return table(f"{dataset}: labels to reach {target.metric} {value} (set by {target.series})", head, rows)
 
@@ -99,7 +110,17 @@ def paired_table(caption: str, metric: str, tests: list[PairedTest]) -> str:
     """Paired tests of one data set."""
     size = max((abs(one.difference) for one in tests), default=0.0)
     digits = max(metric_named(metric).digits(10 * size), 2)
-    head = ["series", "against", "seeds", "difference", "95 % interval", "Wilcoxon p", "Wilcoxon, Holm", "t test p", "t test, Holm"]
+    head = [
+        "series",
+        "against",
+        "seeds",
+        "difference",
+        "95 % interval",
+        "Wilcoxon p",
+        "Wilcoxon, Holm",
+        "t test p",
+        "t test, Holm",
+    ]
     rows = [
         [
             Cell(one.first),
@@ -107,11 +128,17 @@ def paired_table(caption: str, metric: str, tests: list[PairedTest]) -> str:
             Cell(str(one.seeds), one.seeds),
             Cell(f"{one.difference:+.{digits}f}", one.difference),
             Cell(interval(one, digits), one.low),
-            *(Cell(p_value(p), p, "good" if look and p < 0.05 and one.difference > 0 else "bad" if look and p < 0.05 else "")
-              for p, look in ((one.wilcoxon, False), (one.wilcoxon_holm, True), (one.t, False), (one.t_holm, True))),
+            *(
+                Cell(
+                    p_value(p),
+                    p,
+                    "good" if look and p < 0.05 and one.difference > 0 else "bad" if look and p < 0.05 else "",
+                )
+                for p, look in ((one.wilcoxon, False), (one.wilcoxon_holm, True), (one.t, False), (one.t_holm, True))
+            ),
         ]
         for one in tests
-    ]  # fmt: skip
+    ]
     return table(caption, head, rows, words=(0, 1))
 
 

@@ -20,7 +20,8 @@ FILES = ("report.html", "curves.png", "curves.svg", "summary.csv", "curves.csv")
 
 
 def write_report(folder: Path, *, smoothing: float | None = None, band: Band = "ci") -> Path:
-    """Writes report.html, curves.png, curves.svg, summary.csv and curves.csv from results.csv and settings.json in `folder`.
+    """Writes report.html, curves.png, curves.svg, summary.csv and curves.csv from results.csv and settings.json in
+    `folder`.
 
     `smoothing` is the weight of a moving average, for curves only; statistics stay those of raw values.
     """

@@ -42,7 +42,8 @@ class PredictedLoss:
 
 @dataclass(frozen=True)
 class Discriminator:
-    """VAAL (Sinha et al., 2019): the discriminator's log-odds that a sample is unlabelled, which rank as the probability does."""
+    """VAAL (Sinha et al., 2019): the discriminator's log-odds that a sample is unlabelled, which rank as the
+    probability does."""
 
     tasks: ClassVar[frozenset[Task]] = BOTH_TASKS
     reads: ClassVar[bool] = True
@@ -59,8 +60,8 @@ class Discriminator:
 class CriticUncertainty:
     """WAAL (Shui et al., 2020): ``weight * g(x) − bound(x)``, the negative of what the paper minimises.
 
-    g is the critic, high where the pool is unlike the labelled set. The bound is one of the loss under any label, a norm of
-    −log p: smallest for the uniform distribution, so that uncertain samples score high.
+    g is the critic, high where the pool is unlike the labelled set. The bound is one of the loss under any label, a
+    norm of −log p: smallest for the uniform distribution, so that uncertain samples score high.
 
     Attributes:
         weight: of the critic against the uncertainty.
@@ -111,7 +112,9 @@ class _UnlabelledOdds:
     members: ClassVar[int] = 1
 
     def __call__(self, fits: Sequence[Fit], x: torch.Tensor, seed: int, start: int) -> torch.Tensor:
-        vae, judge = (_trained(fits[0], name, nn.Module, "the discriminator", "VAAL()") for name in (VAE, DISCRIMINATOR))
+        vae, judge = (
+            _trained(fits[0], name, nn.Module, "the discriminator", "VAAL()") for name in (VAE, DISCRIMINATOR)
+        )
         with torch.inference_mode():
             return -cast(torch.Tensor, judge(vae(x))).squeeze(1).float().cpu()
 
@@ -147,7 +150,10 @@ def _trained(fit: Fit, name: str, kind: type[Module], what: str, objective: str)
     module = fit.modules.get(name)
     if not isinstance(module, kind):
         trained = ", ".join(fit.modules) or "none"
-        raise InputError(f"{what} needs a network that this objective did not train (it trained: {trained}); use objective={objective}")
+        raise InputError(
+            f"{what} needs a network that this objective did not train (it trained: {trained}); use "
+            f"objective={objective}"
+        )
     return module
 
 

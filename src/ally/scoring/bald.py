@@ -17,8 +17,8 @@ from ally.types import BOTH_TASKS, Task
 class MutualInformation:
     """BALD: mutual information of label and weights, in nats (Houlsby et al., 2011; Gal et al., 2017).
 
-    It is at most log K for K samples of the weights. For regression, the variance of the predictions (in standardised units),
-    which orders samples as the mutual information under equal Gaussian noise does.
+    It is at most log K for K samples of the weights. For regression, the variance of the predictions (in standardised
+    units), which orders samples as the mutual information under equal Gaussian noise does.
 
     Attributes:
         samples: dropout masks drawn, for a network with dropout.
@@ -46,7 +46,8 @@ class MutualInformation:
 
 @dataclass(frozen=True)
 class Disagreement:
-    """DropQuery's signal (Gupte et al., 2024): the share of embeddings with dropped units that change the predicted class.
+    """DropQuery's signal (Gupte et al., 2024): the share of embeddings with dropped units that change the predicted
+    class.
 
     Any network will do. For regression, the standard deviation of the predictions.
 

@@ -16,7 +16,8 @@ from ally.types import Task
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """Scores of all candidates, (n,) float64 in the order of ``snapshot.candidates``, what to report about them, and notes for the user."""
+    """Scores of all candidates, (n,) float64 in the order of ``snapshot.candidates``, what to report about them, and
+    notes for the user."""
 
     values: torch.Tensor
     report: dict[str, Any] = field(default_factory=dict)
@@ -43,4 +44,6 @@ def check_scores(scored: Scored, snapshot: Snapshot, score: Score) -> None:
     bad = ~torch.isfinite(scored.values)
     if bool(bad.any()):
         row = int(snapshot.candidates.rows[int(bad.nonzero()[0])])
-        raise NonFiniteScore(f"{score} gave {int(bad.sum())} scores that are NaN or infinite, the first for row {row}; the round stops")
+        raise NonFiniteScore(
+            f"{score} gave {int(bad.sum())} scores that are NaN or infinite, the first for row {row}; the round stops"
+        )

@@ -25,20 +25,24 @@ EXAMPLES = 2000
 
 @dataclass(frozen=True)
 class PredictedDual:
-    """log(1 + λ) predicted by a head fitted on the labelled samples' λ; read directly where the objective held duals for the pool.
+    """log(1 + λ) predicted by a head fitted on the labelled samples' λ; read directly where the objective held duals
+    for the pool.
 
-    Where it held them and λ of some candidates is not known (NaN), the head predicts those from the candidates that have one.
+    Where it held them and λ of some candidates is not known (NaN), the head predicts those from the candidates that
+    have one.
 
-    An upper bound on the dual of a query keeps collective outliers out: samples that models fail to learn, such as mislabelled ones
-    (paper, section 4.4). Candidates whose predicted λ is above it are set aside, whatever the selection; where too few others are left,
-    the lowest of them fill the batch and the query's notes say so. Give it as `cap`, which follows the labels, or as `ceiling`.
+    An upper bound on the dual of a query keeps collective outliers out: samples that models fail to learn, such as
+    mislabelled ones (paper, section 4.4). Candidates whose predicted λ is above it are set aside, whatever the
+    selection; where too few others are left, the lowest of them fill the batch and the query's notes say so. Give it as
+    `cap`, which follows the labels, or as `ceiling`.
 
     Attributes:
         head: how λ is predicted.
-        cap: candidates whose predicted λ is above this quantile of the labelled samples' λ are set aside; None for no bound. Take 1 less
-            twice the share of outliers that you expect among the labels, 0.8 if you do not know, with ``head=PaperHead()``, which
-            knows samples by their embedding. The default head for classes knows doubt only and sets aside many good samples too; with
-            it take 0.9. The level ε must be tight enough for most labelled λ to be positive, as that of the strategy ally is.
+        cap: candidates whose predicted λ is above this quantile of the labelled samples' λ are set aside; None for no
+            bound. Take 1 less twice the share of outliers that you expect among the labels, 0.8 if you do not know,
+            with ``head=PaperHead()``, which knows samples by their embedding. The default head for classes knows doubt
+            only and sets aside many good samples too; with it take 0.9. The level ε must be tight enough for most
+            labelled λ to be positive, as that of the strategy ally is.
         ceiling: the same bound as a value of λ; None for none. With both, the lower counts.
     """
 
@@ -60,17 +64,21 @@ class PredictedDual:
             values, report, notes = self._held(snapshot, snapshot.candidate_duals, streams)
         elif snapshot.duals is not None:
             assert snapshot.labels is not None
-            head = self.head.fit(Labelled(snapshot.labelled, snapshot.labels, snapshot.duals), streams.child("dual head"))
+            head = self.head.fit(
+                Labelled(snapshot.labelled, snapshot.labels, snapshot.duals), streams.child("dual head")
+            )
             values = head(snapshot.candidates)
             zero = _zero(head(snapshot.labelled), snapshot.duals)
             report = {"rank_quality": head.rank_quality, "positive": _share(values > zero)}
             if snapshot.candidate_duals is not None and len(values):
                 notes = (
-                    f"training reached the constraint of no candidate: their {len(values)} duals are predicted from the labelled ones'",
+                    f"training reached the constraint of no candidate: their {len(values)} duals are predicted from "
+                    "the labelled ones'",
                 )
         else:
             raise InputError(
-                "the predicted dual needs an objective with constraints; use objective='pdcl', 'feasibility' or 'pdcl-unlabelled'"
+                "the predicted dual needs an objective with constraints; use objective='pdcl', 'feasibility' or "
+                "'pdcl-unlabelled'"
             )
         bound = self._bound(snapshot)
         if bound < math.inf:
@@ -87,7 +95,9 @@ class PredictedDual:
         known = duals[~duals.isnan()].double()
         return min(bound, float(known.quantile(self.cap))) if len(known) else bound
 
-    def _held(self, snapshot: Snapshot, duals: torch.Tensor, streams: Streams) -> tuple[torch.Tensor, dict[str, Any], tuple[str, ...]]:
+    def _held(
+        self, snapshot: Snapshot, duals: torch.Tensor, streams: Streams
+    ) -> tuple[torch.Tensor, dict[str, Any], tuple[str, ...]]:
         """Scores, report and notes where the candidates' own λ (n,) are there, not all of them NaN."""
         values, known = torch.log1p(duals.double()), ~duals.isnan()
         report: dict[str, Any] = {"positive": _share(values[known] > 0)}
@@ -97,7 +107,10 @@ class PredictedDual:
         values = torch.where(known, values, head(snapshot.candidates))
         missing = int((~known).sum())
         report |= {"rank_quality": head.rank_quality, "predicted": missing}
-        note = f"training did not reach the constraint of {missing} of {len(duals)} candidates: their duals are predicted from the others'"
+        note = (
+            f"training did not reach the constraint of {missing} of {len(duals)} candidates: their duals are "
+            "predicted from the others'"
+        )
         return values, report, (note,)
 
 
@@ -110,7 +123,8 @@ def _examples(candidates: View, duals: torch.Tensor, known: torch.Tensor, stream
 
 
 def _zero(predicted: torch.Tensor, duals: torch.Tensor) -> float:
-    """What the head predicts for a dual of zero: of the labelled samples, as many are predicted above it as have a positive dual."""
+    """What the head predicts for a dual of zero: of the labelled samples, as many are predicted above it as have a
+    positive dual."""
     zeros = int((duals <= 0).sum())
     return -math.inf if zeros == 0 else float(predicted.kthvalue(zeros).values)
 

@@ -45,7 +45,9 @@ def arrays(rows: ProductRows) -> Arrays:
     if len(lefts) == 1 and isinstance(lefts[0], Patched):
         left, places, values = lefts[0].matrix, lefts[0].places, lefts[0].values
     elif lefts:
-        left = functools.reduce(lambda x, y: torch.einsum("nc,nd->ncd", x, y).flatten(1), [factor[:] for factor in lefts])
+        left = functools.reduce(
+            lambda x, y: torch.einsum("nc,nd->ncd", x, y).flatten(1), [factor[:] for factor in lefts]
+        )
     return Arrays(*(factor.contiguous().numpy() for factor in (left, places, values, h)))
 
 

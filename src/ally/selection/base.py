@@ -51,18 +51,26 @@ class Select(Protocol):
     reads: ClassVar[bool]
     """Whether the selection looks at the snapshot beyond the scores."""
 
-    def __call__(self, snapshot: Snapshot, scores: torch.Tensor, n: int, streams: Streams, limits: Limits) -> Selection: ...
+    def __call__(
+        self, snapshot: Snapshot, scores: torch.Tensor, n: int, streams: Streams, limits: Limits
+    ) -> Selection: ...
 
 
 def check_selection(selection: Selection, snapshot: Snapshot, n: int, select: Select) -> None:
     """Raises unless exactly n distinct candidates were picked, each for a finite value."""
     rows = np.asarray(selection.rows)
     if len(rows) != n or len(np.unique(rows)) != n or len(selection.values) != n:
-        raise BrokenPart(f"{select} picked {len(np.unique(rows))} distinct rows ({len(rows)} in all) where {n} were asked for")
+        raise BrokenPart(
+            f"{select} picked {len(np.unique(rows))} distinct rows ({len(rows)} in all) where {n} were asked for"
+        )
     if not np.isin(rows, snapshot.candidates.rows).all():
-        raise BrokenPart(f"{select} picked row {rows[~np.isin(rows, snapshot.candidates.rows)][0]}, which is not a candidate")
+        raise BrokenPart(
+            f"{select} picked row {rows[~np.isin(rows, snapshot.candidates.rows)][0]}, which is not a candidate"
+        )
     if not np.isfinite(selection.values).all():
-        raise BrokenPart(f"{select} picked row {rows[~np.isfinite(selection.values)][0]} for a value that is NaN or infinite")
+        raise BrokenPart(
+            f"{select} picked row {rows[~np.isfinite(selection.values)][0]} for a value that is NaN or infinite"
+        )
 
 
 def largest(values: torch.Tensor, n: int) -> torch.Tensor:

@@ -4,11 +4,12 @@ Greedy on the joint mutual information of the labels of a batch S with the weigh
 
     I(y_S; θ) = H[E_θ Π_{i∈S} p(y_i | θ)] − Σ_{i∈S} E_θ H[p(y_i | θ)],
 
-where H runs over all C^|S| configurations of labels. The gain of a sample never grows as the batch does (I is submodular): a gain
-from an earlier pick bounds the present one, and most need not be computed again.
+where H runs over all C^|S| configurations of labels. The gain of a sample never grows as the batch does (I is
+submodular): a gain from an earlier pick bounds the present one, and most need not be computed again.
 
-Labels are taken as independent given θ, so where the network is unsure the second label of one sample would count as news. A
-sample with the predictions of a picked one is a copy of it to the network, and waits until no other sample adds anything.
+Labels are taken as independent given θ, so where the network is unsure the second label of one sample would count as
+news. A sample with the predictions of a picked one is a copy of it to the network, and waits until no other sample adds
+anything.
 """
 
 from __future__ import annotations
@@ -38,14 +39,16 @@ SAME = 1e-6
 class BatchBALD:
     """Small batches for classification. Joint mutual information is at most log K, so later picks need many samples K.
 
-    Memory: 4·n·K·C bytes of scratch space for the n candidates (on disk above the budget), 24·m·K·C for the shortlist of m, and
+    Memory: 4·n·K·C bytes of scratch space for the n candidates (on disk above the budget), 24·m·K·C for the shortlist
+        of m, and
     16·K per configuration.
 
     Attributes:
         samples: K for a network with dropout: masks drawn.
         members: K otherwise: networks trained.
         limit: the largest batch.
-        shortlist: only this many samples with the highest mutual information are compared (at least the batch); None for all.
+        shortlist: only this many samples with the highest mutual information are compared (at least the batch); None
+            for all.
         configurations: the most configurations of labels, C^(b−1), that the b-th pick may sum over.
     """
 
@@ -73,13 +76,18 @@ class BatchBALD:
         feasible = self.feasible(classes)
         if n > feasible and n < total:
             raise InputError(
-                f"n={n} is too large for BatchBALD with {classes} classes: it takes n <= {feasible} (limit={self.limit}, and at most "
-                f"{self.configurations:,} configurations of labels, {classes}^(n-1)); ask for fewer, or use strategy='powerbald'"
+                f"n={n} is too large for BatchBALD with {classes} classes: it takes n <= {feasible} "
+                f"(limit={self.limit}, and at most {self.configurations:,} configurations of labels, {classes}^(n-1)); "
+                "ask for fewer, or use strategy='powerbald'"
             )
         kept = total if self.shortlist is None else min(total, max(n, self.shortlist))
         table = classes ** (min(n, feasible) - 1)
-        check_budget(8 * draws * (3 * kept * classes + 2 * table), limits.memory_budget, f"BatchBALD on a shortlist of {kept} samples",
-                     "raise memory_budget, lower `shortlist`, or use strategy='powerbald'")  # fmt: skip
+        check_budget(
+            8 * draws * (3 * kept * classes + 2 * table),
+            limits.memory_budget,
+            f"BatchBALD on a shortlist of {kept} samples",
+            "raise memory_budget, lower `shortlist`, or use strategy='powerbald'",
+        )
         information = _information(snapshot, samples)
         best = largest(information, n if n > feasible else kept)
         if n > feasible:  # everything is taken: there is nothing to choose but the order
@@ -122,8 +130,9 @@ def greedy(p: torch.Tensor, n: int) -> tuple[torch.Tensor, torch.Tensor]:
 def _tightened_best(p: torch.Tensor, joint: torch.Tensor, bounds: torch.Tensor) -> int:
     """The position with the largest gain, given `joint` (M, K): p(y_S | θ) for all M configurations of what is picked.
 
-    `bounds` (m,) are at least the gains, −∞ for what is picked; they become the gains where those are computed, from the largest
-    bound down until no other can win; a bound of 0 (set for copies) is computed only if no other gain is positive.
+    `bounds` (m,) are at least the gains, −∞ for what is picked; they become the gains where those are computed, from
+    the largest bound down until no other can win; a bound of 0 (set for copies) is computed only if no other gain is
+    positive.
     """
     known = float(entropy(joint.mean(1)))
     order = torch.sort(bounds, descending=True, stable=True).indices
@@ -158,7 +167,9 @@ def _information(snapshot: Snapshot, samples: torch.Tensor) -> torch.Tensor:
     bad = ~torch.isfinite(information)
     if bool(bad.any()):
         row = int(snapshot.candidates.rows[int(bad.nonzero()[0])])
-        raise NonFiniteScore(f"the predictions sampled for row {row} are NaN or infinite; lower the learning rate. The round stops")
+        raise NonFiniteScore(
+            f"the predictions sampled for row {row} are NaN or infinite; lower the learning rate. The round stops"
+        )
     return information
 
 

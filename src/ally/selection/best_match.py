@@ -1,11 +1,13 @@
 r"""Monte-Carlo best matching: the batch that stands for what a sequential policy would have asked (Azimi et al., 2012).
 
-The policy is run b steps on S simulated label paths (`paths.py`). With P_s the picks of path s, the batch B of size b maximises
+The policy is run b steps on S simulated label paths (`paths.py`). With P_s the picks of path s, the batch B of size b
+maximises
 
-    F(B) = mean over s of  max over one-to-one π: B → P_s of  Σ_{x ∈ B} κ(x, π(x)),      κ(x, x') = exp(−‖x − x'‖² / σ²),
+    F(B) = mean over s of  max over one-to-one π: B → P_s of  Σ_{x ∈ B} κ(x, π(x)),      κ(x, x') = exp(−‖x − x'‖² /
+    σ²),
 
-greedily among ⋃ P_s: every pick is one that the policy made on some path. The value of an assignment is monotone and submodular
-in B, so that the greedy batch reaches at least 1 − 1/e of the best value.
+greedily among ⋃ P_s: every pick is one that the policy made on some path. The value of an assignment is monotone and
+submodular in B, so that the greedy batch reaches at least 1 − 1/e of the best value.
 """
 
 from __future__ import annotations
@@ -37,16 +39,18 @@ TIE = 1e-12
 class BestMatch:
     """A pick's value is what it adds to F: 1 if every path holds it.
 
-    The policy scores the shortlist ``paths * n`` times, on views that follow the simulated labels, and that is most of the cost.
-    λ that an objective holds for the candidates themselves is not changed by a label: with it, the paths are alike.
+    The policy scores the shortlist ``paths * n`` times, on views that follow the simulated labels, and that is most of
+    the cost. λ that an objective holds for the candidates themselves is not changed by a label: with it, the paths are
+    alike.
 
     Attributes:
         policy: the score of the sequential policy; it may look at all of a snapshot but readouts.
         paths: S, how many label paths are drawn.
         shortlist: only the ``shortlist * n`` candidates of highest score take part; None for all of them.
-        ridge: how firmly the head holds against simulated labels, on embeddings of unit mean square length, see `paths.py`.
-        bandwidth: σ; None is the median distance of a path's pick to the nearest other one on its path, copies left out: samples
-            closer than a batch is spaced stand for each other.
+        ridge: how firmly the head holds against simulated labels, on embeddings of unit mean square length, see
+            `paths.py`.
+        bandwidth: σ; None is the median distance of a path's pick to the nearest other one on its path, copies left
+            out: samples closer than a batch is spaced stand for each other.
         features: the space of x in κ.
     """
 
@@ -63,8 +67,8 @@ class BestMatch:
             raise InputError.about("policy", self.policy, "is not a score; pass an instance such as Margin()")
         if readouts_of(self.policy):
             raise InputError(
-                f"policy={self.policy} reads the network itself, which does not follow simulated labels; use a score of predictions "
-                "or duals, such as Margin(), Entropy() or PredictedDual()"
+                f"policy={self.policy} reads the network itself, which does not follow simulated labels; use a score "
+                "of predictions or duals, such as Margin(), Entropy() or PredictedDual()"
             )
         check_count("paths", self.paths)
         if self.shortlist is not None:
@@ -98,9 +102,12 @@ class BestMatch:
         outputs = 1 if view.probabilities is None else view.probabilities.shape[1]
         union = min(m, self.paths * n)
         head = 4 * (m + known) * size + 3 * size**2 + 4 * self.paths * m * outputs + self.paths * n * (3 * n + 2 * size)
-        check_budget(8 * (head + 2 * union**2 + 4 * n**2), budget,
-                     f"BestMatch with {self.paths} paths of {n} picks from {m} candidates",
-                     "raise memory_budget, lower `paths` or `shortlist`, or ask for fewer")  # fmt: skip
+        check_budget(
+            8 * (head + 2 * union**2 + 4 * n**2),
+            budget,
+            f"BestMatch with {self.paths} paths of {n} picks from {m} candidates",
+            "raise memory_budget, lower `paths` or `shortlist`, or ask for fewer",
+        )
 
 
 def squared_distances(rows: ProductRows) -> FloatArray:
@@ -111,7 +118,8 @@ def squared_distances(rows: ProductRows) -> FloatArray:
 
 
 def spacing(gaps: FloatArray, members: IntArray) -> float:
-    """Median distance of a pick to the nearest other one on its path, those at distance 0 left out; 1 if nothing is left.
+    """Median distance of a pick to the nearest other one on its path, those at distance 0 left out; 1 if nothing is
+    left.
 
     `gaps` are squared distances, (u, u); `members` (S, b) the samples of each path.
     """
@@ -122,11 +130,13 @@ def spacing(gaps: FloatArray, members: IntArray) -> float:
 
 
 class Matching:
-    """The best assignment of what is chosen to the picks of every path, its slots, and what another sample would add to it.
+    """The best assignment of what is chosen to the picks of every path, its slots, and what another sample would add to
+    it.
 
-    A slot's price is what the assignment would lose without that slot: 0 where nobody holds it, else the least loss of a chain in
-    which its holder moves to another slot, that one's holder to the next, and so on up to an empty one. The gain of a sample x on a
-    path is then exactly the largest κ(x, slot) − price, and the chain of that slot is how the assignment changes.
+    A slot's price is what the assignment would lose without that slot: 0 where nobody holds it, else the least loss of
+    a chain in which its holder moves to another slot, that one's holder to the next, and so on up to an empty one. The
+    gain of a sample x on a path is then exactly the largest κ(x, slot) − price, and the chain of that slot is how the
+    assignment changes.
     """
 
     def __init__(self, weights: FloatArray, members: IntArray) -> None:
@@ -146,7 +156,8 @@ class Matching:
         return float(self._weights[self._holders[paths, slots], self._members[paths, slots]].sum()) / len(self._holders)
 
     def gains(self, which: IntArray) -> FloatArray:
-        """What each of `which` would add to F, as single-precision numbers, so that rounding does not decide between copies."""
+        """What each of `which` would add to F, as single-precision numbers, so that rounding does not decide between
+        copies."""
         total = np.zeros(len(which))
         for path, prices in zip(self._members, self._prices, strict=True):
             total += (self._weights[np.ix_(which, path)] - prices).max(1)
@@ -188,7 +199,8 @@ class Matching:
 def greedy_matching(matching: Matching, n: int) -> tuple[IntArray, FloatArray]:
     """n samples, each of the largest gain given those before (the first among equals), and the gains.
 
-    Gains never grow, so that one from an earlier pick bounds the present one: only those that may still win are computed again.
+    Gains never grow, so that one from an earlier pick bounds the present one: only those that may still win are
+    computed again.
     """
     bounds = matching.gains(np.arange(len(matching)))
     positions, added = np.empty(n, dtype=np.int64), np.empty(n)

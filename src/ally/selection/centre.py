@@ -24,8 +24,8 @@ class ClusterCentre:
     Clusters left empty are made up for by the next nearest of the others.
 
     Attributes:
-        threshold: cluster only candidates of at least this score (DropQuery: 0.5, half the dropout predictions disagree);
-            None, or fewer than n of them, clusters all.
+        threshold: cluster only candidates of at least this score (DropQuery: 0.5, half the dropout predictions
+            disagree); None, or fewer than n of them, clusters all.
         iterations: Lloyd iterations.
     """
 

@@ -1,7 +1,7 @@
 r"""The nearest centroid of each point, the same to the bit for any chunk size, number of threads and matrix library.
 
-Matrix products do the work but decide nothing: a point goes to a centroid only where a bound on rounding shows that no other is
-nearer. The few points in doubt are measured again, in float64 and in the end by sums of one fixed order.
+Matrix products do the work but decide nothing: a point goes to a centroid only where a bound on rounding shows that no
+other is nearer. The few points in doubt are measured again, in float64 and in the end by sums of one fixed order.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ Rows: TypeAlias = torch.Tensor | UnitRows
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """x ↦ (x − centre) · scale in single precision: no square overflows or vanishes, and a common offset hides nothing."""
+    """x ↦ (x − centre) · scale in single precision: no square overflows or vanishes, and a common offset hides
+    nothing."""
 
     centre: torch.Tensor
     """(d,) float64."""
@@ -132,8 +133,9 @@ class Centroids:
 class Bounds:
     """Bounds below ‖x − c‖² − ‖x‖² for many x and c by one matrix product.
 
-    With u the unit roundoff, ‖c‖² − 2x·c comes out within (d + 8)u(2‖x‖‖c‖ + ‖c‖²) of its value, in whatever order it is summed.
-    `slack` is twice as much and more: enough also for the rounding of what is computed from it and of direct sums in float64.
+    With u the unit roundoff, ‖c‖² − 2x·c comes out within (d + 8)u(2‖x‖‖c‖ + ‖c‖²) of its value, in whatever order it
+    is summed. `slack` is twice as much and more: enough also for the rounding of what is computed from it and of direct
+    sums in float64.
     """
 
     factor: torch.Tensor
@@ -151,11 +153,13 @@ class Bounds:
         factor = torch.cat([-2.0 * means, -2.0 * slack * norms, (1.0 - slack) * norms.square()], dim=1).T
         pad = torch.zeros(len(factor), -len(means) % group, dtype=factor.dtype)
         pad[-1] = NONE
-        return Bounds(torch.cat([factor, pad], dim=1).to(dtype), torch.cat([norms.squeeze(1), pad[0]]).to(dtype), slack, group)
+        return Bounds(
+            torch.cat([factor, pad], dim=1).to(dtype), torch.cat([norms.squeeze(1), pad[0]]).to(dtype), slack, group
+        )
 
     def search(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-        """The likely centroid (m,); the bounds of all others by group (m, groups), of which those up to `limit` (m,) may be
-        nearer; all bounds (m, K)."""
+        """The likely centroid (m,); the bounds of all others by group (m, groups), of which those up to `limit` (m,)
+        may be nearer; all bounds (m, K)."""
         low = x @ self.factor
         found, best, rest = split_lowest(low, self.group)
         return found, rest, best + 2.0 * self.slack * (x[:, -2] + self.norms[found]).square() + TINY, low
@@ -167,7 +171,8 @@ class Bounds:
 
 
 def split_lowest(values: torch.Tensor, group: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Of each row of (m, K): the column of the lowest value, that value, and the lowest of all others by group, (m, K / group).
+    """Of each row of (m, K): the column of the lowest value, that value, and the lowest of all others by group, (m, K /
+    group).
 
     The lowest of each group first, because an argmin over all columns takes several times as long.
     """

@@ -1,7 +1,7 @@
 """Cluster-Margin (Citovsky et al., 2021): the highest scores, spread over clusters by turns, small clusters first.
 
-The paper clusters by average-linkage HAC, which needs all pairs; k-means stands in for it here at every size, so that one pool
-is treated alike however large it grows.
+The paper clusters by average-linkage HAC, which needs all pairs; k-means stands in for it here at every size, so that
+one pool is treated alike however large it grows.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ class ClusterMargin:
 
     def __call__(self, snapshot: Snapshot, scores: torch.Tensor, n: int, streams: Streams, limits: Limits) -> Selection:
         k = min(self.clusters or max(1, min(len(scores) // 10, MOST_CLUSTERS)), len(scores))
-        clusters = k_means(snapshot.candidates.points, k, self.iterations, streams.seed("k-means"), engine=limits.engine)
+        clusters = k_means(
+            snapshot.candidates.points, k, self.iterations, streams.seed("k-means"), engine=limits.engine
+        )
         kept = leaders(scores, self.shortlist * n).positions.sort().values.numpy()
         picks = kept[round_robin(clusters[kept], streams.numpy("round robin").random(len(kept)), n)]
         return Selection(

@@ -48,7 +48,9 @@ class ClusterTop:
             among = leaders(scores, self.shortlist * n).positions.sort().values.numpy()
         ranked = scores.numpy() if among is None else scores.numpy()[among]
         k = min(self.clusters or n, n)
-        clusters = k_means(snapshot.candidates.points, k, self.iterations, streams.seed("k-means"), among, limits.engine)
+        clusters = k_means(
+            snapshot.candidates.points, k, self.iterations, streams.seed("k-means"), among, limits.engine
+        )
         best = equal_top(ranked, clusters, k, n)
         return Selection(
             rows=snapshot.candidates.rows[best if among is None else among[best]],
@@ -59,7 +61,8 @@ class ClusterTop:
 
 
 def equal_top(scores: FloatArray, clusters: IntArray, k: int, n: int) -> IntArray:
-    """Positions of n picks: by turns the next best of every cluster, higher scores first within a turn, until n are found.
+    """Positions of n picks: by turns the next best of every cluster, higher scores first within a turn, until n are
+    found.
 
     Every cluster that holds enough gives n // k or n // k + 1; clusters that run out are made up for by the others.
     """
@@ -79,7 +82,8 @@ def equal_top(scores: FloatArray, clusters: IntArray, k: int, n: int) -> IntArra
 
 
 def best_of_each(positions: IntArray, scores: FloatArray, clusters: IntArray, most: int) -> tuple[IntArray, IntArray]:
-    """Of the given positions the `most` highest scores of each cluster, positions ascending, and the place of each in its cluster."""
+    """Of the given positions the `most` highest scores of each cluster, positions ascending, and the place of each in
+    its cluster."""
     order = positions[np.lexsort((positions, -scores[positions], clusters[positions]))]
     place = np.arange(len(order)) - np.searchsorted(clusters[order], clusters[order])
     kept, place = order[place < most], place[place < most]

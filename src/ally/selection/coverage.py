@@ -4,14 +4,15 @@ r"""Greedy coverage: pick after pick the candidate x of the largest gain
 
 over targets z, with L the labelled, S the picks so far, and k a Gaussian or a ball.
 
-Gains only fall as S grows, so three kinds of number bound g(x), each at least the next: one found before an earlier pick; one from
-products in single precision (`Covering.bounds`); and g(x) itself, a float64 sum over the targets in their order, rounded to single
-precision so that rounding does not decide between equals (`Covering.gains`). Only the head of the ranking is brought from one kind to
-the next, and it is offered when its number is a gain. These are the picks of plain greedy, ties to the lowest position, whatever the
-number of threads or shards.
+Gains only fall as S grows, so three kinds of number bound g(x), each at least the next: one found before an earlier
+pick; one from products in single precision (`Covering.bounds`); and g(x) itself, a float64 sum over the targets in
+their order, rounded to single precision so that rounding does not decide between equals (`Covering.gains`). Only the
+head of the ranking is brought from one kind to the next, and it is offered when its number is a gain. These are the
+picks of plain greedy, ties to the lowest position, whatever the number of threads or shards.
 
-A centre adds to a target only if it is nearer than all others: after c centres, for one pair in about c. Where sketches of a few
-numbers (`Frame.sketches`) leave few pairs to look at, as they do for trained embeddings, bounds come from those pairs alone. No pair is
+A centre adds to a target only if it is nearer than all others: after c centres, for one pair in about c. Where sketches
+of a few numbers (`Frame.sketches`) leave few pairs to look at, as they do for trained embeddings, bounds come from
+those pairs alone. No pair is
 stored: beyond the targets, of which there are few, the ranking costs 9 bytes a candidate.
 """
 
@@ -112,7 +113,10 @@ class Gaussian:
     def add_bound(self, total: Double, x: Singles, block: Block, scale: float, room: Single) -> None:
         rate = np.float32(min(np.log2(np.e) / (self._square * scale**2), 1e30))
         # A target that is a centre or its copy gains nothing, though rounding may say otherwise.
-        covered, weights = block.covered.astype(np.float32), np.where(block.near > 0.0, block.weights, 0.0).astype(np.float32)
+        covered, weights = (
+            block.covered.astype(np.float32),
+            np.where(block.near > 0.0, block.weights, 0.0).astype(np.float32),
+        )
         add_gaussian_bound(total, x.products(block.singles, room), x.norms, block.singles.norms, covered, weights, rate)
 
     @property
@@ -140,7 +144,14 @@ class Ball:
 
     def add_bound(self, total: Double, x: Singles, block: Block, scale: float, room: Single) -> None:
         square = np.float32(1.00001 * (self.radius * scale) ** 2)
-        add_ball_bound(total, x.products(block.singles, room), x.norms, block.singles.norms, block.covered.astype(np.float32), square)
+        add_ball_bound(
+            total,
+            x.products(block.singles, room),
+            x.norms,
+            block.singles.norms,
+            block.covered.astype(np.float32),
+            square,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,15 +181,17 @@ class Cover:
         self._points, self._known, self._order = points, known, points.at(order)
         seen = frame(points, self._order)
         rows = [self._order[block] for block in blocks(len(order))]
-        self.targets = Targets(tuple((some, seen.singles(some), seen.sketches(some)) for some in rows), weights, kernel, seen)
+        self.targets = Targets(
+            tuple((some, seen.singles(some), seen.sketches(some)) for some in rows), weights, kernel, seen
+        )
 
     def picks(
         self, crew: Crew, n: int, sizes: Callable[[int], int] | None = None, while_adding: bool = False
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Positions of n picks and what each added, as a share of the weight of the targets in use.
 
-        The workers of the crew are `Covering` shards. Pick p counts the first `sizes(p)` targets, whole blocks, or all of them.
-        `while_adding` ends with the last pick that adds something.
+        The workers of the crew are `Covering` shards. Pick p counts the first `sizes(p)` targets, whole blocks, or all
+        of them. `while_adding` ends with the last pick that adds something.
         """
         everything = len(self.targets.weights)
         positions, added = np.empty(n, dtype=np.int64), np.empty(n)
@@ -214,7 +227,8 @@ class Covering:
         self._ranking = Ranking(len(self._points))
 
     def offer(self, more: Double) -> Pick:
-        """The largest gain of the shard, after taking targets into use whose squared distances to their nearest centre are `more`."""
+        """The largest gain of the shard, after taking targets into use whose squared distances to their nearest centre
+        are `more`."""
         if len(more):
             before = len(self._near)
             self._near = np.concatenate([self._near, more])
@@ -234,7 +248,8 @@ class Covering:
         return self.offer(more)
 
     def bounds(self, which: slice | IntArray, since: int = 0) -> Double:
-        """At least what each row of `which` (at most a block) would add, counting targets from the one numbered `since`, (m,)."""
+        """At least what each row of `which` (at most a block) would add, counting targets from the one numbered
+        `since`, (m,)."""
         rows, seen = self._points[which], self._targets.frame
         singles, sketches = None, seen.sketches(rows)
         total = np.zeros(len(rows[0]))
@@ -260,7 +275,9 @@ class Covering:
         room = 1 + len(rows[0]) * len(block.near) // FEW
         i, j = np.empty(room, np.int32), np.empty(room, np.int32)
         limits = (1.00001 * self._targets.frame.scale**2 * self._targets.kernel.limits(block)).astype(np.float32)
-        count = close_pairs(sketches.products(block.sketches, self._room), sketches.norms, block.sketches.norms, limits, i, j)
+        count = close_pairs(
+            sketches.products(block.sketches, self._room), sketches.norms, block.sketches.norms, limits, i, j
+        )
         if count < 0:
             self._rest = REST
             return False
@@ -316,8 +333,11 @@ class Ranking:
             heads[kind] = min(2 * heads[kind], MOST_GROUPS)
 
     def _advance(self, kind: int, count: int, numbers: Callable[[IntArray], Double]) -> None:
-        """Finds the next kind of number for the heads of the `count` highest groups, and for others in them that are as high."""
-        highest = np.argpartition(-self._peaks, count)[:count] if count < len(self._peaks) else np.arange(len(self._peaks))
+        """Finds the next kind of number for the heads of the `count` highest groups, and for others in them that are as
+        high."""
+        highest = (
+            np.argpartition(-self._peaks, count)[:count] if count < len(self._peaks) else np.arange(len(self._peaks))
+        )
         groups = np.union1d(highest, [self._peaks.argmax()])
         upper = self._upper[groups]
         row, place = np.nonzero((upper >= self._peaks[groups].min()) & (upper > 0.0) & (self._kind[groups] == kind))
@@ -332,9 +352,10 @@ class Ranking:
 def representatives(pick: int, n: int, size: int) -> int:
     """How many of `size` candidates pick number `pick` (from 0) of n counts, if there are as many.
 
-    Greedy picks fit themselves to the targets they are counted on: with few targets for each, much of what they gain is not there for
-    other samples. Hence at least 20 for each pick so far, doubling when needed, from 4096 up to 32 768; and more from the start in a
-    small pool, as long as there are no more than 2²⁸ pairs (16 384 candidates are all counted).
+    Greedy picks fit themselves to the targets they are counted on: with few targets for each, much of what they gain is
+    not there for other samples. Hence at least 20 for each pick so far, doubling when needed, from 4096 up to 32 768;
+    and more from the start in a small pool, as long as there are no more than 2²⁸ pairs (16 384 candidates are all
+    counted).
     """
     first = max(FEWEST, -(-PAIRS // (size * BLOCK)) * BLOCK)
     doubled = first << max(0, math.ceil(math.log2(PER_PICK * (pick + 1) / first)))

@@ -1,4 +1,5 @@
-"""Discriminative active learning (Gissin & Shalev-Shwartz, 2019): make the labelled set indistinguishable from the pool."""
+"""Discriminative active learning (Gissin & Shalev-Shwartz, 2019): make the labelled set indistinguishable from the
+pool."""
 
 from __future__ import annotations
 
@@ -24,15 +25,17 @@ CHECK_EVERY = 20
 
 @dataclass(frozen=True)
 class Discriminative:
-    """Picks what a classifier of labelled against unlabelled embeddings is surest to be unlabelled; its value is the log-odds.
+    """Picks what a classifier of labelled against unlabelled embeddings is surest to be unlabelled; its value is the
+    log-odds.
 
-    The batch is picked in near-equal sub-batches. Each joins the labelled side before a new classifier is fitted, so that the
-    next goes where the pool is still not covered. Without labelled samples the first pick is the embedding of largest norm.
+    The batch is picked in near-equal sub-batches. Each joins the labelled side before a new classifier is fitted, so
+    that the next goes where the pool is still not covered. Without labelled samples the first pick is the embedding of
+    largest norm.
 
     Attributes:
         sub_batches: how often the classifier is fitted.
-        accuracy: balanced training accuracy at which a fit stops, as the paper does short of a perfect fit, so that samples
-            like the labelled ones are not called unlabelled with confidence.
+        accuracy: balanced training accuracy at which a fit stops, as the paper does short of a perfect fit, so that
+            samples like the labelled ones are not called unlabelled with confidence.
         width: units in each of its three hidden layers.
         steps: the largest number of steps of a fit.
         ratio: unlabelled samples per labelled one that a fit may draw on; all candidates are scored.
@@ -81,7 +84,9 @@ class Discriminative:
             values.append(odds[positions[-1]])
         return picked(snapshot, torch.cat(positions), torch.cat(values))
 
-    def _fit(self, candidates: torch.Tensor, covered: torch.Tensor, free: torch.Tensor, scale: _Scale, streams: Streams) -> nn.Module:
+    def _fit(
+        self, candidates: torch.Tensor, covered: torch.Tensor, free: torch.Tensor, scale: _Scale, streams: Streams
+    ) -> nn.Module:
         """A classifier with positive log-odds for unlabelled. Both sides weigh the same."""
         generator = streams.torch("batches")
         pool = torch.nonzero(free).squeeze(1)
@@ -113,7 +118,9 @@ class _Scale:
     @classmethod
     def of(cls, *parts: torch.Tensor) -> _Scale:
         count = sum(len(part) for part in parts)
-        mean = torch.stack([part[block].double().sum(0) for part in parts for block in blocks(len(part))]).sum(0) / count
+        mean = (
+            torch.stack([part[block].double().sum(0) for part in parts for block in blocks(len(part))]).sum(0) / count
+        )
         squares = [(part[block].double() - mean).square().sum(0) for part in parts for block in blocks(len(part))]
         std = (torch.stack(squares).sum(0) / count).sqrt()
         return cls(mean, torch.where(std > 1e-6 * mean.abs(), std, torch.inf))
@@ -138,7 +145,10 @@ def _turns(rows: torch.Tensor, generator: torch.Generator) -> Iterator[torch.Ten
 
 def _balanced_accuracy(classifier: nn.Module, labelled: torch.Tensor, unlabelled: torch.Tensor) -> float:
     with torch.inference_mode():
-        sides = [torch.cat([cast(torch.Tensor, classifier(side[block])) for block in blocks(len(side))]) for side in (labelled, unlabelled)]
+        sides = [
+            torch.cat([cast(torch.Tensor, classifier(side[block])) for block in blocks(len(side))])
+            for side in (labelled, unlabelled)
+        ]
     return 0.5 * float((sides[0] < 0).float().mean() + (sides[1] > 0).float().mean())
 
 

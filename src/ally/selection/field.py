@@ -1,17 +1,18 @@
 r"""D of every row of a shard, and the scan that lowers it.
 
-D_i = min_s ‖g_i − c_s‖² over the centres so far; the owner of i is the earliest s that reaches it. Beyond the rows themselves a shard keeps
-D, the owner, a sketch and, of two factors, a length, 48 bytes a row.
+D_i = min_s ‖g_i − c_s‖² over the centres so far; the owner of i is the earliest s that reaches it. Beyond the rows
+themselves a shard keeps D, the owner, a sketch and, of two factors, a length, 48 bytes a row.
 
 A scan computes few distances and misses none that would lower D. Four lower bounds let it pass over a row:
 
 - the distance of its sketch to the centre's (`sketch`);
 - for many centres at once, a matrix product in single precision (`products`);
 - the triangle inequality: if s owns i and ‖c − c_s‖² ≥ 4 D_i, then ‖g_i − c‖ ≥ ‖c − c_s‖ − ‖g_i − c_s‖ ≥ ‖g_i − c_s‖.
-- for rows of two factors, what the first ones and the lengths of the second leave possible (`scans.first_factor_bound`).
+- for rows of two factors, what the first ones and the lengths of the second leave possible
+  (`scans.first_factor_bound`).
 
-All of them leave a margin of rounding. A distance that is computed is a float64 sum over one row, so neither the bounds nor the number of
-shards change a bit of D.
+All of them leave a margin of rounding. A distance that is computed is a float64 sum over one row, so neither the bounds
+nor the number of shards change a bit of D.
 """
 
 from __future__ import annotations
@@ -79,8 +80,9 @@ class Field:
     def scan(self, centres: Arrays, first: int, by: Bounds, reach: Double = NO_REACH) -> Long:
         """Centres number `first`, first + 1, … come; rows nearer to one than D are its own from then on.
 
-        `reach` (first,) gives the D up to which rows of an owner are passed over; of one centre only. Returns how many rows (times centres)
-        were looked at, how many `by` left, and of those how many `reach` left: these were computed.
+        `reach` (first,) gives the D up to which rows of an owner are passed over; of one centre only. Returns how many
+        rows (times centres) were looked at, how many `by` left, and of those how many `reach` left: these were
+        computed.
         """
         sketches, counts = np.empty((1, NUMBERS, len(centres.h)), np.float32), np.zeros(3, np.int64)
         self._survey(centres, sketches, NO_LENGTHS)
@@ -107,11 +109,32 @@ class Field:
         reach: Double = (squared - 5.0 * self._error) / (4.0 * (1.0 + self._roundoff))
         return reach
 
-    def _lower(self, blocks: slice, centres: Arrays, sketches: Single, first: int, screen: Screen, reach: Double, counts: Long) -> None:
+    def _lower(
+        self, blocks: slice, centres: Arrays, sketches: Single, first: int, screen: Screen, reach: Double, counts: Long
+    ) -> None:
         rows = slice(blocks.start * BLOCK, blocks.stop * BLOCK)
-        approach(*self.rows.part(rows), self._sketches[blocks], self._lengths[rows], *centres, sketches, first,
-                 screen.screened, screen.lowers, screen.area, screen.grow, screen.slack + 2.0 * self._error, reach, 2.0 * self._error,
-                 self.near[rows], self.owner[rows], self.scale, self.peaks[blocks], self.totals[blocks], self.sums, counts)  # fmt: skip
+        approach(
+            *self.rows.part(rows),
+            self._sketches[blocks],
+            self._lengths[rows],
+            *centres,
+            sketches,
+            first,
+            screen.screened,
+            screen.lowers,
+            screen.area,
+            screen.grow,
+            screen.slack + 2.0 * self._error,
+            reach,
+            2.0 * self._error,
+            self.near[rows],
+            self.owner[rows],
+            self.scale,
+            self.peaks[blocks],
+            self.totals[blocks],
+            self.sums,
+            counts,
+        )
 
     def _survey(self, rows: Arrays, sketches: Single, lengths: Single) -> int:
         """The sketches of rows or centres; the first of largest norm."""
@@ -124,7 +147,9 @@ class Field:
 
     def _single_frame(self) -> Frame32:
         left, right, _, centred = (unit(math.sqrt(square)) for square in self._largest)
-        return Frame32(self._frame.mean, left, right) if self.rows.a.shape[1] else Frame32(self._frame.mean, 1.0, centred)
+        return (
+            Frame32(self._frame.mean, left, right) if self.rows.a.shape[1] else Frame32(self._frame.mean, 1.0, centred)
+        )
 
     @property
     def _roundoff(self) -> float:
@@ -133,5 +158,6 @@ class Field:
 
     @property
     def _error(self) -> float:
-        """More than a squared distance is wrong for rows of two factors: its terms may cancel, and add up to 16 max‖a‖² max‖h‖² at most."""
+        """More than a squared distance is wrong for rows of two factors: its terms may cancel, and add up to 16 max‖a‖²
+        max‖h‖² at most."""
         return 16.0 * self._roundoff * float(self._largest[0] * self._largest[1]) if self.rows.a.shape[1] else 0.0

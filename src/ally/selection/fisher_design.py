@@ -37,7 +37,8 @@ class Design:
         self.renew()
 
     def renew(self) -> None:
-        """A and AFA from the information itself: their rounding is then relative to what they are, not to what they once were."""
+        """A and AFA from the information itself: their rounding is then relative to what they are, not to what they
+        once were."""
         for row, sign in self._taken:
             h = row.embeddings[0]
             self._matrix += torch.kron(sign * row.curvature[0], torch.outer(h, h))
@@ -57,7 +58,8 @@ class Design:
             self.ceiling = lower
 
     def take(self, row: FisherFactors, sign: float) -> tuple[float, Step]:
-        """Adds (sign 1) or removes (−1) one row, h (1, d) and S (1, k, k); by how much the objective fell, and the step for others."""
+        """Adds (sign 1) or removes (−1) one row, h (1, d) and S (1, k, k); by how much the objective fell, and the step
+        for others."""
         h, s = row.embeddings[0], row.roots[0]
         k, size = len(s), len(h)
         u, z = (((matrix.view(-1, size) @ h).view(-1, k) @ s.T) for matrix in (self.inverse, self.spread))
@@ -73,7 +75,9 @@ class Design:
         return float(sign * (middle * cross.T).sum()), Step(sign, columns)
 
 
-def first_design(parts: Sequence[torch.Tensor], count: int, labelled: FisherRows, classes: int, n: int, ridge: float) -> Design:
+def first_design(
+    parts: Sequence[torch.Tensor], count: int, labelled: FisherRows, classes: int, n: int, ridge: float
+) -> Design:
     """The design before any pick, from the summed information (kd, kd) of the parts of `count` candidates.
 
     The labelled mean weighs L / (L + n). Measured against the last of C classes, λI becomes λ(I − 11ᵀ/C) ⊗ I.

@@ -1,14 +1,15 @@
 r"""The matrices Q and G of rows, followed through picks.
 
-With A (kd×kd) the inverse of the information so far, F the mean information of the pool and :math:`X = S \otimes h^\top` (k×kd) the
-factor of a row, the row keeps two k×k matrices,
+With A (kd×kd) the inverse of the information so far, F the mean information of the pool and :math:`X = S \otimes
+h^\top` (k×kd) the factor of a row, the row keeps two k×k matrices,
 
     Q = X A Xᵀ   and   G = X AFA Xᵀ.
 
-Both are held packed, in double precision, with the row's probabilities, of which S is made: 8C² bytes a row, as much as two full C×C
-matrices of single precision, and nothing drifts.
+Both are held packed, in double precision, with the row's probabilities, of which S is made: 8C² bytes a row, as much as
+two full C×C matrices of single precision, and nothing drifts.
 
-Adding XᵀX to the information lowers tr(AF) by the row's gain tr((I + Q)⁻¹G); removing it raises tr(AF) by tr((I − Q)⁻¹G).
+Adding XᵀX to the information lowers tr(AF) by the row's gain tr((I + Q)⁻¹G); removing it raises tr(AF) by tr((I −
+Q)⁻¹G).
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ class Forms:
         """(count,) the row in each slot."""
 
     def gains(self, sign: float = 1.0) -> FloatArray:
-        """By slot: how much tr(AF) falls if the row is added (sign 1), or −(how much it rises) if it is removed (−1)."""
+        """By slot: how much tr(AF) falls if the row is added (sign 1), or −(how much it rises) if it is removed
+        (−1)."""
         return sign * self._traces(self._g, sign)
 
     def reaches(self) -> FloatArray:
@@ -52,7 +54,9 @@ class Forms:
         rank = len(step.columns) // (2 * self.classes)
         columns = self._scale**0.5 * step.columns
         h = torch.zeros(CHUNK, self.size, dtype=torch.float64)
-        projected = torch.zeros(len(columns), CHUNK + 16, dtype=torch.float64)  # rows a power of two apart would share cache lines
+        projected = torch.zeros(
+            len(columns), CHUNK + 16, dtype=torch.float64
+        )  # rows a power of two apart would share cache lines
         places = torch.from_numpy(self.places)
         for slots in _chunks(len(places)):
             if len(columns) <= FEW:
@@ -64,7 +68,8 @@ class Forms:
             advance(self._q[groups], self._g[groups], self._p[groups], projected.numpy(), rank, step.sign)
 
     def hold(self, places: IntArray, inverse: torch.Tensor, spread: torch.Tensor) -> None:
-        """Holds the rows `places` and no others; those that are new are computed from A = `inverse` and AFA = `spread`."""
+        """Holds the rows `places` and no others; those that are new are computed from A = `inverse` and AFA =
+        `spread`."""
         stay = np.isin(self.places, places)
         new = places[~np.isin(places, self.places)]
         slots, count = np.arange(len(self.places)), len(places)

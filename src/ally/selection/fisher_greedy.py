@@ -1,14 +1,16 @@
 r"""BAIT: greedy Bayesian A-optimal design on the last layer's Fisher information (Ash et al., 2021).
 
-Minimise tr(AF), where A⁻¹ = λI + (labelled information) + (picked information) and F is the mean information of the pool. 2n rows are
-added one by one, each the one that lowers the objective most; then n are removed again, each the one whose loss raises it least.
+Minimise tr(AF), where A⁻¹ = λI + (labelled information) + (picked information) and F is the mean information of the
+pool. 2n rows are added one by one, each the one that lowers the objective most; then n are removed again, each the one
+whose loss raises it least.
 
 Most rows need not be followed. With Q and G as in `fisher_forms` and μ the largest eigenvalue of AF, G ≼ μQ, so that
 
     gain = tr((I + Q)⁻¹G) ≤ μ tr((I + Q)⁻¹Q),
 
-and both factors only fall while rows are added. Q and G are kept up to date for those rows alone whose bound reaches half the best
-gain; no other can be picked until the best gain has halved. Then μ is bounded anew, and rows that reach the new mark are computed.
+and both factors only fall while rows are added. Q and G are kept up to date for those rows alone whose bound reaches
+half the best gain; no other can be picked until the best gain has halved. Then μ is bounded anew, and rows that reach
+the new mark are computed.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ from ally.types import BOTH_TASKS, FloatArray, IntArray, Task
 TIE = 1e-9
 """Gains that agree to nine digits are equal: the first row wins."""
 FRESH = 1e-3
-"""All is computed anew when the best gain has fallen to this share of what it was: AFA falls with its square, rounding stays."""
+"""All is computed anew when the best gain has fallen to this share of what it was: AFA falls with its square, rounding
+stays."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +53,9 @@ class FisherGreedy:
     Attributes:
         ridge: λ of the reference implementation.
         oversample: how many times n are picked before removal.
-        classes: None is exact. A number is an approximation for many classes: only the classes − 1 of them whose prediction varies most
-            over the candidates, by Σ p(1 − p), are told apart, and all others count as one. As many as there are changes nothing.
+        classes: None is exact. A number is an approximation for many classes: only the classes − 1 of them whose
+            prediction varies most over the candidates, by Σ p(1 − p), are told apart, and all others count as one. As
+            many as there are changes nothing.
     """
 
     ridge: float = 1.0
@@ -71,10 +75,13 @@ class FisherGreedy:
         found = 1 if p is None else p.shape[1]
         classes = min(self.classes or found, found)
         views = divided(candidates, limits.engine.parts(len(candidates) * classes**2))
-        check_budget(memory(len(candidates), candidates.embeddings.shape[1], classes, len(views)), limits.memory_budget,
-                     f"BAIT on {len(candidates)} candidates with {classes} classes",
-                     "raise memory_budget, pass fewer `candidates`, tell fewer classes apart with FisherGreedy(classes=k), "
-                     "or use strategy='badge'")  # fmt: skip
+        check_budget(
+            memory(len(candidates), candidates.embeddings.shape[1], classes, len(views)),
+            limits.memory_budget,
+            f"BAIT on {len(candidates)} candidates with {classes} classes",
+            "raise memory_budget, pass fewer `candidates`, tell fewer classes apart with FisherGreedy(classes=k), "
+            "or use strategy='badge'",
+        )
         apart = None if p is None or classes == found else most_uncertain_classes(p, classes - 1)
         labelled = FisherRows(snapshot.labelled.embeddings, snapshot.labelled.probabilities, apart)
         parts = [(start, FisherRows(view.embeddings, view.probabilities, apart)) for start, view in views]
@@ -86,7 +93,10 @@ class FisherGreedy:
         selection = picked(snapshot, positions[keep], gains[keep])
         if apart is None:
             return selection
-        note = f"BAIT told {classes - 1} of {found} classes apart and took the others as one (classes={self.classes}): an approximation"
+        note = (
+            f"BAIT told {classes - 1} of {found} classes apart and took the others as one "
+            f"(classes={self.classes}): an approximation"
+        )
         return replace(selection, notes=(note,))
 
 
@@ -102,7 +112,10 @@ def divided(view: View, parts: int) -> list[tuple[int, View]]:
     """Near-equal runs of whole blocks, each with its first position."""
     blocks = -(-len(view) // BLOCK)
     edges = np.linspace(0, blocks, min(parts, blocks) + 1).astype(int) * BLOCK
-    return [(start, cut(view, slice(start, stop))) for start, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)]
+    return [
+        (start, cut(view, slice(start, stop)))
+        for start, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
+    ]
 
 
 def weight(labelled: FisherRows, n: int) -> float:
@@ -205,7 +218,9 @@ class FisherState:
         while self._least > 0.0 and pick.value <= 1.001 * self._design.ceiling * self._least:
             self._design.tighten()
             # Where nothing gains any more, everybody is kept: rounding can make a reach negative.
-            self._least = 0.5 * pick.value / self._design.ceiling if min(pick.value, self._design.ceiling) > 0.0 else -math.inf
+            self._least = (
+                0.5 * pick.value / self._design.ceiling if min(pick.value, self._design.ceiling) > 0.0 else -math.inf
+            )
             self._offers = self._rally(pick.value)
             pick = best_pick(self._offers)
         return pick

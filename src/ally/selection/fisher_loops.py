@@ -1,8 +1,8 @@
 """Compiled loops over packed symmetric matrices, many at a time.
 
-An array (groups, k(k+1)/2, LANES) holds the lower triangles of one k×k matrix for each row; rows are lanes, so that every loop over a
-matrix is a loop over vectors. Lanes never mix: what a row gets does not depend on its neighbours. The loops have a file of their own,
-since a compiled loop is not built again when another file changes.
+An array (groups, k(k+1)/2, LANES) holds the lower triangles of one k×k matrix for each row; rows are lanes, so that
+every loop over a matrix is a loop over vectors. Lanes never mix: what a row gets does not depend on its neighbours. The
+loops have a file of their own, since a compiled loop is not built again when another file changes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ loop = compiled("contract", "reassoc", error_model="numpy")
 
 @loop
 def project(embeddings: AnyArray, places: IntArray, columns: FloatArray, out: FloatArray) -> None:
-    """out[c, i] = ⟨columns[c], embeddings[places[i]]⟩: for a few columns, faster than to gather rows for a product of matrices."""
+    """out[c, i] = ⟨columns[c], embeddings[places[i]]⟩: for a few columns, faster than to gather rows for a product of
+    matrices."""
     for i in range(len(places)):
         for c in range(len(columns)):
             total = 0.0
@@ -33,7 +34,8 @@ def project(embeddings: AnyArray, places: IntArray, columns: FloatArray, out: Fl
 
 @loop
 def advance(q: FloatArray, g: FloatArray, p: FloatArray, projected: FloatArray, rank: int, sign: float) -> None:
-    """q −= ± vvᵀ and g −= ±(tvᵀ + vtᵀ) with v = SV and t = ST; `projected` (2·k·rank, rows) holds V (k, rank) and T of every row.
+    """q −= ± vvᵀ and g −= ±(tvᵀ + vtᵀ) with v = SV and t = ST; `projected` (2·k·rank, rows) holds V (k, rank) and T of
+    every row.
 
     p (groups, k + 1, LANES) are probabilities and S is their `triangle`; of no entries, S is 1.
     """
@@ -72,9 +74,15 @@ def advance(q: FloatArray, g: FloatArray, p: FloatArray, projected: FloatArray, 
                 r = 0
                 while r + 3 <= rank:  # three at a time: fewer passes over q and g
                     for x in range(LANES):
-                        first = v[a, r, x] * v[b, r, x] + v[a, r + 1, x] * v[b, r + 1, x] + v[a, r + 2, x] * v[b, r + 2, x]
-                        left = t[a, r, x] * v[b, r, x] + t[a, r + 1, x] * v[b, r + 1, x] + t[a, r + 2, x] * v[b, r + 2, x]
-                        right = v[a, r, x] * t[b, r, x] + v[a, r + 1, x] * t[b, r + 1, x] + v[a, r + 2, x] * t[b, r + 2, x]
+                        first = (
+                            v[a, r, x] * v[b, r, x] + v[a, r + 1, x] * v[b, r + 1, x] + v[a, r + 2, x] * v[b, r + 2, x]
+                        )
+                        left = (
+                            t[a, r, x] * v[b, r, x] + t[a, r + 1, x] * v[b, r + 1, x] + t[a, r + 2, x] * v[b, r + 2, x]
+                        )
+                        right = (
+                            v[a, r, x] * t[b, r, x] + v[a, r + 1, x] * t[b, r + 1, x] + v[a, r + 2, x] * t[b, r + 2, x]
+                        )
                         q[i, m, x] -= sign * first
                         g[i, m, x] -= sign * (left + right)
                     r += 3
@@ -87,7 +95,8 @@ def advance(q: FloatArray, g: FloatArray, p: FloatArray, projected: FloatArray, 
 
 @loop
 def traces(q: FloatArray, g: FloatArray, sign: float, least: float, out: FloatArray) -> None:
-    """tr((I ± q)⁻¹ g) of every row into `out` (rows,), by the Cholesky factor of I ± q, whose squared pivots are at least `least`."""
+    """tr((I ± q)⁻¹ g) of every row into `out` (rows,), by the Cholesky factor of I ± q, whose squared pivots are at
+    least `least`."""
     packed = q.shape[1]
     k = int((np.sqrt(8.0 * packed + 1.0) - 1.0) / 2.0 + 0.5)
     c, y, total = np.empty((packed, LANES)), np.empty((packed, LANES)), np.empty(LANES)

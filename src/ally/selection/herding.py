@@ -38,8 +38,8 @@ class Herding:
         bandwidth: σ; None adapts it to the pool and the number of labels, see `covering_radius`.
         features: the space of x.
         normalise: scale x to unit length.
-        representatives: cover at most this many candidates of positive weight, a seeded sample; every candidate may still be picked.
-            None takes more as picks are made, see `coverage.representatives`.
+        representatives: cover at most this many candidates of positive weight, a seeded sample; every candidate may
+            still be picked. None takes more as picks are made, see `coverage.representatives`.
     """
 
     weighted: bool = False
@@ -59,7 +59,9 @@ class Herding:
     def __call__(self, snapshot: Snapshot, scores: torch.Tensor, n: int, streams: Streams, limits: Limits) -> Selection:
         rows = self.features(snapshot.candidates)
         points = Points(rows, self.normalise)
-        known = Points(self.features(snapshot.labelled) if len(snapshot.labelled) else part(rows, slice(0, 0)), self.normalise)
+        known = Points(
+            self.features(snapshot.labelled) if len(snapshot.labelled) else part(rows, slice(0, 0)), self.normalise
+        )
         shuffled = streams.numpy("representatives").permutation(len(points))
         weights = coverage_weights(scores).numpy() if self.weighted else np.ones(len(points))
         order = shuffled[weights[shuffled] > 0][: self.representatives or MOST]
@@ -72,18 +74,20 @@ class Herding:
 
 
 def coverage_weights(scores: torch.Tensor) -> torch.Tensor:
-    """w ∈ [0, 1], (m,): scores less their minimum where that is negative, divided by the largest; 1 where that leaves only 0."""
+    """w ∈ [0, 1], (m,): scores less their minimum where that is negative, divided by the largest; 1 where that leaves
+    only 0."""
     shifted = scores.double() / scores.double().abs().max().clamp(min=torch.finfo(torch.float64).tiny)
     shifted = shifted - shifted.min().clamp(max=0.0)
     return shifted / shifted.max() if float(shifted.max()) > 0 else torch.ones_like(shifted)
 
 
 def covering_radius(points: Points, known: Points, n: int, shuffled: IntArray) -> float:
-    """How far a sample is from the nearest of len(known) + n: the median over up to `BLOCK` candidates, with n others drawn at random.
+    """How far a sample is from the nearest of len(known) + n: the median over up to `BLOCK` candidates, with n others
+    drawn at random.
 
-    A pick then serves the neighbourhood it will be nearest to, and the kernel narrows as labels grow, as in UHerding, whose
-    authors take the smallest distance between two labelled samples. Distances of 0 are left out; 1 if nothing is left.
-    `shuffled` is a random order of the points.
+    A pick then serves the neighbourhood it will be nearest to, and the kernel narrows as labels grow, as in UHerding,
+    whose authors take the smallest distance between two labelled samples. Distances of 0 are left out; 1 if nothing is
+    left. `shuffled` is a random order of the points.
     """
     order, half = np.asarray(shuffled), len(points) // 2
     probes = points.at(order[: min(BLOCK, half)])

@@ -29,7 +29,9 @@ class KCenter:
     reads: ClassVar[bool] = True
 
     def __call__(self, snapshot: Snapshot, scores: torch.Tensor, n: int, streams: Streams, limits: Limits) -> Selection:
-        with limits.engine.crew(shards(snapshot, scores, limits), partial(Farthest, self.features, snapshot.labelled, n)) as crew:
+        with limits.engine.crew(
+            shards(snapshot, scores, limits), partial(Farthest, self.features, snapshot.labelled, n)
+        ) as crew:
             positions, squared = greedy(crew, n, best)
         return picked(snapshot, torch.from_numpy(positions), torch.from_numpy(squared).sqrt())
 

@@ -24,11 +24,14 @@ DENSE = 0.4
 """When more of the bounds than this share are stale, one product over everything is faster."""
 
 
-def k_means(points: Rows, k: int, iterations: int, seed: int, among: IntArray | None = None, engine: Engine = LocalEngine(1)) -> IntArray:
-    """The cluster of each of the (m, d) points, or of those at ascending positions `among` only; numbers below k, some perhaps unused.
+def k_means(
+    points: Rows, k: int, iterations: int, seed: int, among: IntArray | None = None, engine: Engine = LocalEngine(1)
+) -> IntArray:
+    """The cluster of each of the (m, d) points, or of those at ascending positions `among` only; numbers below k, some
+    perhaps unused.
 
-    The sample, drawn from the seed alone and without replacement, is the only copy of points that is made. The `engine` shares out
-    points beyond it.
+    The sample, drawn from the seed alone and without replacement, is the only copy of points that is made. The `engine`
+    shares out points beyond it.
     """
     rng = np.random.default_rng(seed)
     size = len(points) if among is None else len(among)
@@ -39,7 +42,9 @@ def k_means(points: Rows, k: int, iterations: int, seed: int, among: IntArray | 
     members = train(x, k, iterations, rng)
     if len(x) == size:
         return members.clusters.numpy()
-    with engine.crew(parts(points, among, engine.parts(size)), partial(Assigned, frame, members.centroids.means)) as crew:
+    with engine.crew(
+        parts(points, among, engine.parts(size)), partial(Assigned, frame, members.centroids.means)
+    ) as crew:
         return np.concatenate(crew.each("clusters"))
 
 
@@ -58,7 +63,10 @@ def parts(points: Rows, among: IntArray | None, number: int) -> list[Part]:
     if among is None:
         return [Part(points[start:stop], None) for start, stop in pairwise(edges)]
     inside = pairwise(np.searchsorted(among, edges).tolist())
-    return [Part(points[start:stop], among[slice(*which)] - start) for (start, stop), which in zip(pairwise(edges), inside, strict=True)]
+    return [
+        Part(points[start:stop], among[slice(*which)] - start)
+        for (start, stop), which in zip(pairwise(edges), inside, strict=True)
+    ]
 
 
 class Assigned:
@@ -102,8 +110,8 @@ def train(x: torch.Tensor, k: int, iterations: int, rng: np.random.Generator) ->
 class Members:
     """The cluster of each point in a frame, (m,), kept while the centroids move.
 
-    Bounds below the distance to the centroids of each group but a point's own fall by as much as these move; only where a bound
-    falls to the distance of the own centroid is there anything to measure (Yinyang k-means, Ding et al., 2015).
+    Bounds below the distance to the centroids of each group but a point's own fall by as much as these move; only where
+    a bound falls to the distance of the own centroid is there anything to measure (Yinyang k-means, Ding et al., 2015).
     """
 
     def __init__(self, x: torch.Tensor, centroids: Centroids) -> None:
@@ -150,7 +158,8 @@ def neighbours_together(means: torch.Tensor) -> torch.Tensor:
 
 
 def improved(x: torch.Tensor, clusters: torch.Tensor, count: int, k: int) -> torch.Tensor:
-    """The means of `count` clusters; where they are empty, or fewer than k, the points farthest from their mean, if any are left."""
+    """The means of `count` clusters; where they are empty, or fewer than k, the points farthest from their mean, if any
+    are left."""
     means = cluster_means(x, clusters, count)
     empty = (torch.bincount(clusters, minlength=count) == 0).nonzero().squeeze(1)
     missing = k - count + len(empty)
@@ -173,7 +182,9 @@ def cluster_means(points: Rows, clusters: torch.Tensor, k: int, among: IntArray 
     return sums / torch.bincount(clusters, minlength=k).clamp(min=1)[:, None]
 
 
-def squared_to(points: torch.Tensor, means: torch.Tensor, clusters: torch.Tensor, among: IntArray | None = None) -> torch.Tensor:
+def squared_to(
+    points: torch.Tensor, means: torch.Tensor, clusters: torch.Tensor, among: IntArray | None = None
+) -> torch.Tensor:
     """‖x − mean of its cluster‖², (m,) float64."""
     squared = torch.empty(len(clusters), dtype=torch.float64)
     for block in blocks(len(clusters)):

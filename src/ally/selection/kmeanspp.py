@@ -60,7 +60,8 @@ class Weighted(Nearest):
 
 
 def draw(crew: Crew, size: int, uniforms: FloatArray, offers: list[Weight]) -> Pick:
-    """A row with probability weight / total: the shard first, then the block, then the row. `size` is the number of all rows.
+    """A row with probability weight / total: the shard first, then the block, then the row. `size` is the number of all
+    rows.
 
     Without weights it is the first pick, or a copy.
     """

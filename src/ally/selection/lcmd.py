@@ -1,12 +1,14 @@
-"""LCMD: largest cluster, maximum distance (Holzmüller et al., 2023), in the mode where labelled samples are centres (TP).
+"""LCMD: largest cluster, maximum distance (Holzmüller et al., 2023), in the mode where labelled samples are centres
+(TP).
 
 With S the labelled and picked samples, c(i) = argmin_{s ∈ S} ‖g_i − g_s‖ and D_i = ‖g_i − g_{c(i)}‖², the next pick is
 
     argmax_{i : c(i) = s*} D_i,   s* = argmax_s Σ_{i : c(i) = s} D_i.
 
-The paper's g are gradients of the whole network, sketched. Here they are any representation; the catalogue takes gradients
-of the last layer (`features.LastLayer`), in factored form and so without a sketch. For regression the distances of these are
-those of the embeddings. For classification, samples that the network is sure of have gradients near 0, labelled ones too.
+The paper's g are gradients of the whole network, sketched. Here they are any representation; the catalogue takes
+gradients of the last layer (`features.LastLayer`), in factored form and so without a sketch. For regression the
+distances of these are those of the embeddings. For classification, samples that the network is sure of have gradients
+near 0, labelled ones too.
 """
 
 from __future__ import annotations
@@ -33,8 +35,8 @@ from ally.types import BOTH_TASKS, IntArray, Task
 class LCMD:
     """Each pick is the point farthest from its centre in the cluster of largest summed D; its value is that distance.
 
-    Equal clusters go to the earliest centre, equal points to the lowest position. Without labels the first pick is the row of largest
-    norm. When every row left is a copy of a centre, the lowest positions follow.
+    Equal clusters go to the earliest centre, equal points to the lowest position. Without labels the first pick is the
+    row of largest norm. When every row left is a copy of a centre, the lowest positions follow.
     """
 
     features: Representation = Embedding()
@@ -43,7 +45,9 @@ class LCMD:
 
     def __call__(self, snapshot: Snapshot, scores: torch.Tensor, n: int, streams: Streams, limits: Limits) -> Selection:
         sums = np.zeros(len(snapshot.labelled) + n, np.int64)
-        with limits.engine.crew(shards(snapshot, scores, limits), partial(Clusters, self.features, snapshot.labelled, n)) as crew:
+        with limits.engine.crew(
+            shards(snapshot, scores, limits), partial(Clusters, self.features, snapshot.labelled, n)
+        ) as crew:
             positions, reach = greedy(crew, n, partial(farthest_of_largest, crew, len(scores), sums))
         return picked(snapshot, torch.from_numpy(positions), torch.from_numpy(reach).sqrt())
 

@@ -23,12 +23,17 @@ Prune: TypeAlias = Literal["auto", "always", "never"]
 
 
 class Nearest:
-    """Centres are the samples of `known`, if it is given, then up to `picks` more. `prune` changes the time, not the result."""
+    """Centres are the samples of `known`, if it is given, then up to `picks` more. `prune` changes the time, not the
+    result."""
 
-    def __init__(self, features: Representation, known: View | None, picks: int, shard: Shard, prune: Prune = "auto") -> None:
+    def __init__(
+        self, features: Representation, known: View | None, picks: int, shard: Shard, prune: Prune = "auto"
+    ) -> None:
         rows = arrays(features(shard.view))
         self._known = arrays(features(known)) if known is not None and len(known) else rows.part(slice(0, 0))
-        self._picks = as_arrays(*(np.empty((min(picks, REMEMBERED), factor.shape[1]), factor.dtype) for factor in (rows.a, rows.h)))
+        self._picks = as_arrays(
+            *(np.empty((min(picks, REMEMBERED), factor.shape[1]), factor.dtype) for factor in (rows.a, rows.h))
+        )
         self._field = Field(rows, len(self._known.h) + picks)
         self._start = shard.start
         self._prune = prune
@@ -47,9 +52,11 @@ class Nearest:
             self._field.near[pick.position - self._start] = -1.0
 
     def farthest(self, centre: int | None = None) -> Pick:
-        """The free row of largest D, of all or of one centre's; before there are centres the row of largest norm, with its square as D.
+        """The free row of largest D, of all or of one centre's; before there are centres the row of largest norm, with
+        its square as D.
 
-        If the largest D is 0, all free rows are copies of centres, and the first is given. Without a free row the value is −1.
+        If the largest D is 0, all free rows are copies of centres, and the first is given. Without a free row the value
+        is −1.
         """
         field = self._field
         if self.count == 0:
@@ -111,13 +118,16 @@ class Nearest:
         self.count = len(self._known.h)
 
     def _approach(self, centre: Arrays) -> None:
-        """One centre comes. The triangle inequality is asked if it may spare many more rows than there are centres to compare with."""
+        """One centre comes. The triangle inequality is asked if it may spare many more rows than there are centres to
+        compare with."""
         by: Bounds = "sketches" if self.count and self._sketches.due() else "none"
         rows, reach = self._left_by_sketches if by == "sketches" else len(self._field.near), NO_REACH
         picks = min(self.count - len(self._known.h), len(self._picks.h))
         if self.count and self._triangle.due(rows > 4 * self.count):
             reach = np.full(self.count, -np.inf)
-            reach[: len(self._known.h) + picks] = self._field.reach(centre, [self._known, self._picks.part(slice(0, picks))])
+            reach[: len(self._known.h) + picks] = self._field.reach(
+                centre, [self._known, self._picks.part(slice(0, picks))]
+            )
         looked, left, computed = self._field.scan(centre, self.count, by, reach)
         if by == "sketches":
             self._left_by_sketches = int(left)
@@ -130,7 +140,8 @@ class Nearest:
 
 
 class Check:
-    """Whether a check is worth its time: it rests `rest` times after it has let more than a `share` of the rows pass."""
+    """Whether a check is worth its time: it rests `rest` times after it has let more than a `share` of the rows
+    pass."""
 
     def __init__(self, prune: Prune, share: float, rest: int) -> None:
         self._prune, self._share, self._rest, self._resting = prune, share, rest, 0

@@ -1,13 +1,13 @@
 r"""Distances between rows: screened by matrix products in single precision, decided in double precision.
 
-The squared distance of two rows is a float64 sum in a fixed order (`pairs.squared_distance`): it does not depend on how many rows are
-computed at once, it is the same from both sides, and copies are at exactly 0. Matrix products are several times faster, but they round.
-With u = 2⁻²⁴ and rows of d numbers, whatever the order of summation,
+The squared distance of two rows is a float64 sum in a fixed order (`pairs.squared_distance`): it does not depend on how
+many rows are computed at once, it is the same from both sides, and copies are at exactly 0. Matrix products are several
+times faster, but they round. With u = 2⁻²⁴ and rows of d numbers, whatever the order of summation,
 
     | (‖x‖² + ‖z‖² − 2⟨x, z⟩ in single precision) − ‖x − z‖² | ≤ (d + 24) u (‖x‖² + ‖z‖²),
 
-so norms made smaller by that share give a lower bound of the distance. A pair whose bound is too large already is done with; the few
-others are computed. What comes out is what one loop over all pairs gives.
+so norms made smaller by that share give a lower bound of the distance. A pair whose bound is too large already is done
+with; the few others are computed. What comes out is what one loop over all pairs gives.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ HELD = 8
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Rows read in double precision, of unit length if `unit` (rows of 0 stay 0): all of them, or those at the positions `which` (m,)."""
+    """Rows read in double precision, of unit length if `unit` (rows of 0 stay 0): all of them, or those at the
+    positions `which` (m,)."""
 
     rows: ProductRows
     unit: bool
@@ -55,7 +56,8 @@ class Points:
 
 @dataclass(frozen=True, eq=False)
 class Singles:
-    """Rows in single precision, seen in a `Frame`; norms_i + norms_j − 2⟨i, j⟩ is at most scale² times the squared distance."""
+    """Rows in single precision, seen in a `Frame`; norms_i + norms_j − 2⟨i, j⟩ is at most scale² times the squared
+    distance."""
 
     factors: tuple[Single, ...]
     norms: Single
@@ -76,13 +78,15 @@ class Singles:
 
 
 def room() -> Single:
-    """For products of two blocks. To ask the system for new memory block after block would take as long as the products."""
+    """For products of two blocks. To ask the system for new memory block after block would take as long as the
+    products."""
     return np.empty(BLOCK * BLOCK, np.float32)
 
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """How rows are seen in single precision: less `centre` (d,) where they have one factor, each factor times a power of two."""
+    """How rows are seen in single precision: less `centre` (d,) where they have one factor, each factor times a power
+    of two."""
 
     centre: Double | None
     scales: tuple[float, ...]
@@ -104,7 +108,8 @@ class Frame:
         return Singles(factors, ((1.0 - margin) * norms - UNDERFLOW).astype(np.float32))
 
     def sketches(self, rows: Doubles) -> Singles | None:
-        """Singles of r + 1 numbers, no farther apart than the rows: coordinates along the axes, and the length of what is left.
+        """Singles of r + 1 numbers, no farther apart than the rows: coordinates along the axes, and the length of what
+        is left.
 
         Trained embeddings vary in few directions, so that most distances need not be known any better.
         """
@@ -112,13 +117,15 @@ class Frame:
             return None
         norms = np.empty(len(rows[0]))
         factor = to_sketch(rows[0], self.centre, self.scales[0], self.axes, norms)
-        # What is left is the root of a difference. It is wrong by up to √(d 2⁻⁵²) of the length, distances by twice that, squares by more.
+        # What is left is the root of a difference. It is wrong by up to √(d 2⁻⁵²) of the length, distances by twice
+        # that, squares by more.
         margin = ROUNDOFF * (factor.shape[1] + 24) + 8.0 * np.sqrt(len(self.centre) * 2.0**-52)
         return Singles((factor,), ((1.0 - margin) * norms - UNDERFLOW).astype(np.float32))
 
 
 def frame(*groups: Points) -> Frame:
-    """A frame in which the points of all groups have lengths of about 1 or less, centred on the first points of the last group."""
+    """A frame in which the points of all groups have lengths of about 1 or less, centred on the first points of the
+    last group."""
     first = groups[-1][: min(BLOCK, len(groups[-1]))]
     lengths = np.ones(len(first))
     if not all(points.unit for points in groups):
@@ -131,7 +138,8 @@ def frame(*groups: Points) -> Frame:
 
 
 def directions(rows: Double) -> Double | None:
-    """About the directions in which (m, d) rows vary most, (AXES, d) orthonormal, by subspace iteration; None for d below 4 AXES."""
+    """About the directions in which (m, d) rows vary most, (AXES, d) orthonormal, by subspace iteration; None for d
+    below 4 AXES."""
     if rows.shape[1] < 4 * AXES or len(rows) < AXES:
         return None
     found = np.linalg.qr(rows[:AXES].T)[0]
@@ -157,6 +165,15 @@ def nearest(points: Points, others: Points, k: int = 1, labels: tuple[IntArray, 
             x = points[block]
             x_singles = seen.singles(x)
             for some, z, singles in held:
-                lower_to_rows(found[block], x_singles.products(singles, inner), x_singles.norms, singles.norms, seen.scale**2,
-                              x, z, here[block], there[some])  # fmt: skip
+                lower_to_rows(
+                    found[block],
+                    x_singles.products(singles, inner),
+                    x_singles.norms,
+                    singles.norms,
+                    seen.scale**2,
+                    x,
+                    z,
+                    here[block],
+                    there[some],
+                )
     return found

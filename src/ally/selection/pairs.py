@@ -1,4 +1,5 @@
-"""Compiled loops over pairs of rows. They share a file, since a compiled loop is not built again when another file changes."""
+"""Compiled loops over pairs of rows. They share a file, since a compiled loop is not built again when another file
+changes."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ loop = compiled("reassoc", "nsz", "nnan")
 
 @loop
 def squared_distance(x: Doubles, i: int, z: Doubles, j: int) -> float:
-    """‖x_i − z_j‖². For products of factors it is found from inner products, less a margin of rounding, so that copies are at 0."""
+    """‖x_i − z_j‖². For products of factors it is found from inner products, less a margin of rounding, so that copies
+    are at 0."""
     if len(x) == 1:
         a, b = x[0], z[0]
         total = 0.0
@@ -85,7 +87,8 @@ def to_single(rows: Double, centre: Double, scale: float, norms: Double) -> Sing
 
 @loop
 def to_sketch(rows: Double, centre: Double, scale: float, axes: Double, norms: Double) -> Single:
-    """Of y = scale · (rows − centre) the coordinates along the r axes, and the length of what is left, (m, r + 1); ‖y‖² into `norms`."""
+    """Of y = scale · (rows − centre) the coordinates along the r axes, and the length of what is left, (m, r + 1); ‖y‖²
+    into `norms`."""
     out = np.empty((rows.shape[0], axes.shape[0] + 1), np.float32)
     moved = np.empty(rows.shape[1], np.float64)
     for i in range(rows.shape[0]):
@@ -126,10 +129,18 @@ def lower_to_row(near: Double, x: Doubles, centre: Doubles) -> None:
 
 @loop
 def lower_to_rows(
-    found: Double, products: Single, x_norms: Single, z_norms: Single, scale2: float,
-    x: Doubles, z: Doubles, x_labels: Longs, z_labels: Longs,
-) -> None:  # fmt: skip
-    """Takes the distances of all pairs of different label into `found` (m, k), the lowest of each row in ascending order."""
+    found: Double,
+    products: Single,
+    x_norms: Single,
+    z_norms: Single,
+    scale2: float,
+    x: Doubles,
+    z: Doubles,
+    x_labels: Longs,
+    z_labels: Longs,
+) -> None:
+    """Takes the distances of all pairs of different label into `found` (m, k), the lowest of each row in ascending
+    order."""
     two, last = np.float32(2.0), found.shape[1] - 1
     near = np.zeros(-(-len(z_norms) // WORD) * WORD, np.uint8)
     words = near.view(np.uint64)
@@ -154,8 +165,11 @@ def lower_to_rows(
 
 
 @loop
-def add_gaussian(total: Double, x: Doubles, z: Doubles, near: Double, covered: Double, weights: Double, square: float) -> None:
-    """total_i += Σ_j weights_j max(0, exp(−‖x_i − z_j‖² / square) − covered_j); only a z nearer than `near_j` can gain."""
+def add_gaussian(
+    total: Double, x: Doubles, z: Doubles, near: Double, covered: Double, weights: Double, square: float
+) -> None:
+    """total_i += Σ_j weights_j max(0, exp(−‖x_i − z_j‖² / square) − covered_j); only a z nearer than `near_j` can
+    gain."""
     for start in range(0, len(near), TARGETS):
         for i in range(len(total)):
             some = 0.0
@@ -168,7 +182,15 @@ def add_gaussian(total: Double, x: Doubles, z: Doubles, near: Double, covered: D
 
 @loop
 def add_gaussian_pairs(
-    total: Double, i: Ints, j: Ints, x: Doubles, z: Doubles, near: Double, covered: Double, weights: Double, square: float
+    total: Double,
+    i: Ints,
+    j: Ints,
+    x: Doubles,
+    z: Doubles,
+    near: Double,
+    covered: Double,
+    weights: Double,
+    square: float,
 ) -> None:
     """As `add_gaussian`, but for rounding, if (i, j) are all pairs that can gain."""
     for pair in range(len(i)):
@@ -179,7 +201,13 @@ def add_gaussian_pairs(
 
 @loop
 def add_gaussian_bound(
-    total: Double, products: Single, x_norms: Single, z_norms: Single, covered: Single, weights: Single, rate: np.float32
+    total: Double,
+    products: Single,
+    x_norms: Single,
+    z_norms: Single,
+    covered: Single,
+    weights: Single,
+    rate: np.float32,
 ) -> None:
     """At least what `add_gaussian` adds, as long as rate ‖·‖² is at most log₂ e / square times the squared distance.
 
@@ -224,7 +252,9 @@ def add_ball_pairs(total: Double, i: Ints, j: Ints, x: Doubles, z: Doubles, cove
 
 
 @loop
-def add_ball_bound(total: Double, products: Single, x_norms: Single, z_norms: Single, covered: Single, square: np.float32) -> None:
+def add_ball_bound(
+    total: Double, products: Single, x_norms: Single, z_norms: Single, covered: Single, square: np.float32
+) -> None:
     """At least what `add_ball` adds."""
     two, one = np.float32(2.0), np.float32(1.0)
     for i in range(len(total)):
@@ -237,7 +267,8 @@ def add_ball_bound(total: Double, products: Single, x_norms: Single, z_norms: Si
 
 @loop
 def close_pairs(products: Single, x_norms: Single, z_norms: Single, limits: Single, i_out: Ints, j_out: Ints) -> int:
-    """Writes the pairs whose bound is not above the limit of their column, and says how many; −1 if there is not enough room."""
+    """Writes the pairs whose bound is not above the limit of their column, and says how many; −1 if there is not enough
+    room."""
     two, count, ends = np.float32(2.0), 0, z_norms - limits
     near = np.zeros(-(-len(z_norms) // WORD) * WORD, np.uint8)
     words = near.view(np.uint64)

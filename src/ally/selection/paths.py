@@ -2,16 +2,17 @@ r"""Label paths: what a sequential policy would ask next if its answers were dra
 
 The network is not trained again. Its prediction head gets a correction that is linear in the frozen embedding,
 
-    logits = log p(x) + Δ h̃   (classification),      f(x) + δᵀ h̃   (regression),      h̃ = (embedding, centred and scaled; 1),
+    logits = log p(x) + Δ h̃   (classification),      f(x) + δᵀ h̃   (regression),      h̃ = (embedding, centred and
+    scaled; 1),
 
-which is 0 until the first simulated label. Rows of Δ, and δ / σ, have the prior N(0, A) with A = (ridge·I + Σ w h̃h̃ᵀ)⁻¹ over the
-labelled samples: a Laplace approximation around the trained head. The labelled samples do not enter the fit otherwise, because
-the head is fitted to them already: doing so again would move it before any answer is known, at a cost that grows with L. Their
-weight w is the curvature of their loss: 1 for regression, and tr(diag(p) − ppᵀ)/(C − 1) for classification, which is the exact
-one for C = 2 and its mean over directions for more.
+which is 0 until the first simulated label. Rows of Δ, and δ / σ, have the prior N(0, A) with A = (ridge·I + Σ w
+h̃h̃ᵀ)⁻¹ over the labelled samples: a Laplace approximation around the trained head. The labelled samples do not enter
+the fit otherwise, because the head is fitted to them already: doing so again would move it before any answer is known,
+at a cost that grows with L. Their weight w is the curvature of their loss: 1 for regression, and tr(diag(p) − ppᵀ)/(C −
+1) for classification, which is the exact one for C = 2 and its mean over directions for more.
 
-With T the picks of a path and k(x, x') = h̃ᵀAh̃', the fitted correction is k(x, T)α for a few numbers α per pick, so that a path
-costs O(t²) for its t-th pick, and the paths go forward together.
+With T the picks of a path and k(x, x') = h̃ᵀAh̃', the fitted correction is k(x, T)α for a few numbers α per pick, so
+that a path costs O(t²) for its t-th pick, and the paths go forward together.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ class SimulatedHead(Protocol):
 
 
 def label_paths(snapshot: Snapshot, policy: Score, n: int, paths: int, ridge: float, streams: Streams) -> Paths:
-    """Runs `policy` for n steps on each path: the highest score (the lowest row among equals), its label drawn, head and scores anew."""
+    """Runs `policy` for n steps on each path: the highest score (the lowest row among equals), its label drawn, head
+    and scores anew."""
     candidates = snapshot.candidates
     kind = TargetHead if candidates.probabilities is None else ClassHead
     head: SimulatedHead = kind(snapshot, paths, n, ridge)
@@ -89,7 +91,8 @@ def label_paths(snapshot: Snapshot, policy: Score, n: int, paths: int, ridge: fl
 
 
 def _dual_head(snapshot: Snapshot, policy: Score, streams: Streams) -> FittedHead | None:
-    """Predicts λ of simulated samples, where labelled ones have it: the policy's own head, fitted to the labelled samples alone."""
+    """Predicts λ of simulated samples, where labelled ones have it: the policy's own head, fitted to the labelled
+    samples alone."""
     if snapshot.duals is None or snapshot.labels is None:
         return None
     head = policy.head if isinstance(policy, PredictedDual) else RidgeHead()
@@ -99,8 +102,9 @@ def _dual_head(snapshot: Snapshot, policy: Score, streams: Streams) -> FittedHea
 def _told(snapshot: Snapshot, picks: View, labels: torch.Tensor, duals: FittedHead | None) -> Snapshot:
     """The snapshot with `picks` among the labelled samples.
 
-    Those keep the view, label and λ of the fit. A pick has λ as predicted from the same view of it that is shown, so that a head
-    fitted to all of them stays where it is: a simulated label says how doubt moves, not how doubt and λ are related.
+    Those keep the view, label and λ of the fit. A pick has λ as predicted from the same view of it that is shown, so
+    that a head fitted to all of them stays where it is: a simulated label says how doubt moves, not how doubt and λ are
+    related.
     """
     if not len(picks):
         return snapshot
@@ -113,8 +117,13 @@ def _told(snapshot: Snapshot, picks: View, labels: torch.Tensor, duals: FittedHe
 
     probabilities = None if picks.probabilities is None else joined(known.probabilities, picks.probabilities)
     geometry = None if picks.geometry is None else joined(known.geometry, picks.geometry)
-    labelled = View(rows[order.numpy()], joined(known.embeddings, picks.embeddings), probabilities,
-                    joined(known.predictions, picks.predictions), geometry=geometry)  # fmt: skip
+    labelled = View(
+        rows[order.numpy()],
+        joined(known.embeddings, picks.embeddings),
+        probabilities,
+        joined(known.predictions, picks.predictions),
+        geometry=geometry,
+    )
     known_duals = None if duals is None else joined(snapshot.duals, duals.duals(picks))
     return replace(snapshot, labelled=labelled, labels=joined(snapshot.labels, labels), duals=known_duals)
 
@@ -122,8 +131,9 @@ def _told(snapshot: Snapshot, picks: View, labels: torch.Tensor, duals: FittedHe
 class ClassHead:
     """softmax(log p + k(x, T)α) on every path.
 
-    The cross-entropy of the picks with the prior of Δ is smallest where α = onehot − p at the picks. A step towards it minimises
-    an upper bound, the curvature of a softmax being at most ½: α ← α + (I + k/2)⁻¹(onehot − p − α), which never increases it.
+    The cross-entropy of the picks with the prior of Δ is smallest where α = onehot − p at the picks. A step towards it
+    minimises an upper bound, the curvature of a softmax being at most ½: α ← α + (I + k/2)⁻¹(onehot − p − α), which
+    never increases it.
     """
 
     def __init__(self, snapshot: Snapshot, paths: int, n: int, ridge: float) -> None:
@@ -131,7 +141,9 @@ class ClassHead:
         assert self._candidates.probabilities is not None
         p = self._candidates.probabilities.double()
         classes = p.shape[1]
-        curvature = p.new_empty(0) if known is None else (1 - known.double().square().sum(1)).clamp(min=0) / max(1, classes - 1)
+        curvature = (
+            p.new_empty(0) if known is None else (1 - known.double().square().sum(1)).clamp(min=0) / max(1, classes - 1)
+        )
         self._picks = Picks(kernel(snapshot, curvature, ridge)[0], paths, n, noise=2.0)
         self._logits = p.clamp(min=torch.finfo(torch.float32).tiny).log()
         self._answers = p.new_zeros(paths, n, classes)
@@ -153,7 +165,11 @@ class ClassHead:
         self._picks.add(places)
         self._answers[each, last, labels.long()] = 1.0
         self._alpha[:, last] = self._answers[:, last] - self._p[each, places]
-        logits, answers, alpha = self._logits[self._picks.places], self._answers[:, : last + 1], self._alpha[:, : last + 1]
+        logits, answers, alpha = (
+            self._logits[self._picks.places],
+            self._answers[:, : last + 1],
+            self._alpha[:, : last + 1],
+        )
         for _ in range(STEPS):
             gap = answers - (logits + self._picks.gram @ alpha).softmax(2) - alpha
             if float(gap.abs().max()) <= TOLERANCE:
@@ -163,10 +179,11 @@ class ClassHead:
 
 
 class TargetHead:
-    """f(x) + k(x, T)α on every path with α = (k + I)⁻¹(labels − f) at the picks: Bayesian linear regression, in closed form.
+    """f(x) + k(x, T)α on every path with α = (k + I)⁻¹(labels − f) at the picks: Bayesian linear regression, in closed
+    form.
 
-    A label is N(mean, σ²(1 + k(x, x) − k(x, T)(k + I)⁻¹k(T, x))). σ² is the squared error on the labelled samples divided by the
-    degrees of freedom that fitting them leaves, L − Σ h̃ᵀAh̃ (at least 1).
+    A label is N(mean, σ²(1 + k(x, x) − k(x, T)(k + I)⁻¹k(T, x))). σ² is the squared error on the labelled samples
+    divided by the degrees of freedom that fitting them leaves, L − Σ h̃ᵀAh̃ (at least 1).
     """
 
     def __init__(self, snapshot: Snapshot, paths: int, n: int, ridge: float) -> None:

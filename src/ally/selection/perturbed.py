@@ -1,7 +1,7 @@
 r"""Stochastic batches: the top n after Gumbel noise (Kirsch et al., *Stochastic Batch Acquisition*).
 
-Adding independent Gumbel noise to log-weights and taking the top n draws without replacement from the Plackett–Luce model
-with those weights; for n > 1 inclusion shares are not proportional to the weights.
+Adding independent Gumbel noise to log-weights and taking the top n draws without replacement from the Plackett–Luce
+model with those weights; for n > 1 inclusion shares are not proportional to the weights.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ Form = Literal["softmax", "power", "softrank"]
 
 @dataclass(frozen=True)
 class Perturbed:
-    r"""log-weight of a score s: ``softmax`` β·s, ``power`` β·log s (s ≤ 0 only after all positive ones), ``softrank`` −β·log rank."""
+    r"""log-weight of a score s: ``softmax`` β·s, ``power`` β·log s (s ≤ 0 only after all positive ones), ``softrank``
+    −β·log rank."""
 
     form: Form = "power"
     sharpness: float = 1.0
@@ -76,5 +77,7 @@ class Noisy:
 def ranks(scores: torch.Tensor) -> torch.Tensor:
     """1 for the highest score, equal ones by position, (m,) float64."""
     result = torch.empty(len(scores), dtype=torch.float64)
-    result[torch.sort(scores, descending=True, stable=True).indices] = torch.arange(1, len(scores) + 1, dtype=torch.float64)
+    result[torch.sort(scores, descending=True, stable=True).indices] = torch.arange(
+        1, len(scores) + 1, dtype=torch.float64
+    )
     return result

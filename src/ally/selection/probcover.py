@@ -1,8 +1,8 @@
 r"""ProbCover (Yehuda et al., 2022): greedy maximum coverage by balls of radius δ.
 
 With N(x) = {x' : ‖x − x'‖ ≤ δ} over unit embeddings and U the candidates in no ball of a labelled sample, each pick is
-argmax_x |N(x) ∩ U|, and then U ← U \ N(x). Of a large pool a seeded sample is counted, while every candidate may be picked; no pair
-of samples is stored.
+argmax_x |N(x) ∩ U|, and then U ← U \ N(x). Of a large pool a seeded sample is counted, while every candidate may be
+picked; no pair of samples is stored.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ from ally.types import BOTH_TASKS, IntArray, Task
 
 @dataclass(frozen=True)
 class ProbCover:
-    """Each pick's value is the share of candidates it newly covers. When all are covered, the farthest from the centres follow.
+    """Each pick's value is the share of candidates it newly covers. When all are covered, the farthest from the centres
+    follow.
 
     Attributes:
-        radius: δ; None takes the largest at which a share `purity` of the balls lies in one k-means cluster of the representatives (at
-            most 32 768), see `pure_radius`.
+        radius: δ; None takes the largest at which a share `purity` of the balls lies in one k-means cluster of the
+            representatives (at most 32 768), see `pure_radius`.
         purity: α of the paper.
         normalise: scale embeddings to unit length.
         clusters: k for `pure_radius`; None is the number of classes, or 10 where there are none.
@@ -57,7 +58,9 @@ class ProbCover:
             or not 0 < self.purity < 1
             or (self.clusters is not None and self.clusters < 2)
         ):
-            raise InputError(f"{self}: radius is a number >= 0 or None, purity lies between 0 and 1, clusters is at least 2 or None")
+            raise InputError(
+                f"{self}: radius is a number >= 0 or None, purity lies between 0 and 1, clusters is at least 2 or None"
+            )
         if self.representatives is not None:
             check_count("representatives", self.representatives)
 
@@ -80,7 +83,8 @@ class ProbCover:
 
 
 def pure_radius(points: Points, classes: int, purity: float, streams: Streams) -> float:
-    """The (1 − purity) quantile of the distance to the nearest point of another k-means cluster; 0 if there is one cluster.
+    """The (1 − purity) quantile of the distance to the nearest point of another k-means cluster; 0 if there is one
+    cluster.
 
     A ball is pure if its radius is below that distance. The quantile is over a seeded sample of at most `BLOCK` points.
     """
@@ -93,7 +97,8 @@ def pure_radius(points: Points, classes: int, purity: float, streams: Streams) -
 
 
 def farthest_first(points: Points, known: Points, positions: IntArray, n: int) -> IntArray:
-    """`positions` continued to n, each the point farthest from its nearest centre, known or picked; ties to the lowest position."""
+    """`positions` continued to n, each the point farthest from its nearest centre, known or picked; ties to the lowest
+    position."""
     if len(positions) == n:
         return positions
     picks = positions.tolist()
@@ -104,7 +109,10 @@ def farthest_first(points: Points, known: Points, positions: IntArray, n: int) -
         ranking.drop(pick)
 
     def distances(which: IntArray) -> Double:
-        return np.minimum(reach[which], nearest(points.at(which), points.at(np.asarray(picks[len(positions) :], dtype=np.int64)))[:, 0])
+        return np.minimum(
+            reach[which],
+            nearest(points.at(which), points.at(np.asarray(picks[len(positions) :], dtype=np.int64)))[:, 0],
+        )
 
     while len(picks) < n:
         _, pick = ranking.best(distances, distances)

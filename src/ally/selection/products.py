@@ -1,7 +1,7 @@
 r"""Lower bounds of distances between many rows and many centres, by matrix products in single precision.
 
-With u = 2⁻²⁴, and whatever the order of summation, ‖x‖² + ‖c‖² − 2⟨x, c⟩ computed in single precision is wrong by less than
-(C + d + 24) u (‖x‖² + ‖c‖²). Norms made smaller by that share give a lower bound.
+With u = 2⁻²⁴, and whatever the order of summation, ‖x‖² + ‖c‖² − 2⟨x, c⟩ computed in single precision is wrong by less
+than (C + d + 24) u (‖x‖² + ‖c‖²). Norms made smaller by that share give a lower bound.
 """
 
 from __future__ import annotations
@@ -56,7 +56,9 @@ def unit(length: float) -> float:
 
 def singles(left: Real, right: Real, seen: Frame32) -> Singles:
     """left (m, C), C = 0 for rows of one factor, and right (m, d)."""
-    a, h = (torch.from_numpy(x).float() for x in (left.astype(np.float64) * seen.left, (right - seen.mean) * seen.right))
+    a, h = (
+        torch.from_numpy(x).float() for x in (left.astype(np.float64) * seen.left, (right - seen.mean) * seen.right)
+    )
     norms = h.double().square().sum(1)
     if a.shape[1]:
         norms *= a.double().square().sum(1)

@@ -1,8 +1,9 @@
-"""Compiled scans over rows of one or two factors. They share a file, since a compiled loop is not built again when another file changes.
+"""Compiled scans over rows of one or two factors. They share a file, since a compiled loop is not built again when
+another file changes.
 
-Rows come as four arrays: `a` (n, C), the first of two factors, C = 0 where there is one; `places` and `values` (n,), entries of `a` that
-are replaced (`Patched`), empty where none are; `h` (n, d), the other factor. Stored in single precision, they are computed in double. A
-row's result does not depend on the rows computed before or after it.
+Rows come as four arrays: `a` (n, C), the first of two factors, C = 0 where there is one; `places` and `values` (n,),
+entries of `a` that are replaced (`Patched`), empty where none are; `h` (n, d), the other factor. Stored in single
+precision, they are computed in double. A row's result does not depend on the rows computed before or after it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ loop = compiled("reassoc", "contract")
 
 
 @loop
-def squared_distance(a: Real, places: Int, values: Real, h: Real, i: int, left: Real, right: Real, right_norm: float) -> float:
+def squared_distance(
+    a: Real, places: Int, values: Real, h: Real, i: int, left: Real, right: Real, right_norm: float
+) -> float:
     r"""‖g_i − c‖² to the centre c = left ⊗ right, with ‖right‖² given.
 
     One factor: Σ(h − right)². Two: g − c = a ⊗ (h − right) + (a − left) ⊗ right, hence
@@ -112,7 +115,8 @@ def read_left(a: Real, places: Int, values: Real, i: int, out: Real) -> None:
 
 @loop
 def coordinates(left: Real, h: Real, i: int, mean: Double, u: Double, v: Double, unit: float, out: Single) -> float:
-    """The sketch of g_i − mean in units of 1/unit, and its squared length: ⟨left, u_r⟩⟨h − mean, v_r⟩, then the length of the rest."""
+    """The sketch of g_i − mean in units of 1/unit, and its squared length: ⟨left, u_r⟩⟨h − mean, v_r⟩, then the length
+    of the rest."""
     length = 0.0
     for j in range(h.shape[1]):
         t = np.float64(h[i, j]) - mean[j]
@@ -191,18 +195,40 @@ def lower_bounds(sketches: Single, centre: Single, out: Single) -> None:
 
 @loop
 def approach(
-    a: Real, places: Int, values: Real, h: Real, sketches: Single, lengths: Single,
-    ca: Real, cplaces: Int, cvalues: Real, ch: Real, csketches: Single, first: int,
-    screened: bool, lowers: Single, area: float, grow: float, slack: float, reach: Double, error: float,
-    near: Double, owner: Int, scale: float, peaks: Double, totals: Long, sums: Long, counts: Long,
-) -> None:  # fmt: skip
+    a: Real,
+    places: Int,
+    values: Real,
+    h: Real,
+    sketches: Single,
+    lengths: Single,
+    ca: Real,
+    cplaces: Int,
+    cvalues: Real,
+    ch: Real,
+    csketches: Single,
+    first: int,
+    screened: bool,
+    lowers: Single,
+    area: float,
+    grow: float,
+    slack: float,
+    reach: Double,
+    error: float,
+    near: Double,
+    owner: Int,
+    scale: float,
+    peaks: Double,
+    totals: Long,
+    sums: Long,
+    counts: Long,
+) -> None:
     """Centres first, first + 1, … come one after the other; a row nearer to one than D = `near` becomes its own.
 
-    A row is computed only if no lower bound of its distance reaches D. If `screened`, that is ``lower * area``, from the sketches or, of a
-    single block, given as `lowers` (centres, rows) where it is not empty; it must reach ``D * grow + slack``. If `reach` is not empty, it
-    is the triangle inequality: a row of centre s stays if D ≤ reach[s]. If `lengths` (n,) is not empty, rows of two factors must also pass
-    the bound of the first one, by more than `error`. `counts` (3,) grows by the rows looked at, left by the first bound, and left by the
-    second.
+    A row is computed only if no lower bound of its distance reaches D. If `screened`, that is ``lower * area``, from
+    the sketches or, of a single block, given as `lowers` (centres, rows) where it is not empty; it must reach ``D *
+    grow + slack``. If `reach` is not empty, it is the triangle inequality: a row of centre s stays if D ≤ reach[s]. If
+    `lengths` (n,) is not empty, rows of two factors must also pass the bound of the first one, by more than `error`.
+    `counts` (3,) grows by the rows looked at, left by the first bound, and left by the second.
 
     Block by block, `peaks` keeps the largest D and `totals` the sum of ⌊D · scale⌋; `sums` keeps that sum by owner.
     """
@@ -250,7 +276,9 @@ def approach(
                 for k in range(some):
                     i = kept[k]
                     kept[left_over] = i
-                    bound = first_factor_bound(a, places, values, start + i, np.float64(lengths[start + i]), left, left_norm, length)
+                    bound = first_factor_bound(
+                        a, places, values, start + i, np.float64(lengths[start + i]), left, left_norm, length
+                    )
                     left_over += np.int64(bound < D[i] * (1.0 + 2.0**-20) + error)
             elif single:
                 some, left_over = left_over, 0

@@ -1,4 +1,5 @@
-"""Where k-means starts: greedy k-means++ (Arthur & Vassilvitskii, 2007) on a grid of integers, where sums are exact in any order."""
+"""Where k-means starts: greedy k-means++ (Arthur & Vassilvitskii, 2007) on a grid of integers, where sums are exact in
+any order."""
 
 from __future__ import annotations
 
@@ -12,14 +13,17 @@ from ally.sources import blocks
 CANDIDATES = 48
 """Draws that are measured together."""
 POINTS, PER_SEED = 2**13, 64
-"""Starts are looked for among `PER_SEED` points for each, but at least `POINTS`: more take longer and hardly lower the final inertia."""
+"""Starts are looked for among `PER_SEED` points for each, but at least `POINTS`: more take longer and hardly lower the
+final inertia."""
 
 
 def seeds(x: torch.Tensor, k: int, rng: np.random.Generator) -> torch.Tensor:
-    """Positions of up to k distinct points, (m, d) → (k,): of 2 + ln k drawn by squared distance, the one that lowers its sum most.
+    """Positions of up to k distinct points, (m, d) → (k,): of 2 + ln k drawn by squared distance, the one that lowers
+    its sum most.
 
-    Draws for several picks are measured together. One that a pick has come nearer to since is kept in proportion, so that it is as if
-    drawn now. Of very many points some are looked at, drawn at random. There are fewer than k if the rest of these lies on top of them.
+    Draws for several picks are measured together. One that a pick has come nearer to since is kept in proportion, so
+    that it is as if drawn now. Of very many points some are looked at, drawn at random. There are fewer than k if the
+    rest of these lies on top of them.
     """
     among = np.arange(len(x))
     if len(x) > (most := max(POINTS, PER_SEED * k)):
@@ -50,9 +54,11 @@ def seeds(x: torch.Tensor, k: int, rng: np.random.Generator) -> torch.Tensor:
 
 
 def on_grid(x: torch.Tensor) -> torch.Tensor:
-    """Points of whole coordinates in proportion to x, up to eight times its root mean square, then 1 and ‖x‖², (m, d + 2).
+    """Points of whole coordinates in proportion to x, up to eight times its root mean square, then 1 and ‖x‖², (m, d +
+    2).
 
-    Squared distances stay up to 2**24, so that single precision computes them, and double precision their sums, without error.
+    Squared distances stay up to 2**24, so that single precision computes them, and double precision their sums, without
+    error.
     """
     most = max(1, min(127, int(2**11 / math.sqrt(x.shape[1]))))
     total = sum(float(np.square(x[block].numpy(), dtype=np.float64).sum()) for block in blocks(len(x)))

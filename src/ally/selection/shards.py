@@ -2,8 +2,8 @@
 
     every shard makes an offer → one pick is chosen → every shard takes it, and makes its next offer
 
-A worker has the methods ``offer()`` and ``take(pick)``, which returns the next offer. Values are computed row by row and ties go to the
-lowest position, so the number of shards does not change the picks.
+A worker has the methods ``offer()`` and ``take(pick)``, which returns the next offer. Values are computed row by row
+and ties go to the lowest position, so the number of shards does not change the picks.
 """
 
 from __future__ import annotations

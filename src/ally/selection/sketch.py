@@ -1,17 +1,17 @@
 r"""A few numbers per row from which most distances need not be computed.
 
-For orthonormal directions p_r the sketch of x is (⟨x, p_1⟩, …, ⟨x, p_7⟩, ‖x − Σ_r ⟨x, p_r⟩ p_r‖), and by the triangle inequality in the
-rest of the space
+For orthonormal directions p_r the sketch of x is (⟨x, p_1⟩, …, ⟨x, p_7⟩, ‖x − Σ_r ⟨x, p_r⟩ p_r‖), and by the triangle
+inequality in the rest of the space
 
     ‖x − c‖² ≥ ‖sketch(x) − sketch(c)‖².
 
-Any directions will do; those of largest variance over a sample leave the least in the rest. Trained embeddings vary in few of them.
-Rows of one factor are taken relative to the sample's mean. For a product a ⊗ h the directions are products u ⊗ v, with u and v those of a
-and of h.
+Any directions will do; those of largest variance over a sample leave the least in the rest. Trained embeddings vary in
+few of them. Rows of one factor are taken relative to the sample's mean. For a product a ⊗ h the directions are products
+u ⊗ v, with u and v those of a and of h.
 
-Sketches are kept in single precision, in units near the largest length, and clipped far beyond it (which brings no two farther apart).
-With δ = ρ (max‖x‖ + ‖c‖) a bound on what rounding changes in a distance of sketches, (√D + δ)² ≤ (1 + t) D + (1 + 1/t) δ² for any t > 0. A
-row whose sketch is that far from the centre's cannot gain from it.
+Sketches are kept in single precision, in units near the largest length, and clipped far beyond it (which brings no two
+farther apart). With δ = ρ (max‖x‖ + ‖c‖) a bound on what rounding changes in a distance of sketches, (√D + δ)² ≤ (1 +
+t) D + (1 + 1/t) δ² for any t > 0. A row whose sketch is that far from the centre's cannot gain from it.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ def frame(a: AnyArray, h: AnyArray) -> Frame:
 
 
 def directions(x: AnyArray) -> Double:
-    """Up to 7 orthonormal directions in which the rows of x (m, d) are large, largest first: orthogonal iteration from a fixed start."""
+    """Up to 7 orthonormal directions in which the rows of x (m, d) are large, largest first: orthogonal iteration from
+    a fixed start."""
     scaled = x / max(float(np.abs(x).max()), np.finfo(np.float64).tiny)
     found = np.random.default_rng(0).normal(size=(x.shape[1], min(NUMBERS - 1, x.shape[1])))
     for _ in range(ITERATIONS):

@@ -1,7 +1,7 @@
 r"""TypiClust (Hacohen et al., 2022): the most typical sample of each of the largest clusters that hold no label yet.
 
-Typicality(x) = (1/K Σ_{x' ∈ K-NN(x)} ‖x − x'‖)⁻¹ over the candidates of x's cluster, or over a seeded sample of a large one,
-with ‖x‖ = 1 and K = min(20, half the candidates of the cluster), as in the authors' code.
+Typicality(x) = (1/K Σ_{x' ∈ K-NN(x)} ‖x − x'‖)⁻¹ over the candidates of x's cluster, or over a seeded sample of a large
+one, with ‖x‖ = 1 and K = min(20, half the candidates of the cluster), as in the authors' code.
 """
 
 from __future__ import annotations
@@ -24,14 +24,16 @@ from ally.sources import blocks
 from ally.types import BOTH_TASKS, BoolArray, FloatArray, IntArray, Task
 
 JOINT = 2**16
-"""Up to so many samples, candidates and labelled are clustered together; of more, the labelled join the clusters of the candidates."""
+"""Up to so many samples, candidates and labelled are clustered together; of more, the labelled join the clusters of the
+candidates."""
 
 
 @dataclass(frozen=True)
 class TypiClust:
     """k-means of the samples, k = labelled + n; a pick's value is its typicality.
 
-    Clusters take turns: fewer labelled samples first, then larger ones. In its turn a cluster gives its most typical candidate left.
+    Clusters take turns: fewer labelled samples first, then larger ones. In its turn a cluster gives its most typical
+    candidate left.
 
     Attributes:
         neighbours: the largest K; half the candidates of a smaller cluster, at least 1.
@@ -64,7 +66,9 @@ class TypiClust:
         order = np.lexsort((-(sizes + labelled), labelled, sizes + labelled < self.smallest))
         order, last = order[sizes[order] > 0], labelled + sizes < self.smallest
         points = Points(ProductRows((seen,)), self.normalise)
-        picks, values = take_turns(points, clusters, order, self.neighbours, n, last, self.members, streams.numpy("members"))
+        picks, values = take_turns(
+            points, clusters, order, self.neighbours, n, last, self.members, streams.numpy("members")
+        )
         return Selection(
             rows=snapshot.candidates.rows[picks],
             values=values,
@@ -78,7 +82,8 @@ def cluster_together(
 ) -> tuple[IntArray, IntArray]:
     """The clusters of the candidates (m,) and of the labelled samples (L,), all scaled to unit length if `unit`.
 
-    Above `JOINT` samples k-means sees the candidates only and they are not copied; a labelled sample joins the cluster of nearest mean.
+    Above `JOINT` samples k-means sees the candidates only and they are not copied; a labelled sample joins the cluster
+    of nearest mean.
     """
 
     def rows(some: torch.Tensor) -> Rows:
@@ -100,11 +105,20 @@ def cluster_together(
 
 
 def take_turns(
-    points: Points, clusters: IntArray, order: IntArray, neighbours: int, n: int, last: BoolArray, members: int, rng: np.random.Generator
+    points: Points,
+    clusters: IntArray,
+    order: IntArray,
+    neighbours: int,
+    n: int,
+    last: BoolArray,
+    members: int,
+    rng: np.random.Generator,
 ) -> tuple[IntArray, FloatArray]:
-    """n positions and their typicality: by turns the next most typical of every cluster in `order`, those marked `last` (k,) last.
+    """n positions and their typicality: by turns the next most typical of every cluster in `order`, those marked `last`
+    (k,) last.
 
-    `order` lists clusters that hold candidates; the first n of them always suffice. A cluster of more than `members` is sampled by `rng`.
+    `order` lists clusters that hold candidates; the first n of them always suffice. A cluster of more than `members` is
+    sampled by `rng`.
     """
     found, values, turns, ranks = [], [], [], []
     by_cluster = np.argsort(clusters, kind="stable")
@@ -128,7 +142,8 @@ def typicality(points: Points, neighbours: int, among: IntArray) -> FloatArray:
 
     K is `neighbours`, or half of the m points if that is less, at least 1 and at most as many others as there are.
 
-    1e-5 as the authors'. Rounded to single precision, so that rounding does not decide between the two points of a pair.
+    1e-5 as the authors'. Rounded to single precision, so that rounding does not decide between the two points of a
+    pair.
     """
     k = min(neighbours, max(1, len(points) // 2), len(among) - 1)
     if k == 0:

@@ -1,9 +1,9 @@
 r"""Weights as whole numbers, so that their sums depend neither on the order nor on the number of shards.
 
-The weight of a row is ⌊D · s⌋ with s a power of two, the same for all shards: the largest D becomes a number of `bits(n)` bits, and n
-such numbers stay below 2⁶³. A weight is wrong by less than 2⁻ᵇⁱᵗˢ⁺¹ of the largest one: 52 bits for a thousand rows, 45 for a hundred
-thousand, 38 for ten million. As D falls, the sum is watched, and the scale agreed anew before more than four bits are lost
-(`is_worn`): a D of any size gets its weight in the end.
+The weight of a row is ⌊D · s⌋ with s a power of two, the same for all shards: the largest D becomes a number of
+`bits(n)` bits, and n such numbers stay below 2⁶³. A weight is wrong by less than 2⁻ᵇⁱᵗˢ⁺¹ of the largest one: 52 bits
+for a thousand rows, 45 for a hundred thousand, 38 for ten million. As D falls, the sum is watched, and the scale agreed
+anew before more than four bits are lost (`is_worn`): a D of any size gets its weight in the end.
 """
 
 from __future__ import annotations

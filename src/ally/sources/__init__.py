@@ -1,4 +1,5 @@
-"""Samples by row number, read in chunks (arrays, tables, torch data sets, files), and samples by id for a labelling campaign."""
+"""Samples by row number, read in chunks (arrays, tables, torch data sets, files), and samples by id for a labelling
+campaign."""
 
 from ally.sources.arrays import as_source
 from ally.sources.base import Source

@@ -1,4 +1,5 @@
-"""Features without anything to look at: an array, or an .npy file that stays on disk, with ids of their own or row numbers."""
+"""Features without anything to look at: an array, or an .npy file that stays on disk, with ids of their own or row
+numbers."""
 
 from __future__ import annotations
 
@@ -21,13 +22,16 @@ SHOWN = 20
 
 
 class ArraySamples:
-    """`values` (n, *shape). Without `ids` a sample is its row number: rows may then be added at the end, never moved."""
+    """`values` (n, *shape). Without `ids` a sample is its row number: rows may then be added at the end, never
+    moved."""
 
     def __init__(self, values: AnyArray, ids: Sequence[str] | None = None, place: str = "the array") -> None:
         if not len(values):
             raise DataError(f"{place} has no rows; give at least one sample")
         if ids is not None and len(ids) != len(values):
-            raise DataError(f"{place} has {len(values)} rows and there are {len(ids)} ids; give one id per row, in the same order")
+            raise DataError(
+                f"{place} has {len(values)} rows and there are {len(ids)} ids; give one id per row, in the same order"
+            )
         self.problems = Problems()
         self._source = ArraySource(values)
         self._values = values
@@ -52,14 +56,18 @@ class ArraySamples:
                 self.problems.add(f"row {row + 1}", "unreadable", odd)
             elif not seen.add(id):
                 self.problems.add(
-                    id, "duplicate", f"row {row + 1} has the id of an earlier one and is left out; give every sample its own id"
+                    id,
+                    "duplicate",
+                    f"row {row + 1} has the id of an earlier one and is left out; give every sample its own id",
                 )
             else:
                 values = np.ascontiguousarray(self._values[row])
                 if values.dtype.kind == "f" and not np.isfinite(values).all():
                     at = int(np.argmin(np.isfinite(values).ravel()))
                     self.problems.add(
-                        id, "unreadable", f"row {row + 1} holds {values.ravel()[at]} in feature {at}; features must be finite"
+                        id,
+                        "unreadable",
+                        f"row {row + 1} holds {values.ravel()[at]} in feature {at}; features must be finite",
                     )
                     continue
                 found += 1
@@ -70,8 +78,16 @@ class ArraySamples:
     def show(self, id: str) -> Shown:
         places, there = self._where([id])
         if not there[0]:
-            raise IdError(f"{self._place} has no sample {id!r}; ids are {'row numbers' if self._ids is None else 'those of the ids file'}")
-        return Shown(id, columns={str(number): value for number, value in enumerate(self._values[places[0]].ravel()[:SHOWN].tolist())})
+            raise IdError(
+                f"{self._place} has no sample {id!r}; ids are "
+                f"{'row numbers' if self._ids is None else 'those of the ids file'}"
+            )
+        return Shown(
+            id,
+            columns={
+                str(number): value for number, value in enumerate(self._values[places[0]].ravel()[:SHOWN].tolist())
+            },
+        )
 
     def missing(self, ids: Sequence[str]) -> list[str]:
         return note_gone(ids, self._where(ids)[1].tolist(), self.problems)
@@ -81,7 +97,13 @@ class ArraySamples:
         return ById(ids, self._source.shape, lambda some: self._source.read(self._where(some)[0]))
 
     def fingerprint(self) -> dict[str, Any]:
-        return {"version": 1, "kind": "features", "from": "array", "shape": list(self._source.shape), "numbered": self._ids is None}
+        return {
+            "version": 1,
+            "kind": "features",
+            "from": "array",
+            "shape": list(self._source.shape),
+            "numbered": self._ids is None,
+        }
 
     def _all_ids(self) -> Iterator[str]:
         return iter(self._ids) if self._ids is not None else map(str, range(len(self._values)))

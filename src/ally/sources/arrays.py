@@ -19,11 +19,15 @@ class ArraySource:
         if array.ndim < 2:
             raise InputError(f"{name} has shape {array.shape}; one row per sample is needed: reshape to (n, features)")
         if 0 in array.shape[1:]:
-            raise InputError(f"{name} has shape {array.shape}: the samples have 0 feature(s), while a minimum of 1 is required")
+            raise InputError(
+                f"{name} has shape {array.shape}: the samples have 0 feature(s), while a minimum of 1 is required"
+            )
         if np.iscomplexobj(array):
             raise InputError(f"{name} has dtype {array.dtype}. Complex data not supported: pass real features")
         if array.dtype.kind not in "fiub":
-            raise InputError(f"{name} has dtype {array.dtype}; features must be numbers: encode text and categories first")
+            raise InputError(
+                f"{name} has dtype {array.dtype}; features must be numbers: encode text and categories first"
+            )
         self._array = array
         self._columns = columns
 
@@ -82,7 +86,9 @@ class DatasetSource:
             item = item[0]
         value = _tensor_to_numpy(item) if _is_tensor(item) else np.asarray(item)
         if value.dtype.kind not in "fiub":
-            raise InputError(f"sample {row} of the data set is a {type(item).__name__}; items must be numbers x, or (x, ...)")
+            raise InputError(
+                f"sample {row} of the data set is a {type(item).__name__}; items must be numbers x, or (x, ...)"
+            )
         return value if value.ndim else value[None]
 
     @property
@@ -98,7 +104,10 @@ class DatasetSource:
         items = [self._item(int(row)) for row in rows]
         odd = next((k for k, item in enumerate(items) if item.shape != self._shape), None)
         if odd is not None:
-            raise InputError(f"sample {rows[odd]} has shape {items[odd].shape}, the first one {self._shape}; make all samples one shape")
+            raise InputError(
+                f"sample {rows[odd]} has shape {items[odd].shape}, the first one {self._shape}; make all samples one "
+                "shape"
+            )
         return np.stack(items)
 
     def column(self, number: int) -> str:
@@ -106,7 +115,8 @@ class DatasetSource:
 
 
 def as_source(X: Any, name: str = "X") -> Source:
-    """The source behind `X`: numpy array, memory map, sparse matrix, pandas / Polars / Arrow table, torch tensor or Dataset.
+    """The source behind `X`: numpy array, memory map, sparse matrix, pandas / Polars / Arrow table, torch tensor or
+    Dataset.
 
     `name` is what errors call it.
     """
@@ -118,7 +128,9 @@ def as_source(X: Any, name: str = "X") -> Source:
     elif scipy.sparse.issparse(X):
         source = SparseSource(X, name)
     elif isinstance(X, np.ma.MaskedArray):
-        raise InputError(f"{name} is a masked array; fill its masked entries first, for instance with {name.rstrip('=')}.filled(...)")
+        raise InputError(
+            f"{name} is a masked array; fill its masked entries first, for instance with {name.rstrip('=')}.filled(...)"
+        )
     elif isinstance(X, np.ndarray):
         source = _from_numpy(X, name)
     elif (kind := _table_kind(X)) is not None:
@@ -130,9 +142,13 @@ def as_source(X: Any, name: str = "X") -> Source:
     elif isinstance(X, (list, tuple)):
         source = _from_numpy(_array_of(X, name), name)
     else:
-        raise InputError(f"{name} is a {type(X).__name__}; pass an array, a sparse matrix, a table, a tensor or a torch Dataset")
+        raise InputError(
+            f"{name} is a {type(X).__name__}; pass an array, a sparse matrix, a table, a tensor or a torch Dataset"
+        )
     if len(source) == 0:
-        raise InputError(f"{name} has 0 sample(s), while a minimum of 1 is required{': the pool is empty' if name == 'X' else ''}")
+        raise InputError(
+            f"{name} has 0 sample(s), while a minimum of 1 is required{': the pool is empty' if name == 'X' else ''}"
+        )
     return source
 
 
@@ -148,15 +164,22 @@ def _from_numpy(X: AnyArray, name: str) -> ArraySource:
         try:
             X = X.astype(np.float64)
         except (TypeError, ValueError) as error:
-            raise InputError(f"{name} has dtype object and is not numeric ({error}); encode text and categories first") from error
+            raise InputError(
+                f"{name} has dtype object and is not numeric ({error}); encode text and categories first"
+            ) from error
     return ArraySource(X, name=name)
 
 
 def _as_float(values: AnyArray) -> AnyArray:
-    """Native floats: single precision for one- and two-byte integers, double for wider ones, float types as they are."""
+    """Native floats: single precision for one- and two-byte integers, double for wider ones, float types as they
+    are."""
     if values.dtype.kind != "f":
         return values.astype(np.float32 if values.dtype.itemsize <= 2 else np.float64)
-    return values.astype(np.float64) if values.dtype.itemsize > 8 else values.astype(values.dtype.newbyteorder("="), copy=False)
+    return (
+        values.astype(np.float64)
+        if values.dtype.itemsize > 8
+        else values.astype(values.dtype.newbyteorder("="), copy=False)
+    )
 
 
 def _is_tensor(X: Any) -> bool:
@@ -165,7 +188,9 @@ def _is_tensor(X: Any) -> bool:
 
 def _tensor_to_numpy(X: Any, name: str = "X") -> AnyArray:
     if str(X.layout) != "torch.strided":
-        raise InputError(f"{name} is a sparse tensor ({X.layout}); pass {name.rstrip('=')}.to_dense(), or a scipy sparse matrix")
+        raise InputError(
+            f"{name} is a sparse tensor ({X.layout}); pass {name.rstrip('=')}.to_dense(), or a scipy sparse matrix"
+        )
     narrow = X.is_floating_point() and X.dtype.itemsize <= 2
     array: AnyArray = (X.float() if narrow else X).detach().cpu().numpy()
     return array

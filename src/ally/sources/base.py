@@ -11,8 +11,8 @@ from ally.types import AnyArray, IntArray
 class Source(Protocol):
     """Samples by absolute row number.
 
-    `read` returns an array of shape ``(len(rows), *shape)``. It holds only those rows in memory, so a pool may be larger
-    than memory. Reading the same rows twice gives the same values.
+    `read` returns an array of shape ``(len(rows), *shape)``. It holds only those rows in memory, so a pool may be
+    larger than memory. Reading the same rows twice gives the same values.
     """
 
     @property

@@ -1,8 +1,8 @@
 """Fixed blocks of rows.
 
-Floating-point sums and matrix products depend on how many rows go in at once. Every pass over a pool therefore computes in
-blocks of `BLOCK` rows counted from its first row; a chunk is only how many blocks are read at a time. Results are then the
-same for any chunk size.
+Floating-point sums and matrix products depend on how many rows go in at once. Every pass over a pool therefore computes
+in blocks of `BLOCK` rows counted from its first row; a chunk is only how many blocks are read at a time. Results are
+then the same for any chunk size.
 """
 
 from __future__ import annotations

@@ -24,7 +24,10 @@ def note_gone(ids: Sequence[str], there: Iterable[bool], problems: Problems) -> 
 
 def ensure_none_gone(gone: Sequence[str], ids: Sequence[str], place: object) -> None:
     if gone:
-        raise IdError(f"{len(gone)} of {len(ids)} ids are not in {place}, for instance {gone[0]!r}; leave out what missing() lists")
+        raise IdError(
+            f"{len(gone)} of {len(ids)} ids are not in {place}, for instance {gone[0]!r}; leave out what missing() "
+            "lists"
+        )
 
 
 @dataclass(frozen=True)

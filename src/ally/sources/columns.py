@@ -15,9 +15,11 @@ from ally.types import AnyArray
 
 ColumnKind: TypeAlias = Literal["number", "category"]
 MOST_CATEGORIES = 100
-"""A column of text with more categories than this, or than half the rows (names, notes, dates), is left out and noted."""
+"""A column of text with more categories than this, or than half the rows (names, notes, dates), is left out and
+noted."""
 MOSTLY = 0.9
-"""A column in which at least this share of the values are numbers is one of numbers; its other values count as missing."""
+"""A column in which at least this share of the values are numbers is one of numbers; its other values count as
+missing."""
 NOTHING = frozenset({"NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", "None", "?", "-"})
 """Words for a missing value in a column of numbers."""
 
@@ -87,7 +89,10 @@ class NumberColumn:
         elif math.isinf(number):
             problem = f"column {self.name!r} holds {number}; it counts as missing"
         elif math.isnan(number) and not self.marked:
-            problem = f"column {self.name!r} is empty, which was never so when the campaign was made; the mean takes its place"
+            problem = (
+                f"column {self.name!r} is empty, which was never so when the campaign was made; the mean takes "
+                "its place"
+            )
         gone = number is None or not math.isfinite(number)
         filled = self.mean if number is None or gone else number
         return ([filled, float(gone)] if self.marked else [filled]), problem
@@ -111,7 +116,9 @@ class CategoryColumn:
         found = [float(not gone and str(value) == category) for category in self.categories]
         problem = None
         if not gone and not any(found):
-            problem = f"column {self.name!r} holds the new category {str(value)[:60]!r}; it is read as none of the known ones"
+            problem = (
+                f"column {self.name!r} holds the new category {str(value)[:60]!r}; it is read as none of the known ones"
+            )
         return ([*found, float(gone)] if self.marked else found), problem
 
 
@@ -138,7 +145,9 @@ class Encoder:
             notes += [] if note is None else [note]
         if not found:
             reasons = "; ".join(notes) or "it has no column but the id"
-            raise DataError(f"{place} has no column that can serve as a feature ({reasons}); name a text, image or feature column")
+            raise DataError(
+                f"{place} has no column that can serve as a feature ({reasons}); name a text, image or feature column"
+            )
         return cls(tuple(found), tuple(notes))
 
     @property
@@ -178,7 +187,9 @@ class Encoder:
         )
 
 
-def _decide(name: str, tally: _Tally, n: int, kind: ColumnKind | None) -> tuple[NumberColumn | CategoryColumn | None, str | None]:
+def _decide(
+    name: str, tally: _Tally, n: int, kind: ColumnKind | None
+) -> tuple[NumberColumn | CategoryColumn | None, str | None]:
     if not tally.present:
         return None, f"column {name!r} is left out: it is empty"
     if kind is None:
@@ -194,8 +205,15 @@ def _decide(name: str, tally: _Tally, n: int, kind: ColumnKind | None) -> tuple[
     most = min(MOST_CATEGORIES, max(2, n // 2))
     if tally.categories is None or len(tally.categories) > most:
         many = f"more than {MOST_CATEGORIES}" if tally.categories is None else str(len(tally.categories))
-        return None, f"column {name!r} is left out: it has {many} different texts in {n} rows, and at most {most} are taken as categories"
+        return (
+            None,
+            f"column {name!r} is left out: it has {many} different texts in {n} rows, and at most {most} are taken as "
+            "categories",
+        )
     note = None
     if tally.numbers:
-        note = f"column {name!r} holds {tally.numbers} numbers and {others + tally.nothing} texts: all are taken as categories"
+        note = (
+            f"column {name!r} holds {tally.numbers} numbers and {others + tally.nothing} texts: all are "
+            "taken as categories"
+        )
     return CategoryColumn(name, tuple(sorted(tally.categories)), tally.present < n), note

@@ -23,9 +23,14 @@ class Embeddings:
 
     def __init__(self, values: AnyArray, ids: Sequence[str]) -> None:
         if values.ndim < 2 or values.dtype.kind not in "fiub":
-            raise DataError(f"the embeddings have shape {values.shape} and dtype {values.dtype}; one row of numbers per sample is needed")
+            raise DataError(
+                f"the embeddings have shape {values.shape} and dtype {values.dtype}; one row of numbers per sample is "
+                "needed"
+            )
         if len(values) != len(ids):
-            raise DataError(f"there are {len(values)} embeddings and {len(ids)} ids; give one id per row, in the same order")
+            raise DataError(
+                f"there are {len(values)} embeddings and {len(ids)} ids; give one id per row, in the same order"
+            )
         seen, index = Seen(), Index()
         for row, id in enumerate(ids):
             if not seen.add(id):
@@ -62,7 +67,8 @@ class Embeddings:
 
 
 def open_embeddings(place: Any, id_column: str | None = None) -> Embeddings:
-    """From a table with an id column and numbers, an .npz file with ``X`` and ``ids``, a mapping, or a pair (array, ids) of either kind."""
+    """From a table with an id column and numbers, an .npz file with ``X`` and ``ids``, a mapping, or a pair (array,
+    ids) of either kind."""
     if isinstance(place, Embeddings):
         return place
     if isinstance(place, Mapping):
@@ -70,7 +76,9 @@ def open_embeddings(place: Any, id_column: str | None = None) -> Embeddings:
     if isinstance(place, (tuple, list)) and len(place) == 2:
         return Embeddings(read_array(place[0]), read_ids(place[1]))
     if not isinstance(place, (str, Path)):
-        raise DataError(f"embeddings is a {type(place).__name__}; pass a file, a pair (array, ids) or a mapping from ids to vectors")
+        raise DataError(
+            f"embeddings is a {type(place).__name__}; pass a file, a pair (array, ids) or a mapping from ids to vectors"
+        )
     path = Path(place)
     if path.suffix.lower() in TABLES:
         return _from_table(path, id_column)
@@ -80,8 +88,13 @@ def open_embeddings(place: Any, id_column: str | None = None) -> Embeddings:
             with np.load(path, allow_pickle=False) as arrays:
                 return Embeddings(arrays["X"], _texts(arrays["ids"], path))
         except (ValueError, OSError, KeyError, EOFError, zipfile.BadZipFile) as error:
-            raise DataError(f"{path} cannot be read as embeddings ({error}); save the vectors as X and their ids as ids") from error
-    raise DataError(f"{path} has no ids; pass embeddings=({path.name!r}, ids), an .npz file with X and ids, or a table with an id column")
+            raise DataError(
+                f"{path} cannot be read as embeddings ({error}); save the vectors as X and their ids as ids"
+            ) from error
+    raise DataError(
+        f"{path} has no ids; pass embeddings=({path.name!r}, ids), an .npz file with X and ids, or a table with an id "
+        "column"
+    )
 
 
 def read_array(place: Any) -> AnyArray:
@@ -92,7 +105,9 @@ def read_array(place: Any) -> AnyArray:
     try:
         found: AnyArray = np.load(place, mmap_mode="r", allow_pickle=False)
     except (ValueError, OSError, EOFError, SyntaxError) as error:
-        raise DataError(f"{place} is not a whole .npy file of numbers; save it again by numpy.save, as an array without objects") from error
+        raise DataError(
+            f"{place} is not a whole .npy file of numbers; save it again by numpy.save, as an array without objects"
+        ) from error
     return found
 
 
@@ -113,7 +128,9 @@ def read_ids(place: Any) -> list[str]:
 
 def _texts(ids: AnyArray, path: Path) -> list[str]:
     if ids.ndim != 1 or ids.dtype.kind not in "iuUS":
-        raise DataError(f"the ids of {path} have shape {ids.shape} and dtype {ids.dtype}; a row of texts or whole numbers is needed")
+        raise DataError(
+            f"the ids of {path} have shape {ids.shape} and dtype {ids.dtype}; a row of texts or whole numbers is needed"
+        )
     return [str(id) for id in (ids.astype(str) if ids.dtype.kind == "S" else ids).tolist()]
 
 
@@ -128,11 +145,19 @@ def _from_table(path: Path, id_column: str | None) -> Embeddings:
         if not isinstance(row, Row):
             raise DataError(f"{row.name} of {path}: {row.reason}")
         vector = [as_number(row.values.get(column)) for column in numbers]
-        odd = next((column for column, value in zip(numbers, vector, strict=True) if value is None or not np.isfinite(value)), None)
+        odd = next(
+            (column for column, value in zip(numbers, vector, strict=True) if value is None or not np.isfinite(value)),
+            None,
+        )
         if odd is not None:
-            raise DataError(f"{row.name} of {path} holds {row.values.get(odd)!r} in column {odd!r}; embeddings must be finite numbers")
+            raise DataError(
+                f"{row.name} of {path} holds {row.values.get(odd)!r} in column {odd!r}; embeddings must be finite "
+                "numbers"
+            )
         ids.append(str(row.values.get(name)))
         values.append(np.asarray(vector, np.float32))
     if not values or not numbers:
-        raise DataError(f"{path} holds no embeddings; it needs a column {name!r} and columns of numbers, one row per sample")
+        raise DataError(
+            f"{path} holds no embeddings; it needs a column {name!r} and columns of numbers, one row per sample"
+        )
     return Embeddings(np.stack(values), ids)

@@ -19,7 +19,8 @@ KINDS = (".npy", ".npz", ".csv", ".parquet")
 def read_pool(path: Path, id_column: str | None = None) -> tuple[Any, AnyArray | None]:
     """Features and ids (None: row numbers). Arrays stay on disk as memory maps; nothing is unpickled.
 
-    A table's ids are its column `id_column`, or ``id`` if there is one. An .npz file holds ``X`` and, optionally, ``ids``.
+    A table's ids are its column `id_column`, or ``id`` if there is one. An .npz file holds ``X`` and, optionally,
+    ``ids``.
     """
     _ensure_file(path)
     X, ids = _read_pool(path, id_column)
@@ -36,13 +37,17 @@ def _read_pool(path: Path, id_column: str | None) -> tuple[Any, AnyArray | None]
         if kind == ".npz":
             with np.load(path, allow_pickle=False) as arrays:
                 if "X" not in arrays:
-                    raise InputError(f"{path} holds {', '.join(arrays) or 'nothing'}; save the features as X (and ids as ids)")
+                    raise InputError(
+                        f"{path} holds {', '.join(arrays) or 'nothing'}; save the features as X (and ids as ids)"
+                    )
                 ids = arrays.get("ids")
                 return arrays["X"], ids.astype(str) if ids is not None and ids.dtype.kind == "S" else ids
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{path} cannot be read as {kind} ({error}); save it again with numpy, without object arrays") from error
+        raise InputError(
+            f"{path} cannot be read as {kind} ({error}); save it again with numpy, without object arrays"
+        ) from error
     table = _read_table(path, kind)
     if id_column is None:
         id_column = "id" if "id" in table.columns else None
@@ -57,7 +62,8 @@ def _read_pool(path: Path, id_column: str | None) -> tuple[Any, AnyArray | None]
 def read_labels(path: Path) -> dict[Any, Any]:
     """Labels by id from a table with columns ``id`` and ``label``; rows with an empty label are left out.
 
-    Words such as NA or None are labels like any other. A column of numbers is read as numbers if every entry is written that way.
+    Words such as NA or None are labels like any other. A column of numbers is read as numbers if every entry is written
+    that way.
     """
     _ensure_file(path)
     kind = path.suffix.lower()
@@ -65,7 +71,8 @@ def read_labels(path: Path) -> dict[Any, Any]:
     missing = [name for name in ("id", "label") if name not in table.columns]
     if missing:
         raise LabelError(
-            f"{path} has no column {missing[0]!r}; it needs the columns id and label, and has {', '.join(map(str, table.columns))}"
+            f"{path} has no column {missing[0]!r}; it needs the columns id and label, and has "
+            f"{', '.join(map(str, table.columns))}"
         )
     table = table[table["label"].notna() & (table["label"] != "")]
     ids, labels = _numbers(table["id"].tolist(), (int,)), _numbers(table["label"].tolist())
@@ -87,7 +94,9 @@ def _numbers(values: list[Any], kinds: tuple[type, ...] = (int, float)) -> list[
 
 def _ensure_file(path: Path) -> None:
     if not path.is_file():
-        raise InputError(f"{path} is {'a folder' if path.is_dir() else 'not there'}; give the path of a {', '.join(KINDS)} file")
+        raise InputError(
+            f"{path} is {'a folder' if path.is_dir() else 'not there'}; give the path of a {', '.join(KINDS)} file"
+        )
 
 
 def _read_table(path: Path, kind: str, text: bool = False) -> pd.DataFrame:

@@ -23,7 +23,8 @@ from ally.types import AnyArray
 
 
 class ImageFolder:
-    """Images in `folder` and, if `recursive`, below it. With `label` ``"folder"`` the first folder an image lies in is its label.
+    """Images in `folder` and, if `recursive`, below it. With `label` ``"folder"`` the first folder an image lies in is
+    its label.
 
     Hidden files and folders are not looked at; links to folders are not followed.
     """
@@ -38,7 +39,9 @@ class ImageFolder:
         embeddings: Embeddings | None = None,
     ) -> None:
         if label not in (None, "folder"):
-            raise InputError.about("label", label, "is not known for a folder of images; use 'folder' if its subfolders are classes")
+            raise InputError.about(
+                "label", label, "is not known for a folder of images; use 'folder' if its subfolders are classes"
+            )
         self.folder = folder
         self.problems = Problems()
         self._recursive = recursive
@@ -83,7 +86,11 @@ class ImageFolder:
             path = inside(self.folder, id)
         except DataError as error:
             raise IdError(f"no image {id!r} in {self.folder}: {error}") from error
-        return Shown(id, path=path, mime=MIME[path.suffix.lower()] if path.suffix.lower() in MIME else MIME[Path(id).suffix.lower()])
+        return Shown(
+            id,
+            path=path,
+            mime=MIME[path.suffix.lower()] if path.suffix.lower() in MIME else MIME[Path(id).suffix.lower()],
+        )
 
     def missing(self, ids: Sequence[str]) -> list[str]:
         return note_gone(ids, map(self._there, ids), self.problems)
@@ -95,7 +102,13 @@ class ImageFolder:
         return ById(ids, self._thumbnails.shape, self._load)
 
     def fingerprint(self) -> dict[str, Any]:
-        kept: dict[str, Any] = {"version": 1, "kind": "images", "from": "folder", "recursive": self._recursive, "label": self._label}
+        kept: dict[str, Any] = {
+            "version": 1,
+            "kind": "images",
+            "from": "folder",
+            "recursive": self._recursive,
+            "label": self._label,
+        }
         if self._embeddings is not None:
             return {**kept, "embeddings": list(self._embeddings.shape)}
         return {**kept, "size": self._thumbnails.side}
@@ -119,7 +132,9 @@ class ImageFolder:
             folders[:] = sorted(name for name in folders if not name.startswith("."))
             for name in folders:
                 if os.path.islink(os.path.join(here, name)):
-                    self.problems.add(f"{prefix}{name}", "skipped", "it is a link to a folder, and such links are not followed")
+                    self.problems.add(
+                        f"{prefix}{name}", "skipped", "it is a link to a folder, and such links are not followed"
+                    )
                 elif is_image(name):
                     self.problems.add(f"{prefix}{name}", "skipped", "it is a folder that is named like an image")
             if not self._recursive:
@@ -139,7 +154,9 @@ class ImageFolder:
         return load_images(self.folder, ids, ids, self._thumbnails, self.problems)
 
 
-def load_images(folder: Path, names: Sequence[str], ids: Sequence[str], thumbnails: Thumbnails, problems: Problems) -> AnyArray:
+def load_images(
+    folder: Path, names: Sequence[str], ids: Sequence[str], thumbnails: Thumbnails, problems: Problems
+) -> AnyArray:
     """(n, 3, side, side) float32; an image that cannot be read is gray, and recorded."""
     values = np.full((len(names), *thumbnails.shape), NEUTRAL, np.float32)
     for position, name in enumerate(names):

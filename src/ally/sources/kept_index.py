@@ -17,7 +17,8 @@ WORTH = 50_000
 
 @dataclass(frozen=True)
 class KeptIndex:
-    """One file in `folder` for the source at `place`, good for as long as the source's stamp and `reading` (how ids are read) stay.
+    """One file in `folder` for the source at `place`, good for as long as the source's stamp and `reading` (how ids are
+    read) stay.
 
     What cannot be read or written is passed over: the source can always be walked through instead.
     """

@@ -13,12 +13,14 @@ from ally.sources.rows import Row, Rows
 from ally.sources.samples import Kind
 
 ID_NAMES = ("id", "ID", "Id", "name")
-"""The first of these that a table has, with a different value in every row, is its id column unless another is named."""
+"""The first of these that a table has, with a different value in every row, is its id column unless another is
+named."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Columns by their role. Without an id column the id is a hash of `columns`, all that the table had at first but the label."""
+    """Columns by their role. Without an id column the id is a hash of `columns`, all that the table had at first but
+    the label."""
 
     columns: tuple[str, ...]
     id: str | None = None
@@ -43,7 +45,8 @@ class Layout:
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any], rows: Rows, *, other: bool = False) -> Layout:
-        """`other` data need only what is learned from: without ids they get hashes, and plain texts serve for any column of texts."""
+        """`other` data need only what is learned from: without ids they get hashes, and plain texts serve for any
+        column of texts."""
         layout = cls(**{**kept, "columns": tuple(kept["columns"])})
         if other:
             layout = replace(layout, label=None, id=layout.id if layout.id in rows.columns else None)
@@ -69,16 +72,30 @@ def decide_layout(
     """The roles the caller names, the rest by the names of the columns."""
     notes = []
     if text is not None and image is not None:
-        raise InputError(f"a text column {text!r} and an image column {image!r} are given; the learner reads one: leave the other out")
-    if text is None and image is None and columns is None and "text" in rows.columns and label != "text" and id_column != "text":
+        raise InputError(
+            f"a text column {text!r} and an image column {image!r} are given; the learner reads one: leave the other "
+            "out"
+        )
+    if (
+        text is None
+        and image is None
+        and columns is None
+        and "text" in rows.columns
+        and label != "text"
+        and id_column != "text"
+    ):
         text = "text"
         notes.append("the column 'text' is what is labelled and learned from")
     if isinstance(columns, str):
         raise InputError.about("columns", columns, "is one text; pass a list of names")
-    kinds: dict[str, ColumnKind | None] = dict(columns) if isinstance(columns, Mapping) else dict.fromkeys(columns or ())
+    kinds: dict[str, ColumnKind | None] = (
+        dict(columns) if isinstance(columns, Mapping) else dict.fromkeys(columns or ())
+    )
     odd = next((name for name, kind in kinds.items() if kind not in (None, "number", "category")), None)
     if odd is not None:
-        raise InputError(f"{kinds[odd]!r} is not a kind of column (for {odd!r}); use 'number' or 'category', or give no kind")
+        raise InputError(
+            f"{kinds[odd]!r} is not a kind of column (for {odd!r}); use 'number' or 'category', or give no kind"
+        )
     for role, name in (
         ("id_column", id_column),
         ("text", text),

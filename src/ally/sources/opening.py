@@ -45,38 +45,52 @@ def open_source(
     """The samples of a folder of images, a table, a text file, an array of features or a frame in memory.
 
     Args:
-        place: a folder; a .csv, .tsv, .parquet, .jsonl, .txt (one text a line) or .npy file; a pandas or Polars frame; a numpy array.
-        id_column: the column of a table that holds the ids; without it ``id``, ``ID``, ``Id`` or ``name`` if unique, else a hash.
+        place: a folder; a .csv, .tsv, .parquet, .jsonl, .txt (one text a line) or .npy file; a pandas or Polars frame;
+            a numpy array.
+        id_column: the column of a table that holds the ids; without it ``id``, ``ID``, ``Id`` or ``name`` if unique,
+            else a hash.
         text: the column that holds the texts. image: the column that holds paths of images, below `folder`.
-        label: the column that holds labels already known; ``"folder"`` for a folder of images whose subfolders are classes.
+        label: the column that holds labels already known; ``"folder"`` for a folder of images whose subfolders are
+            classes.
         embeddings: vectors to learn from instead: a table or an .npz file with ids, a mapping, or a pair (array, ids).
-        columns: the columns to learn from, or a mapping from them to ``"number"``, ``"category"`` or None; without it all that can serve.
+        columns: the columns to learn from, or a mapping from them to ``"number"``, ``"category"`` or None; without it
+            all that can serve.
         recursive: whether images in subfolders are samples too.
         ids: of an array: a sequence, or a file with one id a line. Without it ids are row numbers.
         folder: where the paths of `image` begin; without it the folder of the table.
         encoding: of a text file.
         size: the learner sees images of this side.
-        cache: a folder that may keep small copies of the images, and where the rows of a long file are; without it nothing is written.
-        known: the `fingerprint` of this source at an earlier time; columns, categories and weights are then those of that time.
+        cache: a folder that may keep small copies of the images, and where the rows of a long file are; without it
+            nothing is written.
+        known: the `fingerprint` of this source at an earlier time; columns, categories and weights are then those of
+            that time.
         other: with `known`: these are other samples of the same kind; their ids and labels may be missing.
     """
     if known is not None and known.get("version") != 1:
-        raise InputError(f"the kept fingerprint has version {known.get('version')!r} and 1 is needed; update ally, or start anew")
+        raise InputError(
+            f"the kept fingerprint has version {known.get('version')!r} and 1 is needed; update ally, or start anew"
+        )
     thumbnails = Thumbnails(check_count("size", size, least=8), None if cache is None else Path(cache))
     vectors = None if embeddings is None else open_embeddings(embeddings)
     if isinstance(place, np.ndarray) or (isinstance(place, (str, Path)) and Path(place).suffix.lower() == ".npy"):
-        _refuse("an array", id_column=id_column, text=text, image=image, label=label, columns=columns, embeddings=embeddings)
+        _refuse(
+            "an array", id_column=id_column, text=text, image=image, label=label, columns=columns, embeddings=embeddings
+        )
         samples: Samples = ArraySamples(read_array(place), None if ids is None else read_ids(ids), _name(place))
         return _matched(samples, known)
     if ids is not None:
-        raise InputError("ids= belongs to an array of features; a table names its id_column, and images have their paths")
+        raise InputError(
+            "ids= belongs to an array of features; a table names its id_column, and images have their paths"
+        )
     if isinstance(place, (str, Path)) and Path(place).is_dir():
         _refuse("a folder of images", id_column=id_column, text=text, image=image, columns=columns)
         if known is not None:
             _ensure_from(known, "folder", place)
             recursive, label = bool(known["recursive"]), known["label"]
             thumbnails = Thumbnails(int(known.get("size", size)), thumbnails.cache)
-        return _matched(ImageFolder(Path(place), recursive=recursive, label=label, thumbnails=thumbnails, embeddings=vectors), known)
+        return _matched(
+            ImageFolder(Path(place), recursive=recursive, label=label, thumbnails=thumbnails, embeddings=vectors), known
+        )
     roles = {"id_column": id_column, "text": text, "image": image, "label": label, "columns": columns}
     return _matched(_rows(place, roles, folder, encoding, thumbnails, vectors, known, other), known)
 
@@ -97,9 +111,13 @@ def _rows(
     below = None if folder is None else Path(folder)
     if not is_frame(place):
         if not isinstance(place, (str, Path)):
-            raise InputError(f"the source is a {type(place).__name__}; pass a path, a pandas or Polars frame, or a numpy array")
+            raise InputError(
+                f"the source is a {type(place).__name__}; pass a path, a pandas or Polars frame, or a numpy array"
+            )
         if not Path(place).exists():
-            raise DataError(f"{place} is not there; give a folder of images, a table ({', '.join(TABLES)}), a .txt or an .npy file")
+            raise DataError(
+                f"{place} is not there; give a folder of images, a table ({', '.join(TABLES)}), a .txt or an .npy file"
+            )
         below = below or Path(place).parent
     rows = reopen()
     if known is None:
@@ -113,8 +131,12 @@ def _rows(
         raise InputError("a frame with paths of images needs folder=: the folder the paths begin in")
     places = None
     if thumbnails.cache is not None and not is_frame(place):
-        places = KeptIndex(thumbnails.cache, os.path.abspath(place), repr((layout.id, layout.text, layout.columns, encoding)))
-    return RowSamples(reopen, layout, folder=below, thumbnails=thumbnails, embeddings=embeddings, kept=known, kept_index=places)
+        places = KeptIndex(
+            thumbnails.cache, os.path.abspath(place), repr((layout.id, layout.text, layout.columns, encoding))
+        )
+    return RowSamples(
+        reopen, layout, folder=below, thumbnails=thumbnails, embeddings=embeddings, kept=known, kept_index=places
+    )
 
 
 def _ensure_same_roles(layout: Layout, roles: Mapping[str, Any]) -> None:
@@ -138,7 +160,9 @@ def _matched(samples: Samples, known: Mapping[str, Any] | None) -> Samples:
 def _ensure_from(known: Mapping[str, Any], found: str, place: Any) -> None:
     if known.get("from") != found:
         words = {"folder": "a folder of images", "rows": "a table or a text file", "array": "an array"}
-        raise InputError(f"{_name(place)} is {words[found]} and was {words.get(str(known.get('from')), 'something else')} at first")
+        raise InputError(
+            f"{_name(place)} is {words[found]} and was {words.get(str(known.get('from')), 'something else')} at first"
+        )
 
 
 def _refuse(what: str, **given: Any) -> None:

@@ -27,28 +27,44 @@ def is_image(name: str) -> bool:
 
 
 def inside(folder: Path, name: str) -> Path:
-    """The real file that the relative POSIX path `name` stands for. Raises if it is none, or lies outside `folder`, links followed."""
+    """The real file that the relative POSIX path `name` stands for. Raises if it is none, or lies outside `folder`,
+    links followed."""
     parts = name.split("/")
-    if not name or "\0" in name or "\\" in name or ".." in parts or name.startswith("/") or (len(parts[0]) == 2 and parts[0][1] == ":"):
-        raise DataError(f"{name!r} is not a path below {folder}; give it relative to that folder, without '..' and backslashes")
+    if (
+        not name
+        or "\0" in name
+        or "\\" in name
+        or ".." in parts
+        or name.startswith("/")
+        or (len(parts[0]) == 2 and parts[0][1] == ":")
+    ):
+        raise DataError(
+            f"{name!r} is not a path below {folder}; give it relative to that folder, without '..' and backslashes"
+        )
     try:
         path = (folder / name).resolve(strict=True)
         mode = path.stat().st_mode
     except FileNotFoundError as error:
         raise DataError(f"{name!r} is not there; put it back or leave it out") from error
     except (OSError, RuntimeError) as error:
-        reason = "its links form a loop" if isinstance(error, RuntimeError) or "symbolic" in str(error) else os_reason(error)
+        reason = (
+            "its links form a loop" if isinstance(error, RuntimeError) or "symbolic" in str(error) else os_reason(error)
+        )
         raise DataError(f"{name!r} cannot be opened ({reason}); correct it or leave it out") from error
     if not path.is_relative_to(folder.resolve()):
         raise DataError(f"{name!r} is a link that leads outside {folder}; copy the file into the folder")
     if not stat.S_ISREG(mode):
-        raise DataError(f"{name!r} is {'a folder' if stat.S_ISDIR(mode) else 'not a regular file'}; an image file is needed")
+        raise DataError(
+            f"{name!r} is {'a folder' if stat.S_ISDIR(mode) else 'not a regular file'}; an image file is needed"
+        )
     return path
 
 
 def os_reason(error: BaseException) -> str:
     """An error of the system in its own few words, without paths."""
-    return (error.strerror or type(error).__name__) if isinstance(error, OSError) else str(error) or type(error).__name__
+    return (
+        (error.strerror or type(error).__name__) if isinstance(error, OSError) else str(error) or type(error).__name__
+    )
 
 
 def file_stamp(path: Path) -> tuple[int, ...]:

@@ -24,8 +24,19 @@ def pillow() -> Any:
 
 
 def unreadable() -> tuple[type[BaseException], ...]:
-    """What Pillow raises for a file that is no image, a damaged one or one with too many pixels: its readers raise nearly anything."""
-    odd = (ValueError, SyntaxError, ArithmeticError, EOFError, LookupError, TypeError, AttributeError, MemoryError, RuntimeError)
+    """What Pillow raises for a file that is no image, a damaged one or one with too many pixels: its readers raise
+    nearly anything."""
+    odd = (
+        ValueError,
+        SyntaxError,
+        ArithmeticError,
+        EOFError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        MemoryError,
+        RuntimeError,
+    )
     return (DataError, OSError, Warning, struct.error, zlib.error, pillow().DecompressionBombError, *odd)
 
 
@@ -73,7 +84,9 @@ def squared(picture: AnyArray, side: int) -> AnyArray:
     edge = min(height, width)
     top, left = (height - edge) // 2, (width - edge) // 2
     middle = picture[:, top : top + edge, left : left + edge]
-    return np.stack([np.asarray(Image.fromarray(channel).resize((side, side), Image.Resampling.BICUBIC)) for channel in middle])
+    return np.stack(
+        [np.asarray(Image.fromarray(channel).resize((side, side), Image.Resampling.BICUBIC)) for channel in middle]
+    )
 
 
 def _scaled_gray(values: AnyArray) -> AnyArray:

@@ -32,7 +32,8 @@ BATCH = 1024
 
 
 class RowSamples:
-    """`reopen` gives the rows anew when the file has changed. `kept` is the fingerprint of an earlier time, if there was one."""
+    """`reopen` gives the rows anew when the file has changed. `kept` is the fingerprint of an earlier time, if there
+    was one."""
 
     def __init__(
         self,
@@ -81,11 +82,16 @@ class RowSamples:
         left_out = self.problems.counts["duplicate"]
         if self._layout.id is not None and left_out > len(index):
             raise DataError(
-                f"the column {self._layout.id!r} of {self._rows.place} has {len(index)} different values in {len(index) + left_out} rows; "
-                "it cannot hold the ids: name another id_column, or give every row its own id"
+                f"the column {self._layout.id!r} of {self._rows.place} has {len(index)} different values in "
+                f"{len(index) + left_out} rows; it cannot hold the ids: name another id_column, or give every row its "
+                "own id"
             )
         if not found:
-            why = f"{len(self.problems)} are unreadable: {self.problems.first}" if len(self.problems) else "it has a header only"
+            why = (
+                f"{len(self.problems)} are unreadable: {self.problems.first}"
+                if len(self.problems)
+                else "it has a header only"
+            )
             raise DataError(f"{self._rows.place} has no sample that can be read ({why}); correct the file")
         if self._rows.stamp() == self._stamp:
             self._keep(index)
@@ -139,7 +145,8 @@ class RowSamples:
         return kept
 
     def _walk(self, problems: Problems, *, hashed: bool = True) -> Iterator[tuple[Sample, Row]]:
-        """Every row that has an id of its own, with it. Without `hashed` contents are not hashed, unless ids are made of them."""
+        """Every row that has an id of its own, with it. Without `hashed` contents are not hashed, unless ids are made
+        of them."""
         layout, seen, copies = self._layout, Seen(), Counter[str]()
         for row in self._rows.scan():
             if isinstance(row, BadRow):
@@ -151,7 +158,11 @@ class RowSamples:
                 if not seen.add(content):
                     copies[content] += 1
                     id = f"{content}-{copies[content] + 1}"
-                    problems.add(id, "duplicate", f"{row.name} has the content of an earlier one; it is kept as a sample of its own")
+                    problems.add(
+                        id,
+                        "duplicate",
+                        f"{row.name} has the content of an earlier one; it is kept as a sample of its own",
+                    )
             else:
                 value = row.values.get(layout.id)
                 id = "" if is_missing(value) else str(value)
@@ -160,7 +171,11 @@ class RowSamples:
                     problems.add(row.name, "unreadable", odd)
                     continue
                 if not seen.add(id):
-                    problems.add(id, "duplicate", f"{row.name} has the id of an earlier one and is left out; give every sample its own id")
+                    problems.add(
+                        id,
+                        "duplicate",
+                        f"{row.name} has the id of an earlier one and is left out; give every sample its own id",
+                    )
                     continue
             label = row.values.get(layout.label) if layout.label is not None else None
             if isinstance(label, str) and self._rows.written:
@@ -243,7 +258,9 @@ class RowSamples:
 
     def _load_text(self, ids: Sequence[str]) -> AnyArray:
         texts = [str(row.get(self._layout.text or "", "")) for row in self._read(ids)]
-        dense: AnyArray = self._weights()(texts).toarray() if texts else np.empty((0, len(self._weights().idf)), np.float32)
+        dense: AnyArray = (
+            self._weights()(texts).toarray() if texts else np.empty((0, len(self._weights().idf)), np.float32)
+        )
         return dense
 
     def _load_images(self, ids: Sequence[str]) -> AnyArray:
@@ -265,6 +282,10 @@ class RowSamples:
 
     def _texts(self) -> Iterator[list[str]]:
         name = self._layout.text or ""
-        texts = (str(row.values[name]) for row in self._rows.scan() if isinstance(row, Row) and not is_missing(row.values.get(name)))
+        texts = (
+            str(row.values[name])
+            for row in self._rows.scan()
+            if isinstance(row, Row) and not is_missing(row.values.get(name))
+        )
         while batch := list(islice(texts, BATCH)):
             yield batch

@@ -2,12 +2,14 @@
 
 The contract of `Samples`:
 
-- The same source found again gives the same ids. What was learned from it once (columns, categories, word weights) is in
-  `fingerprint()`; a campaign keeps it and passes it to ``open_source(..., known=...)``, so that features keep their meaning.
-- `scan` empties `problems` and goes through the source once, in its order; it keeps some bytes per sample and no more. A sample that
-  cannot be read, or whose id was met before, is left out and recorded in `problems`; `scan` raises only if nothing at all can be read.
-- `features(ids)` has one row per id, in that order. Ids that the source does not have are refused (`missing` says which). What becomes
-  unreadable later is read as neutral values and recorded in `problems`.
+- The same source found again gives the same ids. What was learned from it once (columns, categories, word weights) is
+  in `fingerprint()`; a campaign keeps it and passes it to ``open_source(..., known=...)``, so that features keep their
+  meaning.
+- `scan` empties `problems` and goes through the source once, in its order; it keeps some bytes per sample and no more.
+  A sample that cannot be read, or whose id was met before, is left out and recorded in `problems`; `scan` raises only
+  if nothing at all can be read.
+- `features(ids)` has one row per id, in that order. Ids that the source does not have are refused (`missing` says
+  which). What becomes unreadable later is read as neutral values and recorded in `problems`.
 - `show` never leaves the folder of the source.
 """
 

@@ -64,9 +64,9 @@ class Standardized(Checked):
 def fit_scaler(source: Source, rows: IntArray, chunk_size: int | None = None) -> Scaler:
     """Mean and scale of `rows`: per feature for tables, per channel for images ``(channels, height, width)``.
 
-    The features of a sparse matrix are not centred and share one scale, their root mean square: divided by its own deviation, a word that
-    few texts have would drown all others. A constant feature keeps scale 1. Deviations are summed around the first row, so a large offset
-    costs no precision.
+    The features of a sparse matrix are not centred and share one scale, their root mean square: divided by its own
+    deviation, a word that few texts have would drown all others. A constant feature keeps scale 1. Deviations are
+    summed around the first row, so a large offset costs no precision.
     """
     axes = tuple(range(2, len(source.shape) + 1)) if len(source.shape) == 3 else ()
     sparse = getattr(source, "sparse", False)
@@ -105,4 +105,6 @@ def check_finite(values: AnyArray, rows: IntArray, source: Source) -> None:
     if np.isfinite(value):
         raise InputError(f"{where}: too large to square in float64; rescale the feature to below {LARGEST:g}")
     kind = "NaN" if np.isnan(value) else "infinity"
-    raise NonFiniteInput(f"{where}: {kind} cannot be used; impute it, drop the row, or leave the row out through `candidates`")
+    raise NonFiniteInput(
+        f"{where}: {kind} cannot be used; impute it, drop the row, or leave the row out through `candidates`"
+    )

@@ -36,7 +36,9 @@ class Thumbnails:
         if self.cache is None:
             return self._decode(path)
         state = path.stat()
-        key = content_hash(str(path).encode("utf-8", "surrogateescape"), f"{state.st_size} {state.st_mtime_ns} {self.side}".encode())
+        key = content_hash(
+            str(path).encode("utf-8", "surrogateescape"), f"{state.st_size} {state.st_mtime_ns} {self.side}".encode()
+        )
         kept = self.cache / key[1:3] / f"{key}.npy"
         try:
             found: AnyArray = np.load(kept, allow_pickle=False)
@@ -87,7 +89,9 @@ def check_image(path: Path) -> str:
 
 def _ends_well(head: bytes, tail: bytes) -> bool:
     """Whether the file has the end its format demands; other formats are decoded to know."""
-    return (head.startswith(b"\xff\xd8") and b"\xff\xd9" in tail[-1024:]) or (head.startswith(b"\x89PNG") and b"IEND" in tail[-1024:])
+    return (head.startswith(b"\xff\xd8") and b"\xff\xd9" in tail[-1024:]) or (
+        head.startswith(b"\x89PNG") and b"IEND" in tail[-1024:]
+    )
 
 
 def _unreadable(error: BaseException) -> DataError:

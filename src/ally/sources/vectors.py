@@ -43,10 +43,14 @@ class Vectors:
 
 
 def open_vectors(embeddings: Any, samples: int) -> Vectors:
-    """What a user passed as ``embeddings=`` for a pool of so many samples: anything that `as_source` takes, one vector a row."""
+    """What a user passed as ``embeddings=`` for a pool of so many samples: anything that `as_source` takes, one vector
+    a row."""
     source = as_source(embeddings, "embeddings=")
     if len(source) != samples:
-        raise InputError(f"embeddings= has {len(source)} rows and the pool {samples} samples; give one vector for each, in the same order")
+        raise InputError(
+            f"embeddings= has {len(source)} rows and the pool {samples} samples; give one vector for each, in the "
+            "same order"
+        )
     if len(source.shape) != 1:
         shape = (len(source), *source.shape)
         raise InputError(f"embeddings= has shape {shape}; give one vector per sample: reshape to ({samples}, d)")

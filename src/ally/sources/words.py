@@ -20,7 +20,9 @@ def word_counts(texts: Sequence[str], features: int = FEATURES) -> Any:
     """Sparse csr float32 matrix (n, features) of how often each hashed word or pair of words is met."""
     from sklearn.feature_extraction.text import HashingVectorizer
 
-    hashing = HashingVectorizer(n_features=features, ngram_range=(1, 2), alternate_sign=False, norm=None, dtype=np.float32)
+    hashing = HashingVectorizer(
+        n_features=features, ngram_range=(1, 2), alternate_sign=False, norm=None, dtype=np.float32
+    )
     # A text from JSON may hold half a surrogate pair, which the hash cannot take.
     return hashing.transform([text.encode("utf-8", "replace").decode() for text in texts])
 
@@ -57,4 +59,6 @@ class WordWeights:
         try:
             return cls(np.frombuffer(base64.b64decode(text, validate=True), dtype="<f4").astype(np.float32))
         except ValueError as error:
-            raise DataError(f"the kept word weights are damaged ({error}); make the campaign again from its source") from error
+            raise DataError(
+                f"the kept word weights are damaged ({error}); make the campaign again from its source"
+            ) from error

@@ -1,8 +1,8 @@
 """Where a labelling campaign keeps everything. `create` and `open` take a file name, a PostgreSQL URL, or "memory".
 
-    store = ally.store.create("pets.db", {"classes": ["cat", "dog"]}, [NewSample("a.jpg"), NewSample("b.jpg")], now=time.time())
-    query = store.ask("ann", 1, time.time(), lease_seconds=600, key="first")
-    store.answer("ann", time.time(), [NewAnswer(query.ids[0], "cat")], query.number, key="second")
+    store = ally.store.create("pets.db", {"classes": ["cat", "dog"]}, [NewSample("a.jpg"), NewSample("b.jpg")],
+    now=time.time()) query = store.ask("ann", 1, time.time(), lease_seconds=600, key="first") store.answer("ann",
+    time.time(), [NewAnswer(query.ids[0], "cat")], query.number, key="second")
 
 The contract is in `ally.store.base`, what it survives and why in docs/durability.md.
 """

@@ -56,20 +56,34 @@ def add(connection: Connection, new: Sequence[NewSample], now: float, labelled_b
     if fresh:
         seed = int(connection.execute(select(campaign.c.seed)).scalar_one())
         _insert(connection, fresh, count_rows(connection), seed)
-    before = _answered(connection, [known[sample.id] for sample in once if sample.id in known and sample.label is not None])
-    return Added(len(fresh), _label(connection, [sample for sample in once if known.get(sample.id) not in before], now, labelled_by))
+    before = _answered(
+        connection, [known[sample.id] for sample in once if sample.id in known and sample.label is not None]
+    )
+    return Added(
+        len(fresh),
+        _label(connection, [sample for sample in once if known.get(sample.id) not in before], now, labelled_by),
+    )
 
 
 def _answered(connection: Connection, rows: Sequence[int]) -> set[int]:
     found: set[int] = set()
     for piece in in_pieces(rows):
-        found.update(connection.execute(select(samples.c.row).where(samples.c.row.in_(piece), answered(samples.c.row))).scalars())
+        found.update(
+            connection.execute(select(samples.c.row).where(samples.c.row.in_(piece), answered(samples.c.row))).scalars()
+        )
     return found
 
 
 def _insert(connection: Connection, new: Sequence[NewSample], first: int, seed: int) -> None:
     values = [
-        {"row": row, "id": sample.id, "hash": sample.hash, "role": sample.role, "gone": False, "draw": draw_of(seed, sample.id)}
+        {
+            "row": row,
+            "id": sample.id,
+            "hash": sample.hash,
+            "role": sample.role,
+            "gone": False,
+            "draw": draw_of(seed, sample.id),
+        }
         for row, sample in enumerate(new, first)
     ]
     connection.execute(insert(samples), values)

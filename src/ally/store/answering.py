@@ -18,7 +18,12 @@ from ally.store.values import AnswerKind, NewAnswer, Receipt, StoredAnswer
 
 
 def answer(
-    connection: Connection, annotator: str, now: float, given: Sequence[NewAnswer], query: int | None = None, key: str | None = None
+    connection: Connection,
+    annotator: str,
+    now: float,
+    given: Sequence[NewAnswer],
+    query: int | None = None,
+    key: str | None = None,
 ) -> Receipt:
     values = checked(given, annotator)
     # Times are not in it: a call that is repeated later is the same call, wherever its times come from.
@@ -37,10 +42,14 @@ def answer(
         who = new.annotator or annotator
         said = {"sample": row, "annotator": who, "kind": new.kind, "value": value, "query": query}
         people = before.get(row, {})
-        # Who repeats an answer after somebody else's insists on it. What is passed on was said before, in whichever query.
+        # Who repeats an answer after somebody else's insists on it. What is passed on was said before, in whichever
+        # query.
         passed_on = new.annotator is not None
         standing = people.get(who) if passed_on else next(reversed(people.values()), None)
-        if standing is not None and (said | ({"query": standing["query"]} if passed_on else {})).items() <= standing.items():
+        if (
+            standing is not None
+            and (said | ({"query": standing["query"]} if passed_on else {})).items() <= standing.items()
+        ):
             numbers.append(standing["number"])
             continue
         number += 1
@@ -52,7 +61,10 @@ def answer(
             connection.execute(insert(answers), [{**line, "call": call} for line in fresh])
     for person in {new.annotator or annotator for new in given}:
         _end_leases(
-            connection, person, query, [row for row, new in zip(rows, given, strict=True) if (new.annotator or annotator) == person]
+            connection,
+            person,
+            query,
+            [row for row, new in zip(rows, given, strict=True) if (new.annotator or annotator) == person],
         )
     return Receipt(tuple(numbers), repeated=not fresh)
 
@@ -64,19 +76,28 @@ def _mark(new: NewAnswer) -> list[Any]:
 def undo(
     connection: Connection, annotator: str, now: float, number: int | None = None, key: str | None = None
 ) -> tuple[Receipt, StoredAnswer]:
-    """Takes back an answer of the annotator, the last that counts if no number is given. The receipt and what was taken back."""
+    """Takes back an answer of the annotator, the last that counts if no number is given. The receipt and what was taken
+    back."""
     mark = digest(["undo", number])
     known = _same_call(connection, annotator, key, mark)
     if known is not None:
         return known, one(connection, one(connection, known.numbers[0]).undoes or 0)
     if number is None:
-        mine = select(answers.c.number).where(answers.c.annotator == annotator, counts()).order_by(answers.c.number.desc()).limit(1)
+        mine = (
+            select(answers.c.number)
+            .where(answers.c.annotator == annotator, counts())
+            .order_by(answers.c.number.desc())
+            .limit(1)
+        )
         number = connection.execute(mine).scalar_one_or_none()
         if number is None:
             raise AnswerError(f"there is no answer of {annotator!r} to undo")
     target = one(connection, number)
     if target.annotator != annotator:
-        raise AnswerError(f"answer {number} is of {target.annotator!r}, not of {annotator!r}; answer again instead: the last answer counts")
+        raise AnswerError(
+            f"answer {number} is of {target.annotator!r}, not of {annotator!r}; answer again instead: the last answer "
+            "counts"
+        )
     if target.kind == "undo":
         raise AnswerError(f"answer {number} is itself an undo; give the answer again instead")
     done = connection.execute(select(answers.c.number).where(answers.c.undoes == number)).scalar_one_or_none()
@@ -109,7 +130,9 @@ def checked(given: Sequence[NewAnswer], annotator: str) -> list[str | None]:
         if new.kind not in ("label", "skip"):
             raise AnswerError.about("kind", new.kind, f"of the answer to {new.sample!r} must be 'label' or 'skip'")
         if new.kind == "skip" and new.value is not None:
-            raise AnswerError(f"the answer to {new.sample!r} is a skip and has the value {new.value!r}; leave one of them out")
+            raise AnswerError(
+                f"the answer to {new.sample!r} is a skip and has the value {new.value!r}; leave one of them out"
+            )
         if new.annotator is not None:
             check_annotator(new.annotator)
         if new.at is not None:
@@ -131,13 +154,22 @@ def _same_call(connection: Connection, annotator: str, key: str | None, mark: st
     if known is None:
         return None
     if known.digest != mark:
-        raise AnswerError.about("key", key, f"was used by {annotator!r} for other answers; take a new key for each call")
+        raise AnswerError.about(
+            "key", key, f"was used by {annotator!r} for other answers; take a new key for each call"
+        )
     return Receipt(tuple(read_json(known.receipt)), repeated=True)
 
 
 def _record(connection: Connection, annotator: str, now: float, key: str | None, mark: str, numbers: list[int]) -> int:
     call = last_number(connection, calls.c.number) + 1
-    values = {"number": call, "annotator": annotator, "key": key, "at": now, "digest": mark, "receipt": write_json("receipt", numbers)}
+    values = {
+        "number": call,
+        "annotator": annotator,
+        "key": key,
+        "at": now,
+        "digest": mark,
+        "receipt": write_json("receipt", numbers),
+    }
     connection.execute(insert(calls), values)
     return call
 
@@ -149,7 +181,8 @@ def _check_asked(connection: Connection, query: int, rows: list[int], given: Seq
     others = [new.sample for row, new in zip(rows, given, strict=True) if row not in inside]
     if others:
         raise AnswerError(
-            f"{len(others)} of {len(rows)} answers are not for query {query}, the first is for {others[0]!r}; answer them without a query"
+            f"{len(others)} of {len(rows)} answers are not for query {query}, the first is for {others[0]!r}; answer "
+            "them without a query"
         )
 
 
@@ -175,7 +208,11 @@ def _end_leases(connection: Connection, annotator: str, query: int | None, rows:
 
 def by_annotator(connection: Connection) -> dict[str, int]:
     """How many samples have an answer of each annotator that counts, the most first."""
-    tally = select(answers.c.annotator, func.count(answers.c.sample.distinct())).where(counts()).group_by(answers.c.annotator)
+    tally = (
+        select(answers.c.annotator, func.count(answers.c.sample.distinct()))
+        .where(counts())
+        .group_by(answers.c.annotator)
+    )
     found = {annotator: int(n) for annotator, n in connection.execute(tally)}
     return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
@@ -207,4 +244,6 @@ def one(connection: Connection, number: int) -> StoredAnswer:
 
 def _stored(line: Row[Any]) -> StoredAnswer:
     kind = cast(AnswerKind, line.kind)
-    return StoredAnswer(line.number, line.sample, line.id, line.annotator, line.at, kind, read_json(line.value), line.query, line.undoes)
+    return StoredAnswer(
+        line.number, line.sample, line.id, line.annotator, line.at, kind, read_json(line.value), line.query, line.undoes
+    )

@@ -1,4 +1,5 @@
-"""Asking: the next samples of the newest good model's ranking, then of the campaign's random order, leased to one annotator."""
+"""Asking: the next samples of the newest good model's ranking, then of the campaign's random order, leased to one
+annotator."""
 
 from __future__ import annotations
 
@@ -74,7 +75,14 @@ def ask(connection: Connection, request: Request) -> StoredQuery:
     if not found or (len(found) < request.n and not request.at_most):
         raise PoolExhausted(len(found), request.n, _pending(connection, request))
     number = last_number(connection, queries.c.number) + 1
-    values = {"number": number, "annotator": request.annotator, "key": request.key, "at": request.now, "kind": request.kind, "model": model}
+    values = {
+        "number": number,
+        "annotator": request.annotator,
+        "key": request.key,
+        "at": request.now,
+        "kind": request.kind,
+        "model": model,
+    }
     connection.execute(insert(queries), values)
     places = [{"query": number, "place": place, **sample} for place, sample in enumerate(found)]
     connection.execute(insert(asked), places)
@@ -93,22 +101,32 @@ def _choose(connection: Connection, request: Request, model: int | None) -> list
     return list(found.values())
 
 
-def _offers(connection: Connection, request: Request, kind: AskKind, model: int | None) -> Iterator[tuple[int, float | None, str | None]]:
+def _offers(
+    connection: Connection, request: Request, kind: AskKind, model: int | None
+) -> Iterator[tuple[int, float | None, str | None]]:
     """Row, score and why of free samples, the most wanted first; a sample may come twice."""
     if kind == "active" and model is not None:
         yield from _by_rank(connection, request, model)
     yield from ((row, None, None) for row in _by_draw(connection, request, kind))
 
 
-# Both look at a few hundred places first and at four times as many each time after: statements stay small however many samples there are,
-# and a planner that misjudges them cannot do harm.
+# Both look at a few hundred places first and at four times as many each time after: statements stay small however many
+# samples there are, and a planner that misjudges them cannot do harm.
 
 
 def _by_rank(connection: Connection, request: Request, model: int) -> Iterator[tuple[int, float, str | None]]:
     start, size = 0, max(FIRST_LOOK, 2 * request.n)
-    last = int(connection.execute(select(func.coalesce(func.max(ranking.c.place), -1)).where(ranking.c.model == model)).scalar_one())
+    last = int(
+        connection.execute(
+            select(func.coalesce(func.max(ranking.c.place), -1)).where(ranking.c.model == model)
+        ).scalar_one()
+    )
     while start <= last:
-        part = select(ranking).where(ranking.c.model == model, ranking.c.place >= start, ranking.c.place < start + size).subquery()
+        part = (
+            select(ranking)
+            .where(ranking.c.model == model, ranking.c.place >= start, ranking.c.place < start + size)
+            .subquery()
+        )
         joined = part.join(samples, samples.c.row == part.c.sample)
         free = select(part.c.sample, part.c.score, part.c.why).select_from(joined).where(request.free("active"))
         for line in connection.execute(free.order_by(part.c.place).limit(request.n)).all():
@@ -122,7 +140,9 @@ def _by_draw(connection: Connection, request: Request, kind: AskKind) -> Iterato
     while True:
         here = and_(samples.c.role == ROLE_OF[kind], tuple_(*order) > tuple_(*place))
         part = select(*order).where(here).order_by(*order).limit(size).subquery()
-        end = connection.execute(select(part.c.draw, part.c.row).order_by(part.c.draw.desc(), part.c.row.desc()).limit(1)).one_or_none()
+        end = connection.execute(
+            select(part.c.draw, part.c.row).order_by(part.c.draw.desc(), part.c.row.desc()).limit(1)
+        ).one_or_none()
         if end is None:
             return
         inside = and_(here, tuple_(*order) <= tuple_(end.draw, end.row))
@@ -150,18 +170,28 @@ def _again(connection: Connection, request: Request, known: Row[Any]) -> StoredQ
     """The query that this key made: what is still open of it, leased anew."""
     if known.kind != request.kind:
         raise AnswerError.about(
-            "key", request.key, f"was used for a query of kind {known.kind!r} and now comes with {request.kind!r}; take a new key"
+            "key",
+            request.key,
+            f"was used for a query of kind {known.kind!r} and now comes with {request.kind!r}; take a new key",
         )
     row = samples.c.row
-    still = and_(samples.c.gone.is_(False), wanted(row, request.annotator, request.opinions), ~leased(row, request.now, known.number))
+    still = and_(
+        samples.c.gone.is_(False),
+        wanted(row, request.annotator, request.opinions),
+        ~leased(row, request.now, known.number),
+    )
     joined = asked.join(samples, row == asked.c.sample)
-    rows = connection.execute(select(row).select_from(joined).where(asked.c.query == known.number, still).order_by(asked.c.place))
+    rows = connection.execute(
+        select(row).select_from(joined).where(asked.c.query == known.number, still).order_by(asked.c.place)
+    )
     left = list(rows.scalars().all())
     _lease(connection, request, known.number, left)
     return stored(connection, known.number, until=request.until, only=set(left))
 
 
-def stored(connection: Connection, number: int, *, until: float | None = None, only: set[int] | None = None) -> StoredQuery:
+def stored(
+    connection: Connection, number: int, *, until: float | None = None, only: set[int] | None = None
+) -> StoredQuery:
     """A query on record with its samples, or with those of the rows `only`."""
     found = _line(connection, number)
     joined = asked.join(samples, samples.c.row == asked.c.sample)
@@ -172,8 +202,21 @@ def stored(connection: Connection, number: int, *, until: float | None = None, o
     ]
     shown = tuple(sample for sample in every if only is None or sample.row in only)
     if until is None:
-        until = connection.execute(select(func.max(leases.c.until)).where(leases.c.query == number)).scalar_one() or found.at
-    return StoredQuery(found.number, found.annotator, found.at, cast(AskKind, found.kind), found.key, found.model, until, shown, len(every))
+        until = (
+            connection.execute(select(func.max(leases.c.until)).where(leases.c.query == number)).scalar_one()
+            or found.at
+        )
+    return StoredQuery(
+        found.number,
+        found.annotator,
+        found.at,
+        cast(AskKind, found.kind),
+        found.key,
+        found.model,
+        until,
+        shown,
+        len(every),
+    )
 
 
 def _line(connection: Connection, number: int) -> Row[Any]:
@@ -188,7 +231,9 @@ def waiting(connection: Connection, query: int, opinions: int) -> list[str]:
     annotator = _line(connection, query).annotator
     joined = asked.join(samples, samples.c.row == asked.c.sample)
     still = and_(asked.c.query == query, samples.c.gone.is_(False), wanted(samples.c.row, annotator, opinions))
-    return list(connection.execute(select(samples.c.id).select_from(joined).where(still).order_by(asked.c.place)).scalars())
+    return list(
+        connection.execute(select(samples.c.id).select_from(joined).where(still).order_by(asked.c.place)).scalars()
+    )
 
 
 def asked_as(connection: Connection) -> dict[int, tuple[AskKind, int, int | None]]:

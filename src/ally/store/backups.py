@@ -25,13 +25,15 @@ def newest_backup(path: Path) -> Path | None:
 
 def _backups(path: Path) -> list[tuple[int, Path]]:
     pattern = re.compile(re.escape(path.name) + r"\.backup-(\d+)")
-    matches = ((pattern.fullmatch(other.name), other) for other in path.parent.iterdir()) if path.parent.is_dir() else ()
+    matches = (
+        ((pattern.fullmatch(other.name), other) for other in path.parent.iterdir()) if path.parent.is_dir() else ()
+    )
     return [(int(match[1]), other) for match, other in matches if match]
 
 
 def copy_file(source: sqlite3.Connection, target: Path) -> Path:
-    """Copies by SQLite's backup, in one piece: others who write wait for a third of a second per 100 MB. In several pieces it would begin
-    anew whenever somebody writes, and might never end."""
+    """Copies by SQLite's backup, in one piece: others who write wait for a third of a second per 100 MB. In several
+    pieces it would begin anew whenever somebody writes, and might never end."""
     aside = building_name(target)
     try:
         with closing(sqlite3.connect(aside)) as copy:

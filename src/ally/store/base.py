@@ -1,62 +1,70 @@
 """The contract of a store.
 
-A store holds one labelling campaign: its samples, who was asked what, every answer ever given, the models and what they want to ask next.
-Whoever implements `Store` promises the following; `ally.testing.store` checks it, for our backends and yours.
+A store holds one labelling campaign: its samples, who was asked what, every answer ever given, the models and what they
+want to ask next. Whoever implements `Store` promises the following; `ally.testing.store` checks it, for our backends
+and yours.
 
-**Samples.** A sample has an id (text, unique, the caller's) and a row (0, 1, 2 … in the order of arrival). Neither ever changes and none is
-removed; a sample whose data vanished is marked gone. Its role is "pool", "evaluate" or "validate". A label that comes with a sample
-is recorded as an answer of the annotator `labelled_by`, with a new sample or where nobody has answered; it never overrules anybody.
+**Samples.** A sample has an id (text, unique, the caller's) and a row (0, 1, 2 … in the order of arrival). Neither ever
+changes and none is removed; a sample whose data vanished is marked gone. Its role is "pool", "evaluate" or "validate".
+A label that comes with a sample is recorded as an answer of the annotator `labelled_by`, with a new sample or where
+nobody has answered; it never overrules anybody.
 
-**A campaign begins whole**, with its settings, samples, their labels and the samples reserved for a role, or it does not exist. Samples are
-reserved at random among all of the pool, labelled or not. Settings, and how many to reserve, may be functions, called when the last
-sample has been read.
+**A campaign begins whole**, with its settings, samples, their labels and the samples reserved for a role, or it does
+not exist. Samples are reserved at random among all of the pool, labelled or not. Settings, and how many to reserve, may
+be functions, called when the last sample has been read.
 
-**Answers are only ever added.** An answer is a label, a skip, or an undo of an earlier answer. Answers are numbered 1, 2, 3 … without gaps
-in the order in which they became visible, so a reader who has seen number k and asks for what came since misses nothing. The current
-label is derived: of each annotator the last answer to a sample counts that was not undone; among annotators the last one
-("last"), or the label most of them gave ("majority"; of equals the one given last; skips do not vote), or of labels that are numbers
-the middle one ("median"; of an even number the mean of the two in the middle, with annotator and time of the later; skips and other
-labels do not vote, but where no label is a number the last label counts).
+**Answers are only ever added.** An answer is a label, a skip, or an undo of an earlier answer. Answers are numbered 1,
+2, 3 … without gaps in the order in which they became visible, so a reader who has seen number k and asks for what came
+since misses nothing. The current label is derived: of each annotator the last answer to a sample counts that was not
+undone; among annotators the last one ("last"), or the label most of them gave ("majority"; of equals the one given
+last; skips do not vote), or of labels that are numbers the middle one ("median"; of an even number the mean of the two
+in the middle, with annotator and time of the later; skips and other labels do not vote, but where no label is a number
+the last label counts).
 
-**An acknowledged call is on disk.** When a writing call has returned, its effect survives the end of the process and of the machine. A
-call that raised has written nothing. The exception is `StoreUnreachable`: the call may or may not be on record, and is to be repeated.
+**An acknowledged call is on disk.** When a writing call has returned, its effect survives the end of the process and of
+the machine. A call that raised has written nothing. The exception is `StoreUnreachable`: the call may or may not be on
+record, and is to be repeated.
 
-**Every call takes effect once.** `ask`, `answer` and `undo` take a key, any text that the annotator's program uses once. The same key again
-gives the query or the receipt it gave before, and changes nothing but the leases of an `ask`. A key that comes with other answers is
-refused. Without a key, an answer equal to the last one of its sample (same annotator, query and value) changes nothing either; this is
-enough for a call that is repeated at once, not for one that is repeated after a later answer. An annotator who repeats an answer after
-somebody else gave another has said something new: it is recorded.
+**Every call takes effect once.** `ask`, `answer` and `undo` take a key, any text that the annotator's program uses
+once. The same key again gives the query or the receipt it gave before, and changes nothing but the leases of an `ask`.
+A key that comes with other answers is refused. Without a key, an answer equal to the last one of its sample (same
+annotator, query and value) changes nothing either; this is enough for a call that is repeated at once, not for one that
+is repeated after a later answer. An annotator who repeats an answer after somebody else gave another has said something
+new: it is recorded.
 
-**All or nothing.** A call with one bad answer (unknown id, a sample its query did not ask about, a value not JSON) is refused whole. A call
-may pass on what several people said (`NewAnswer.annotator`), in the order in which it is to count; what equals that person's standing
-answer changes nothing.
+**All or nothing.** A call with one bad answer (unknown id, a sample its query did not ask about, a value not JSON) is
+refused whole. A call may pass on what several people said (`NewAnswer.annotator`), in the order in which it is to
+count; what equals that person's standing answer changes nothing.
 
-**Leases.** `ask` hands out samples that nobody answered and nobody holds, and leases them until `now + lease_seconds`. No two live leases
-are for one sample. A lease is a promise not to hand out, not a right to answer: an answer after its end is taken like any
-other. Samples are handed out in the order of the newest good model's ranking, then in the campaign's random order, which its seed and the
-ids fix. kind="random" uses the random order alone; "evaluate" and "validate" hand out samples of that role, and nothing else does.
-A query may be mixed: ``first={"evaluate": 2, "random": 1}`` takes up to so many of those kinds, in that order and never more than n in
-all; the rest, and what those kinds could not give, is of `kind`. Each sample of a query says which kind it was asked as, and none is in
-a query twice. A key that comes again gives its query whatever `first` says.
-`opinions` above 1 hands a sample to that many different annotators, one after the other.
+**Leases.** `ask` hands out samples that nobody answered and nobody holds, and leases them until `now + lease_seconds`.
+No two live leases are for one sample. A lease is a promise not to hand out, not a right to answer: an answer after its
+end is taken like any other. Samples are handed out in the order of the newest good model's ranking, then in the
+campaign's random order, which its seed and the ids fix. kind="random" uses the random order alone; "evaluate" and
+"validate" hand out samples of that role, and nothing else does. A query may be mixed: ``first={"evaluate": 2, "random":
+1}`` takes up to so many of those kinds, in that order and never more than n in all; the rest, and what those kinds
+could not give, is of `kind`. Each sample of a query says which kind it was asked as, and none is in a query twice. A
+key that comes again gives its query whatever `first` says. `opinions` above 1 hands a sample to that many different
+annotators, one after the other.
 
-**A model serves when it is whole.** `put_model` may take long and never keeps others from asking; until it returns, the model before it
-serves. If it is interrupted, that model goes on serving.
+**A model serves when it is whole.** `put_model` may take long and never keeps others from asking; until it returns, the
+model before it serves. If it is interrupted, that model goes on serving.
 
-**Time** is an argument (seconds since 1970). A store has no clock. An answer that was given before the call (an import) says so by `at`.
-Times order nothing, numbers do; and they are not what makes two calls or two answers differ, so a call that is repeated with other times
-is still the same call.
+**Time** is an argument (seconds since 1970). A store has no clock. An answer that was given before the call (an import)
+says so by `at`. Times order nothing, numbers do; and they are not what makes two calls or two answers differ, so a call
+that is repeated with other times is still the same call.
 
-**Processes and threads.** Several processes may open one campaign, each by itself (after a fork, not before). A store can be used from
-several threads. Waiting for others is the store's business: a call waits up to a minute and then raises `StoreBusy`.
+**Processes and threads.** Several processes may open one campaign, each by itself (after a fork, not before). A store
+can be used from several threads. Waiting for others is the store's business: a call waits up to a minute and then
+raises `StoreBusy`.
 
-**One at a time.** `alone(name)` is True for one holder at a time among all processes and threads that use the campaign, twice in one thread
-included; others get False, after waiting `seconds`. It ends when its holder leaves or dies, even by kill -9, and never later, whatever the
-holder's children do. It is for long work that should not be done by two, such as training. It keeps nobody from any other call: no call
-needs it, and what is done under it must do no harm if it is done twice, for a server that restarts forgets who held what.
+**One at a time.** `alone(name)` is True for one holder at a time among all processes and threads that use the campaign,
+twice in one thread included; others get False, after waiting `seconds`. It ends when its holder leaves or dies, even by
+kill -9, and never later, whatever the holder's children do. It is for long work that should not be done by two, such as
+training. It keeps nobody from any other call: no call needs it, and what is done under it must do no harm if it is done
+twice, for a server that restarts forgets who held what.
 
-**Reading much** comes in pieces: `samples`, `answers` and `ranking` are iterators that hold no lock between pieces. `decided`, `labels`,
-`skips` and `opinions` are the state after the answer that was last when they were called.
+**Reading much** comes in pieces: `samples`, `answers` and `ranking` are iterators that hold no lock between pieces.
+`decided`, `labels`, `skips` and `opinions` are the state after the answer that was last when they were called.
 """
 
 from __future__ import annotations
@@ -97,12 +105,14 @@ class Store(Protocol):
     def settings(self) -> dict[str, Any]: ...
 
     def change_settings(self, change: Callable[[dict[str, Any]], Mapping[str, Any]]) -> None:
-        """Replaces them by what `change` makes of them; nobody else changes them meanwhile. It may be called more than once."""
+        """Replaces them by what `change` makes of them; nobody else changes them meanwhile. It may be called more than
+        once."""
 
     # Samples
 
     def add_samples(self, new: Iterable[NewSample], now: float, labelled_by: str = "source") -> Added:
-        """Adds those with an id that is not known, and labels of those that nobody has answered. Interrupted, it can be called again."""
+        """Adds those with an id that is not known, and labels of those that nobody has answered. Interrupted, it can be
+        called again."""
 
     def mark_gone(self, ids: Sequence[str]) -> int:
         """They are not handed out until `mark_back`; how many changed. Their answers stay."""
@@ -110,8 +120,8 @@ class Store(Protocol):
     def mark_back(self, ids: Sequence[str]) -> int: ...
 
     def reserve(self, role: Role, n: int, now: float) -> list[str]:
-        """Moves n samples of the pool that nobody was asked about to a role, in the random order. Before the first answer that is a random
-        sample of the pool; later it is one of what is left."""
+        """Moves n samples of the pool that nobody was asked about to a role, in the random order. Before the first
+        answer that is a random sample of the pool; later it is one of what is left."""
 
     def ids(self, rows: Sequence[int]) -> list[str]: ...
 
@@ -146,10 +156,12 @@ class Store(Protocol):
         """A query on record with all its samples."""
 
     def waiting(self, query: int, opinions: int = 1) -> list[str]:
-        """Ids of a query that its annotator has not answered and that want more opinions, in its order, without those that are gone."""
+        """Ids of a query that its annotator has not answered and that want more opinions, in its order, without those
+        that are gone."""
 
     def asked_as(self) -> dict[int, tuple[AskKind, int, int | None]]:
-        """By row, for all that were ever asked about: kind, query and that query's model, of the first query that asked."""
+        """By row, for all that were ever asked about: kind, query and that query's model, of the first query that
+        asked."""
 
     def last_query(self) -> int:
         """Its number; 0 before the first."""
@@ -161,8 +173,11 @@ class Store(Protocol):
         self, annotator: str, now: float, answers: Sequence[NewAnswer], query: int | None = None, key: str | None = None
     ) -> Receipt: ...
 
-    def undo(self, annotator: str, now: float, number: int | None = None, key: str | None = None) -> tuple[Receipt, StoredAnswer]:
-        """Takes back one answer of this annotator, the last that counts if no number is given; the receipt, and what was taken back."""
+    def undo(
+        self, annotator: str, now: float, number: int | None = None, key: str | None = None
+    ) -> tuple[Receipt, StoredAnswer]:
+        """Takes back one answer of this annotator, the last that counts if no number is given; the receipt, and what
+        was taken back."""
 
     def answers(self, since: int = 0) -> Iterator[StoredAnswer]:
         """The record above a number, in order, undone answers and undos included."""
@@ -174,7 +189,8 @@ class Store(Protocol):
         """Of how many samples an answer of each counts, the most first; who has none is left out."""
 
     def opinions(self, rows: Sequence[int] | None = None) -> dict[int, list[StoredAnswer]]:
-        """By row, of all samples or these: the answer of each annotator that counts, in the order given. Rows without any are left out."""
+        """By row, of all samples or these: the answer of each annotator that counts, in the order given. Rows without
+        any are left out."""
 
     def decided(self, policy: Policy = "last") -> dict[int, Label]:
         """By row, the answer that counts, a label or a skip."""
@@ -186,8 +202,8 @@ class Store(Protocol):
         """Rows of those of `decided` that are skips."""
 
     def values(self, since: int = 0, *, standing: bool = False) -> tuple[list[Any], int]:
-        """The different labels in the record above a number, in the order in which they came, undone and replaced ones too unless only
-        those that are `standing` are wanted; and the last number."""
+        """The different labels in the record above a number, in the order in which they came, undone and replaced ones
+        too unless only those that are `standing` are wanted; and the last number."""
 
     # Models
 
@@ -203,8 +219,8 @@ class Store(Protocol):
         measures: Sequence[Measure] = (),
         keep_weights: int = 3,
     ) -> int:
-        """Records a model trained on the answers up to number `seen`, and lets it serve; its number. Older rankings and all but the newest
-        weights are removed."""
+        """Records a model trained on the answers up to number `seen`, and lets it serve; its number. Older rankings and
+        all but the newest weights are removed."""
 
     def put_failure(self, now: float, *, seen: int, labels: int, report: Mapping[str, Any]) -> int:
         """A training that failed."""

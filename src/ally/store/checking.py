@@ -14,19 +14,31 @@ INVARIANTS = {
     "answers are missing from the record": "SELECT coalesce(max(number), 0) - count(*) FROM answers",
     "calls are missing from the record": "SELECT coalesce(max(number), 0) - count(*) FROM calls",
     "queries are missing from the record": "SELECT coalesce(max(number), 0) - count(*) FROM queries",
-    "answers are to samples that do not exist": "SELECT count(*) FROM answers WHERE sample NOT IN (SELECT row FROM samples)",
-    "answers name a query that did not ask about their sample": """SELECT count(*) FROM answers a WHERE a.query IS NOT NULL
+    "answers are to samples that do not exist": (
+        "SELECT count(*) FROM answers WHERE sample NOT IN (SELECT row FROM samples)"
+    ),
+    (
+        "answers name a query that did not ask about their sample"
+    ): """SELECT count(*) FROM answers a WHERE a.query IS NOT NULL
         AND NOT EXISTS (SELECT 1 FROM asked s WHERE s.query = a.query AND s.sample = a.sample)""",
-    "answers are neither label, skip nor undo": "SELECT count(*) FROM answers WHERE kind NOT IN ('label', 'skip', 'undo')",
-    "labels have no value, or skips and undos have one": "SELECT count(*) FROM answers WHERE (kind = 'label') <> (value IS NOT NULL)",
+    "answers are neither label, skip nor undo": (
+        "SELECT count(*) FROM answers WHERE kind NOT IN ('label', 'skip', 'undo')"
+    ),
+    "labels have no value, or skips and undos have one": (
+        "SELECT count(*) FROM answers WHERE (kind = 'label') <> (value IS NOT NULL)"
+    ),
     "undos do not name an earlier answer of the same annotator to the same sample": """SELECT count(*) FROM answers u
         WHERE (u.kind = 'undo') <> (u.undoes IS NOT NULL)
         OR (u.kind = 'undo' AND NOT EXISTS (SELECT 1 FROM answers a WHERE a.number = u.undoes AND a.number < u.number
         AND a.sample = u.sample AND a.annotator = u.annotator AND a.kind <> 'undo'))""",
     "leases are for samples their query did not ask about": """SELECT count(*) FROM leases l
         WHERE NOT EXISTS (SELECT 1 FROM asked s WHERE s.query = l.query AND s.sample = l.sample)""",
-    "queries asked about nothing": "SELECT count(*) FROM queries q WHERE NOT EXISTS (SELECT 1 FROM asked s WHERE s.query = q.number)",
-    "samples kept for evaluation were asked about for training": """SELECT count(*) FROM asked s JOIN samples p ON p.row = s.sample
+    "queries asked about nothing": (
+        "SELECT count(*) FROM queries q WHERE NOT EXISTS (SELECT 1 FROM asked s WHERE s.query = q.number)"
+    ),
+    (
+        "samples kept for evaluation were asked about for training"
+    ): """SELECT count(*) FROM asked s JOIN samples p ON p.row = s.sample
         WHERE p.role <> CASE WHEN s.kind IN ('active', 'random') THEN 'pool' ELSE s.kind END""",
     "places of a ranking are missing": """SELECT count(*) FROM (SELECT r.model, count(*) n, max(place) m FROM ranking r
         JOIN models ON models.number = r.model WHERE models.state = 'good'

@@ -1,4 +1,5 @@
-"""Which answers count: labels and skips that were not taken back. Conditions for SQL, used by everything that derives from answers."""
+"""Which answers count: labels and skips that were not taken back. Conditions for SQL, used by everything that derives
+from answers."""
 
 from __future__ import annotations
 
@@ -26,10 +27,13 @@ def answered(sample: ColumnElement[Any]) -> ColumnElement[bool]:
 
 
 def wanted(sample: ColumnElement[Any], annotator: str, opinions: int) -> ColumnElement[bool]:
-    """The sample needs an answer of this annotator: fewer than `opinions` people answered, none of them is this one, nobody skipped."""
+    """The sample needs an answer of this annotator: fewer than `opinions` people answered, none of them is this one,
+    nobody skipped."""
     if opinions == 1:
         return ~answered(sample)
-    people = select(func.count(answers.c.annotator.distinct())).where(answers.c.sample == sample, counts()).scalar_subquery()
+    people = (
+        select(func.count(answers.c.annotator.distinct())).where(answers.c.sample == sample, counts()).scalar_subquery()
+    )
     closed = _given(sample).where((answers.c.annotator == annotator) | (answers.c.kind == "skip")).exists()
     return and_(people < opinions, ~closed)
 

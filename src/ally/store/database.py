@@ -1,8 +1,9 @@
 """A database that takes one writer at a time, on every backend.
 
-A writing transaction holds the only right to write from its first statement to its end (SQLite: BEGIN IMMEDIATE; PostgreSQL: an advisory
-lock). What it reads is therefore still true when it writes, numbers are given without gaps in the order of commits, and all code above
-this file is the same for every backend. Transactions are short: whoever writes much does so in pieces.
+A writing transaction holds the only right to write from its first statement to its end (SQLite: BEGIN IMMEDIATE;
+PostgreSQL: an advisory lock). What it reads is therefore still true when it writes, numbers are given without gaps in
+the order of commits, and all code above this file is the same for every backend. Transactions are short: whoever writes
+much does so in pieces.
 """
 
 from __future__ import annotations
@@ -42,11 +43,16 @@ class Database(ABC):
 
     def read(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """``work(connection, ...)`` on one consistent state. It may run more than once."""
-        return self._again_while_busy(lambda: self._transaction(lambda connection: work(connection, *args, **kwargs), writes=False))
+        return self._again_while_busy(
+            lambda: self._transaction(lambda connection: work(connection, *args, **kwargs), writes=False)
+        )
 
     def write(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """``work(connection, ...)`` alone among all writers; on disk when this returns. It may run more than once, after a rollback."""
-        return self._again_while_busy(lambda: self._transaction(lambda connection: work(connection, *args, **kwargs), writes=True))
+        """``work(connection, ...)`` alone among all writers; on disk when this returns. It may run more than once,
+        after a rollback."""
+        return self._again_while_busy(
+            lambda: self._transaction(lambda connection: work(connection, *args, **kwargs), writes=True)
+        )
 
     def write_once(self, work: Work[T]) -> T:
         """As `write`, for work that consumes something and cannot be repeated."""
@@ -99,7 +105,9 @@ class Database(ABC):
         if self._closed:
             raise StoreError(f"the store {self.name} is closed; open it again")
         if os.getpid() != self._process:
-            raise StoreError(f"the store {self.name} was opened by another process; open it again in each process that uses it")
+            raise StoreError(
+                f"the store {self.name} was opened by another process; open it again in each process that uses it"
+            )
 
     def _again_while_busy(self, attempt: Callable[[], T]) -> T:
         self._check_usable()

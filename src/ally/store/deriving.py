@@ -17,8 +17,8 @@ from ally.store.values import Counts, Label, Policy, Role, RoleCounts, StoredAns
 
 
 def opinions(record: Iterable[StoredAnswer]) -> dict[int, list[StoredAnswer]]:
-    """From answers in order: by row, of each annotator the last that was not taken back, in the order given; rows without any are left
-    out."""
+    """From answers in order: by row, of each annotator the last that was not taken back, in the order given; rows
+    without any are left out."""
     by_row: dict[int, dict[int, StoredAnswer]] = {}
     for answer in record:
         if answer.kind == "undo":
@@ -34,7 +34,9 @@ def decided(connection: Connection, policy: Policy) -> dict[int, Label]:
     (joined, beside), shared = _said(policy), _shared(connection)
     lines = select(answers.c.sample, answers.c.value, beside, answers.c.annotator, answers.c.at, answers.c.kind)
     found: dict[int, Label] = {}
-    for row, value, other, annotator, at, kind in connection.execute(lines.select_from(joined).order_by(answers.c.sample)):
+    for row, value, other, annotator, at, kind in connection.execute(
+        lines.select_from(joined).order_by(answers.c.sample)
+    ):
         voters, differ = shared.get(row, (int(kind == "label"), False))
         found[row] = Label(read_json(_middle(value, other)), annotator, at, voters, differ, kind)
     return found
@@ -61,7 +63,9 @@ def count(connection: Connection, now: float, policy: Policy) -> Counts:
     for role in connection.execute(select(samples.c.role).where(samples.c.gone.is_(True), ~answered(row))).scalars():
         parts[role]["gone"] += 1
     held = select(samples.c.role).select_from(leases.join(samples, row == leases.c.sample))
-    for role in connection.execute(held.where(leases.c.until > now, ~answered(row), samples.c.gone.is_(False))).scalars():
+    for role in connection.execute(
+        held.where(leases.c.until > now, ~answered(row), samples.c.gone.is_(False))
+    ).scalars():
         parts[role]["leased"] += 1
     roles: Mapping[Role, RoleCounts] = {cast(Role, role): RoleCounts(**found) for role, found in parts.items()}
     total, asked = last_number(connection, answers.c.number), last_number(connection, queries.c.number)
@@ -70,8 +74,8 @@ def count(connection: Connection, now: float, policy: Policy) -> Counts:
 
 
 def _said(policy: Policy) -> tuple[FromClause, ColumnElement[Any]]:
-    """The answers that count, one for each sample that has any, and the value that stands beside theirs: the same, unless a median lies
-    between the two."""
+    """The answers that count, one for each sample that has any, and the value that stands beside theirs: the same,
+    unless a median lies between the two."""
     deciding = _deciding(policy)
     said = deciding.join(answers, answers.c.number == deciding.c.number)
     if policy != "median":
@@ -90,7 +94,8 @@ def _middle(value: str | None, beside: str | None) -> str | None:
 def _deciding(policy: Policy) -> Subquery:
     """Numbers of the answers that count, one for each sample that has any; for a median also of the one `beside` it.
 
-    last: the last answer, a skip too. majority: the most frequent label, of equals the one given last; skips do not vote. median: the
+    last: the last answer, a skip too. majority: the most frequent label, of equals the one given last; skips do not
+        vote. median: the
     number in the middle.
     """
     if policy == "median":
@@ -107,8 +112,8 @@ def _deciding(policy: Policy) -> Subquery:
 
 
 def _medians() -> Subquery:
-    """The answer in the middle by value, equal ones as they were given: of two in the middle the later, with the other `beside` it. Where
-    no label is a number, the last label; where there is none, the last skip."""
+    """The answer in the middle by value, equal ones as they were given: of two in the middle the later, with the other
+    `beside` it. Where no label is a number, the last label; where there is none, the last skip."""
     said = _opinions()
     is_number = func.substr(said.c.value, 1, 1).in_([*"-0123456789"])
     vote = case((is_number, sql_cast(said.c.value, Numeric)))
@@ -124,14 +129,23 @@ def _medians() -> Subquery:
 
 def _opinions(*where: ColumnElement[bool]) -> Subquery:
     """Of each sample and annotator the last answer that counts."""
-    latest = select(func.max(answers.c.number).label("number")).where(counts(), *where).group_by(answers.c.sample, answers.c.annotator)
+    latest = (
+        select(func.max(answers.c.number).label("number"))
+        .where(counts(), *where)
+        .group_by(answers.c.sample, answers.c.annotator)
+    )
     joined = latest.subquery()
     return select(answers).select_from(joined.join(answers, answers.c.number == joined.c.number)).subquery()
 
 
 def _shared(connection: Connection) -> dict[int, tuple[int, bool]]:
-    """Of samples that several annotators answered: how many labels stand, and whether they differ. The others need no look."""
-    several = select(answers.c.sample).group_by(answers.c.sample).having(func.min(answers.c.annotator) != func.max(answers.c.annotator))
+    """Of samples that several annotators answered: how many labels stand, and whether they differ. The others need no
+    look."""
+    several = (
+        select(answers.c.sample)
+        .group_by(answers.c.sample)
+        .having(func.min(answers.c.annotator) != func.max(answers.c.annotator))
+    )
     rows = connection.execute(several).scalars().all()
     found = dict.fromkeys(rows, (0, False))
     for piece in in_pieces(rows):
@@ -149,7 +163,9 @@ def _disagreements(connection: Connection, policy: Policy) -> int:
         return len(differ)
     skipped = 0
     for piece in in_pieces(differ):
-        last = select(func.max(answers.c.number)).where(counts(), answers.c.sample.in_(piece)).group_by(answers.c.sample)
+        last = (
+            select(func.max(answers.c.number)).where(counts(), answers.c.sample.in_(piece)).group_by(answers.c.sample)
+        )
         skips = select(func.count()).where(answers.c.number.in_(last), answers.c.kind == "skip")
         skipped += int(connection.execute(skips).scalar_one())
     return len(differ) - skipped

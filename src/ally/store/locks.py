@@ -2,14 +2,15 @@
 
 One at a time: who holds a name is the only one of all processes and threads, until they leave or die.
 
-The kernel (a lock on a file beside the campaign) or the server (a lock of a session) keeps who holds it and ends it with them, so that
-nothing is left to clean up. Waiting is by trying again: neither knows a waiting with an end for all that is needed here.
+The kernel (a lock on a file beside the campaign) or the server (a lock of a session) keeps who holds it and ends it
+with them, so that nothing is left to clean up. Waiting is by trying again: neither knows a waiting with an end for all
+that is needed here.
 
 Waiting in line: processes that want the database for themselves take turns on a file beside it.
 
-SQLite's own waiting is by trying again after pauses that grow to a tenth of a second; among several busy programs some get no turn for
-seconds. The kernel wakes those who wait for a lock on this file in turn. It is a courtesy and nothing rests on it: who waited too long
-goes on, and SQLite's lock decides. The file is empty and may be deleted.
+SQLite's own waiting is by trying again after pauses that grow to a tenth of a second; among several busy programs some
+get no turn for seconds. The kernel wakes those who wait for a lock on this file in turn. It is a courtesy and nothing
+rests on it: who waited too long goes on, and SQLite's lock decides. The file is empty and may be deleted.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ _open: set[int] = set()
 
 def check_exclusive(name: str, seconds: float) -> None:
     if not isinstance(name, str) or not re.fullmatch("[a-z][a-z0-9_]{0,39}", name) or name in TAKEN:
-        raise InputError.about("name", name, f"must be a word of letters a to z, digits and _, and none of {', '.join(TAKEN)}")
+        raise InputError.about(
+            "name", name, f"must be a word of letters a to z, digits and _, and none of {', '.join(TAKEN)}"
+        )
     check_number("seconds", seconds)
 
 
@@ -96,12 +99,16 @@ def _failures(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-            raise StoreReadOnly(f"{path} cannot be written ({error.strerror}); change its permissions and those of its folder") from error
-        raise StoreError(f"{path} cannot be locked ({error.strerror}); check the disk and the limit on open files") from error
+            raise StoreReadOnly(
+                f"{path} cannot be written ({error.strerror}); change its permissions and those of its folder"
+            ) from error
+        raise StoreError(
+            f"{path} cannot be locked ({error.strerror}); check the disk and the limit on open files"
+        ) from error
 
 
-# A fork copies open files, and a lock or a session lives as long as any copy does. The child's are closed at once, so that a child that
-# outlives who started it holds nothing.
+# A fork copies open files, and a lock or a session lives as long as any copy does. The child's are closed at once, so
+# that a child that outlives who started it holds nothing.
 
 
 def remember(file: int) -> None:

@@ -1,7 +1,8 @@
 """Models on record: weights, figures, and the ranking that `ask` reads.
 
-A ranking can be as long as the pool, so it is written in pieces, with a pause as long as the piece took: annotators get their turn in
-between. The model is "writing" until the last piece is there and becomes "good" in one transaction; nobody sees half a ranking.
+A ranking can be as long as the pool, so it is written in pieces, with a pause as long as the piece took: annotators get
+their turn in between. The model is "writing" until the last piece is there and becomes "good" in one transaction;
+nobody sees half a ranking.
 """
 
 from __future__ import annotations
@@ -67,14 +68,23 @@ def fail(connection: Connection, now: float, seen: int, labels: int, report: Map
     return _open(connection, now, seen, labels, "failed", report)
 
 
-def _open(connection: Connection, now: float, seen: int, labels: int, state: ModelState, report: Mapping[str, Any]) -> int:
+def _open(
+    connection: Connection, now: float, seen: int, labels: int, state: ModelState, report: Mapping[str, Any]
+) -> int:
     check_now(now)
     check_count("seen", seen, 0)
     check_count("labels", labels, 0)
     number = last_number(connection, models.c.number) + 1
     # Whoever was writing before was killed, or is too late.
     connection.execute(update(models).where(models.c.state == "writing").values(state="failed"))
-    values = {"number": number, "at": now, "state": state, "seen": seen, "labels": labels, "report": write_json("report", dict(report))}
+    values = {
+        "number": number,
+        "at": now,
+        "state": state,
+        "seen": seen,
+        "labels": labels,
+        "report": write_json("report", dict(report)),
+    }
     connection.execute(insert(models), values)
     return number
 
@@ -103,7 +113,9 @@ def sweep(database: Database, keep: int) -> None:
     def stale(connection: Connection) -> list[int]:
         newest = newest_good(connection) or 0
         living = select(models.c.number).where((models.c.state == "writing") | (models.c.number == newest))
-        return list(connection.execute(select(ranking.c.model).distinct().where(ranking.c.model.not_in(living))).scalars())
+        return list(
+            connection.execute(select(ranking.c.model).distinct().where(ranking.c.model.not_in(living))).scalars()
+        )
 
     for model in database.read(stale):
         began = time.monotonic()
@@ -140,7 +152,9 @@ def newest(connection: Connection) -> StoredModel | None:
 
 
 def _stored(line: Any) -> StoredModel:
-    return StoredModel(line.number, line.at, cast(ModelState, line.state), line.seen, line.labels, read_json(line.report))
+    return StoredModel(
+        line.number, line.at, cast(ModelState, line.state), line.seen, line.labels, read_json(line.report)
+    )
 
 
 def weights_of(connection: Connection, model: int) -> bytes | None:
@@ -149,7 +163,9 @@ def weights_of(connection: Connection, model: int) -> bytes | None:
 
 
 def ranked(connection: Connection, model: int, after: int, limit: int) -> list[tuple[int, Ranked]]:
-    wanted = select(ranking).where(ranking.c.model == model, ranking.c.place > after).order_by(ranking.c.place).limit(limit)
+    wanted = (
+        select(ranking).where(ranking.c.model == model, ranking.c.place > after).order_by(ranking.c.place).limit(limit)
+    )
     return [(line.place, Ranked(line.sample, line.score, read_json(line.why))) for line in connection.execute(wanted)]
 
 
@@ -182,7 +198,12 @@ def figures_of(connection: Connection, name: str | None) -> list[tuple[int, Meas
 def log(connection: Connection, now: float, kind: str, detail: Mapping[str, Any]) -> int:
     check_now(now)
     number = last_number(connection, events.c.number) + 1
-    values = {"number": number, "at": now, "kind": check_text("kind", kind), "detail": write_json("detail", dict(detail))}
+    values = {
+        "number": number,
+        "at": now,
+        "kind": check_text("kind", kind),
+        "detail": write_json("detail", dict(detail)),
+    }
     connection.execute(insert(events), values)
     return number
 

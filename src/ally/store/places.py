@@ -38,7 +38,8 @@ _MOUNTS = Path("/proc/mounts")
 
 
 def file_system(path: Path, mounts: str) -> str | None:
-    """The kind of file system that holds `path`, from the text of /proc/mounts: the longest mount point above it, the last of equals."""
+    """The kind of file system that holds `path`, from the text of /proc/mounts: the longest mount point above it, the
+    last of equals."""
     best, kind = -1, None
     for line in mounts.splitlines():
         fields = line.split(" ")

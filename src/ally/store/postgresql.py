@@ -15,7 +15,16 @@ from sqlalchemy import Connection, create_engine, event, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
-from ally.errors import InputError, MissingPart, StoreBusy, StoreDamaged, StoreError, StoreFull, StoreReadOnly, StoreUnreachable
+from ally.errors import (
+    InputError,
+    MissingPart,
+    StoreBusy,
+    StoreDamaged,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnreachable,
+)
 from ally.store.database import PATIENCE, Database, T, Work
 from ally.store.locks import forget, remember, within
 
@@ -27,7 +36,8 @@ _TAKE = text(f"SELECT pg_try_advisory_lock({_NAME})")
 _LEAVE = text(f"SELECT pg_advisory_unlock({_NAME})")
 # The session may be silent for hours. The server notices within a minute that the machine of its holder is gone.
 _STAYS = text("""SELECT set_config(name, value, false) FROM pg_settings JOIN (VALUES ('idle_session_timeout', '0'),
-    ('tcp_keepalives_idle', '30'), ('tcp_keepalives_interval', '10'), ('tcp_keepalives_count', '3')) AS t (known, value) ON known = name""")
+    ('tcp_keepalives_idle', '30'), ('tcp_keepalives_interval', '10'), ('tcp_keepalives_count', '3'))
+    AS t (known, value) ON known = name""")
 
 _BUSY = {"55P03", "40P01", "40001"}
 _FULL = {"53100", "53000", "53200"}
@@ -45,16 +55,23 @@ class PostgreSQL(Database):
             place = make_url(url).set(drivername="postgresql+psycopg")
         except (ArgumentError, ValueError) as error:
             shown = re.sub(r"(//[^:@/]*):.*@", r"\1:***@", url)
-            raise InputError(f"{shown!r} is not a database URL; write postgresql://user:password@host:5432/database") from error
+            raise InputError(
+                f"{shown!r} is not a database URL; write postgresql://user:password@host:5432/database"
+            ) from error
         self._wait = min(5.0, patience)
-        engine = create_engine(place, pool_size=5, max_overflow=20, pool_pre_ping=True, connect_args={"connect_timeout": 10})
+        engine = create_engine(
+            place, pool_size=5, max_overflow=20, pool_pre_ping=True, connect_args={"connect_timeout": 10}
+        )
         event.listen(engine, "connect", self._set_up)
         super().__init__(place.set(drivername="postgresql").render_as_string(hide_password=True), engine, patience)
 
     def _set_up(self, connection: Any, _record: Any) -> None:
         with connection.cursor() as cursor:
             # A commit is acknowledged when it is on disk, whatever the server's default is.
-            cursor.execute("SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'")
+            cursor.execute(
+                "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = "
+                "'off'"
+            )
             # Waiting for the writers' turn ends, and a client that was stopped in its turn loses it.
             cursor.execute(f"SET lock_timeout = '{int(1000 * self._wait)}ms'")
             cursor.execute("SET idle_in_transaction_session_timeout = '60s'")
@@ -62,7 +79,9 @@ class PostgreSQL(Database):
         connection.commit()
         if fsync == "off":
             warnings.warn(
-                "the PostgreSQL server runs with fsync = off: a power cut can lose labels; switch it on", RuntimeWarning, stacklevel=2
+                "the PostgreSQL server runs with fsync = off: a power cut can lose labels; switch it on",
+                RuntimeWarning,
+                stacklevel=2,
             )
 
     def _transaction(self, work: Work[T], *, writes: bool) -> T:
@@ -110,15 +129,21 @@ class PostgreSQL(Database):
         if code in _BUSY:
             return StoreBusy(f"{self.name} was in use by others for {self.patience:g} seconds ({said}); try again")
         if code in _FULL:
-            return StoreFull(f"no room to write {self.name} ({said}); nothing was recorded: free some space and repeat the call")
+            return StoreFull(
+                f"no room to write {self.name} ({said}); nothing was recorded: free some space and repeat the call"
+            )
         if code in _READ_ONLY:
-            return StoreReadOnly(f"{self.name} cannot be written ({said}); use a role that may write, on the primary server")
+            return StoreReadOnly(
+                f"{self.name} cannot be written ({said}); use a role that may write, on the primary server"
+            )
         if code in _DAMAGED:
-            return StoreDamaged(f"{self.name} is damaged or not a campaign ({said}); run `ally doctor`, and restore the server's backup")
+            return StoreDamaged(
+                f"{self.name} is damaged or not a campaign ({said}); run `ally doctor`, and restore the server's backup"
+            )
         if error.connection_invalidated or code is None or code[:2] in ("08", "57", "28", "3D"):
             return StoreUnreachable(
-                f"{self.name} does not answer ({said}); check the URL and the server. A call under way may or may not be recorded: "
-                "repeat it with the same key"
+                f"{self.name} does not answer ({said}); check the URL and the server. A call under way may or may not "
+                "be recorded: repeat it with the same key"
             )
         return StoreError(f"{self.name}: {said}")
 
@@ -127,5 +152,6 @@ class PostgreSQL(Database):
         return []
 
     def prepare_upgrade(self, found: str) -> Path | None:
-        """The schema changes in one transaction, whole or not at all; copies are the server's own business (pg_dump)."""
+        """The schema changes in one transaction, whole or not at all; copies are the server's own business
+        (pg_dump)."""
         return None

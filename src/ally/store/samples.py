@@ -24,7 +24,10 @@ def known_rows(connection: Connection, ids: Sequence[str]) -> dict[str, int]:
     """Rows of the ids that are known."""
     found: dict[str, int] = {}
     for piece in in_pieces(ids):
-        found |= {line.id: line.row for line in connection.execute(select(samples.c.id, samples.c.row).where(samples.c.id.in_(piece)))}
+        found |= {
+            line.id: line.row
+            for line in connection.execute(select(samples.c.id, samples.c.row).where(samples.c.id.in_(piece)))
+        }
     return found
 
 
@@ -33,7 +36,8 @@ def rows(connection: Connection, ids: Sequence[str]) -> list[int]:
     unknown = [id for id in ids if id not in found]
     if unknown:
         raise IdError(
-            f"{len(unknown)} of {len(ids)} sample ids are unknown, the first is {unknown[0]!r}; check how it is written, or add it first"
+            f"{len(unknown)} of {len(ids)} sample ids are unknown, the first is {unknown[0]!r}; check how it is "
+            "written, or add it first"
         )
     return [found[id] for id in ids]
 
@@ -41,7 +45,10 @@ def rows(connection: Connection, ids: Sequence[str]) -> list[int]:
 def ids(connection: Connection, rows: Sequence[int]) -> list[str]:
     found: dict[int, str] = {}
     for piece in in_pieces([int(row) for row in rows]):
-        found |= {line.row: line.id for line in connection.execute(select(samples.c.row, samples.c.id).where(samples.c.row.in_(piece)))}
+        found |= {
+            line.row: line.id
+            for line in connection.execute(select(samples.c.row, samples.c.id).where(samples.c.row.in_(piece)))
+        }
     unknown = [row for row in rows if int(row) not in found]
     if unknown:
         raise IdError(f"there is no sample in row {unknown[0]}; rows go from 0 to {count_rows(connection) - 1}")
@@ -53,14 +60,19 @@ def page(connection: Connection, after: int, limit: int, role: Role | None) -> l
     wanted = columns.where(samples.c.row > after).order_by(samples.c.row).limit(limit)
     if role is not None:
         wanted = wanted.where(samples.c.role == role)
-    return [StoredSample(row, id, hash, cast(Role, found), bool(gone)) for row, id, hash, found, gone in connection.execute(wanted)]
+    return [
+        StoredSample(row, id, hash, cast(Role, found), bool(gone))
+        for row, id, hash, found, gone in connection.execute(wanted)
+    ]
 
 
 def mark(connection: Connection, ids: Sequence[str], gone: bool) -> int:
     """Sets whether the data of samples is gone; how many changed."""
     changed = 0
     for piece in in_pieces(rows(connection, ids)):
-        changed += connection.execute(update(samples).where(samples.c.row.in_(piece), samples.c.gone != gone).values(gone=gone)).rowcount
+        changed += connection.execute(
+            update(samples).where(samples.c.row.in_(piece), samples.c.gone != gone).values(gone=gone)
+        ).rowcount
     return changed
 
 

@@ -1,6 +1,7 @@
 """The tables. `migrations/` builds them step by step; a test compares the two.
 
-Answers, calls, queries, asked and events are only ever added to. Leases and rankings come and go: nothing is lost with them.
+Answers, calls, queries, asked and events are only ever added to. Leases and rankings come and go: nothing is lost with
+them.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ metadata = MetaData(
     }
 )
 
-# SQLite keeps a table in the order of its key only for INTEGER, PostgreSQL wants BIGINT for more than two thousand million.
+# SQLite keeps a table in the order of its key only for INTEGER, PostgreSQL wants BIGINT for more than two thousand
+# million.
 Number = BigInteger().with_variant(Integer(), "sqlite")
 
 

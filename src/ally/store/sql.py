@@ -128,11 +128,15 @@ class SQLStore(Store):
     def release(self, query: int) -> int:
         return self._database.write(asking.release, query)
 
-    def answer(self, annotator: str, now: float, answers: Sequence[NewAnswer], query: int | None = None, key: str | None = None) -> Receipt:
+    def answer(
+        self, annotator: str, now: float, answers: Sequence[NewAnswer], query: int | None = None, key: str | None = None
+    ) -> Receipt:
         answering.check_call(annotator, now, key)
         return self._database.write(answering.answer, annotator, now, answers, query, key)
 
-    def undo(self, annotator: str, now: float, number: int | None = None, key: str | None = None) -> tuple[Receipt, StoredAnswer]:
+    def undo(
+        self, annotator: str, now: float, number: int | None = None, key: str | None = None
+    ) -> tuple[Receipt, StoredAnswer]:
         answering.check_call(annotator, now, key)
         return self._database.write(answering.undo, annotator, now, number, key)
 

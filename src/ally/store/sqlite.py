@@ -1,4 +1,5 @@
-"""SQLite: a file, or memory. One connection per process, guarded by a lock; see docs/durability.md for the reasons of every setting."""
+"""SQLite: a file, or memory. One connection per process, guarded by a lock; see docs/durability.md for the reasons of
+every setting."""
 
 from __future__ import annotations
 
@@ -44,7 +45,13 @@ class SQLite(Database):
     """`path` None is memory: it ends with the process. `building` is for a file nobody else knows of yet, and fast."""
 
     def __init__(
-        self, path: Path | None, *, journal: Journal = "auto", building: bool = False, patience: float = PATIENCE, wait: float = 5.0
+        self,
+        path: Path | None,
+        *,
+        journal: Journal = "auto",
+        building: bool = False,
+        patience: float = PATIENCE,
+        wait: float = 5.0,
     ) -> None:
         self.path = path
         self.building = building
@@ -98,12 +105,14 @@ class SQLite(Database):
                     raise
         if found == "wal" and not wal_is_safe():
             warnings.warn(
-                f"{self.path} is in WAL mode and SQLite {sqlite3.sqlite_version} may damage such a file when two programs write at once; "
-                f"close the other programs that use it, or update SQLite to {'.'.join(map(str, SAFE_WAL))}",
+                f"{self.path} is in WAL mode and SQLite {sqlite3.sqlite_version} may damage such a file when two "
+                "programs write at once; close the other programs that use it, or update SQLite to "
+                f"{'.'.join(map(str, SAFE_WAL))}",
                 RuntimeWarning,
                 stacklevel=2,
             )
-        # FULL flushes at every commit. EXTRA also flushes the folder's entry; a rollback journal that came back would undo the last commit.
+        # FULL flushes at every commit. EXTRA also flushes the folder's entry; a rollback journal that came back would
+        # undo the last commit.
         connection.execute(f"PRAGMA synchronous = {'FULL' if found == 'wal' else 'EXTRA'}")
 
     def _check_size(self, connection: sqlite3.Connection) -> None:
@@ -111,7 +120,9 @@ class SQLite(Database):
         if self.path is None or self.building:
             return
         connection.execute("BEGIN")
-        pages, size, journal = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size", "journal_mode"))
+        pages, size, journal = (
+            connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size", "journal_mode")
+        )
         found = self.path.stat().st_size
         connection.execute("COMMIT")
         # In WAL mode pages may be in the log only.
@@ -122,7 +133,12 @@ class SQLite(Database):
         # With a rollback journal readers and a writer keep each other out, so readers stand in the same line.
         waits = writes or self.journal == "rollback"
         in_line = self._line.mine(self._wait) if waits and self._line is not None else nullcontext()
-        with self._mine, in_line, self.engine.connect().execution_options(ally_writes=writes) as connection, connection.begin():
+        with (
+            self._mine,
+            in_line,
+            self.engine.connect().execution_options(ally_writes=writes) as connection,
+            connection.begin(),
+        ):
             return work(connection)
 
     def _alone(self, name: str, seconds: float) -> AbstractContextManager[bool]:
@@ -140,17 +156,24 @@ class SQLite(Database):
     def failure(self, error: DBAPIError) -> StoreError:
         text = str(error.orig)
         if re.search("locked|busy", text):
-            return StoreBusy(f"{self.name} was in use by others for {self.patience:g} seconds; close programs that hold it and try again")
+            return StoreBusy(
+                f"{self.name} was in use by others for {self.patience:g} seconds; close programs that hold it and try "
+                "again"
+            )
         if re.search("malformed|not a database|encrypted|no such table|no such column|unsupported file format", text):
             return StoreDamaged(self._damage(text))
         if "is full" in text:
-            return StoreFull(f"no room to write {self.name} ({text}); nothing was recorded: free some space and repeat the call")
+            return StoreFull(
+                f"no room to write {self.name} ({text}); nothing was recorded: free some space and repeat the call"
+            )
         if "readonly" in text:
-            return StoreReadOnly(f"{self.name} cannot be written ({text}); change its permissions and those of its folder")
+            return StoreReadOnly(
+                f"{self.name} cannot be written ({text}); change its permissions and those of its folder"
+            )
         if "I/O error" in text:
             return StoreFull(
-                f"{self.name} could not be read or written ({text}); nothing was recorded: check the disk, its free space and limits on "
-                "file sizes, and repeat the call"
+                f"{self.name} could not be read or written ({text}); nothing was recorded: check the disk, its free "
+                "space and limits on file sizes, and repeat the call"
             )
         if "unable to open" in text:
             return StoreError(f"{self.name} cannot be opened ({text}); check its permissions and those of its folder")
@@ -159,13 +182,18 @@ class SQLite(Database):
     def _damage(self, text: str) -> str:
         backup = None if self.path is None else newest_backup(self.path)
         remedy = f"the newest backup beside it is {backup}" if backup else "there is no backup beside it"
-        return f"{self.name} is damaged or not a campaign ({text}); keep it as it is and run `ally doctor {self.name}`; {remedy}"
+        return (
+            f"{self.name} is damaged or not a campaign ({text}); keep it as it is and run `ally doctor "
+            f"{self.name}`; {remedy}"
+        )
 
     def problems(self) -> list[str]:
         def look(connection: Connection) -> list[str]:
             found = [str(line[0]) for line in connection.exec_driver_sql("PRAGMA integrity_check(20)")]
             strays = connection.exec_driver_sql("PRAGMA foreign_key_check").fetchmany(20)
-            return [line for line in found if line != "ok"] + [f"{line[0]} row {line[1]} points to nothing in {line[2]}" for line in strays]
+            return [line for line in found if line != "ok"] + [
+                f"{line[0]} row {line[1]} points to nothing in {line[2]}" for line in strays
+            ]
 
         return self.read(look)
 

@@ -38,9 +38,9 @@ def create(
     sqlite_journal: Journal = "auto",
     patience: float = PATIENCE,
 ) -> Store:
-    """Makes a campaign, whole or not at all. `new` is streamed; `settings` and `reserve`, if they are functions, are called after that.
-    `seed` fixes the random order, in which `reserve` moves so many samples to each role. Labels of samples become answers of
-    `labelled_by`."""
+    """Makes a campaign, whole or not at all. `new` is streamed; `settings` and `reserve`, if they are functions, are
+    called after that. `seed` fixes the random order, in which `reserve` moves so many samples to each role. Labels of
+    samples become answers of `labelled_by`."""
     check_now(now)
     check_annotator(labelled_by)
     check_count("seed", seed, 0)
@@ -59,7 +59,8 @@ def create(
 
     where = _place(place)
     if isinstance(where, Path):
-        # Built aside and given its name when it is on disk: nobody meets half a campaign, and a crash leaves the name free.
+        # Built aside and given its name when it is on disk: nobody meets half a campaign, and a crash leaves the name
+        # free.
         aside = building_name(where)
         building = SQLite(aside, building=True)
         try:
@@ -86,7 +87,8 @@ def create(
 
 
 def open(place: str | Path, *, sqlite_journal: Journal = "auto", patience: float = PATIENCE) -> Store:
-    """Opens a campaign. One of an older version is upgraded, a file after a backup beside it; one of a newer version is refused."""
+    """Opens a campaign. One of an older version is upgraded, a file after a backup beside it; one of a newer version is
+    refused."""
     where = _place(place)
     if where == MEMORY:
         raise StoreMissing("a store in memory ends with its program and cannot be opened again; use a file")
@@ -119,4 +121,7 @@ def _place(place: str | Path) -> Path | str:
         return Path(unquote(rest[1:])).absolute()
     if scheme in ("postgresql", "postgres", "postgresql+psycopg"):
         return "postgresql://" + rest
-    raise InputError(f"{place!r} names no store; pass a file name such as 'pets.db', sqlite:///pets.db, or postgresql://user@host/database")
+    raise InputError(
+        f"{place!r} names no store; pass a file name such as 'pets.db', sqlite:///pets.db, or "
+        "postgresql://user@host/database"
+    )

@@ -64,7 +64,9 @@ def write_json(name: str, value: Any, error: type[InputError] = InputError) -> s
     try:
         return json.dumps(value, allow_nan=False, sort_keys=True, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as cause:
-        raise error(f"{name}={value!r} is not JSON ({cause}); pass a text, a finite number, or lists and dicts of those") from cause
+        raise error(
+            f"{name}={value!r} is not JSON ({cause}); pass a text, a finite number, or lists and dicts of those"
+        ) from cause
 
 
 def write_label(sample: str, value: Any) -> str:

@@ -18,7 +18,8 @@ ROLE_OF: dict[AskKind, Role] = {"active": "pool", "random": "pool", "evaluate": 
 
 @dataclass(frozen=True)
 class NewSample:
-    """A sample by its stable id; `hash` is of its content and `label` what it shows (any JSON value), where the source knows them."""
+    """A sample by its stable id; `hash` is of its content and `label` what it shows (any JSON value), where the source
+    knows them."""
 
     id: str
     hash: str | None = None
@@ -37,8 +38,8 @@ class StoredSample:
 
 @dataclass(frozen=True)
 class NewAnswer:
-    """What an annotator says about a sample: a label (any JSON value but null), or ``kind="skip"``. `at`, if that was not just now, and
-    `annotator`, if it was not who calls: an import passes on what others said."""
+    """What an annotator says about a sample: a label (any JSON value but null), or ``kind="skip"``. `at`, if that was
+    not just now, and `annotator`, if it was not who calls: an import passes on what others said."""
 
     sample: str
     value: Any = None
@@ -76,8 +77,8 @@ class Asked:
 
 @dataclass(frozen=True)
 class StoredQuery:
-    """`samples` are those still open when it was given, leased until `until`; `total` counts all that were asked about. `kind` is that of
-    the samples which no `first` claimed."""
+    """`samples` are those still open when it was given, leased until `until`; `total` counts all that were asked about.
+    `kind` is that of the samples which no `first` claimed."""
 
     number: int
     annotator: str
@@ -115,8 +116,9 @@ class Added:
 
 @dataclass(frozen=True)
 class Label:
-    """The answer that counts for a sample, who gave it and when; `answers` counts the annotators who gave a label, `disagree` if those
-    differ. A skip has no value. A median between two numbers is nobody's: it has the annotator and the time of the later one."""
+    """The answer that counts for a sample, who gave it and when; `answers` counts the annotators who gave a label,
+    `disagree` if those differ. A skip has no value. A median between two numbers is nobody's: it has the annotator and
+    the time of the later one."""
 
     value: Any
     annotator: str
@@ -142,8 +144,8 @@ class RoleCounts:
 
 @dataclass(frozen=True)
 class Counts:
-    """How far a campaign is. A gone or leased sample with an answer counts as answered. `classes`: samples by label (JSON text);
-    `deciders`: by the annotator whose label counts; `disagreements`: samples whose labels differ."""
+    """How far a campaign is. A gone or leased sample with an answer counts as answered. `classes`: samples by label
+    (JSON text); `deciders`: by the annotator whose label counts; `disagreements`: samples whose labels differ."""
 
     roles: Mapping[Role, RoleCounts]
     classes: Mapping[str, int]

@@ -1,4 +1,5 @@
-"""The version of a store's schema: read, made, and brought up to date. Alembic is imported only when something changes."""
+"""The version of a store's schema: read, made, and brought up to date. Alembic is imported only when something
+changes."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
     from ally.testing import check_strategy
     check_strategy(ally.Strategy(score=MyScore()))
 
-Each check asks for a batch in an ordinary or hostile situation and expects exactly n distinct free ids, or the named error.
-Checks that compare with the ordinary batch share it: it is asked for once per strategy and task in a process.
+Each check asks for a batch in an ordinary or hostile situation and expects exactly n distinct free ids, or the named
+error. Checks that compare with the ordinary batch share it: it is asked for once per strategy and task in a process.
 """
 
 from __future__ import annotations
@@ -177,9 +177,13 @@ def _label_kinds(scene: Scene) -> Iterator[tuple[str, AnyArray]]:
     known = ~np.isnan(scene.y)
     yield "None", np.asarray([label if k else None for label, k in zip(scene.y, known, strict=True)], dtype=object)
     if scene.task == "classification":
-        names = np.asarray([f"class {int(label)}" if k else None for label, k in zip(scene.y, known, strict=True)], dtype=object)
+        names = np.asarray(
+            [f"class {int(label)}" if k else None for label, k in zip(scene.y, known, strict=True)], dtype=object
+        )
         yield "strings", names
-        integers = np.asarray([int(label) if k else None for label, k in zip(scene.y, known, strict=True)], dtype=object)
+        integers = np.asarray(
+            [int(label) if k else None for label, k in zip(scene.y, known, strict=True)], dtype=object
+        )
         yield "integers", integers
 
 

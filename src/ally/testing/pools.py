@@ -36,7 +36,9 @@ def blobs(task: Task, n: int = 60, labelled: int = 12, features: int = 4, seed: 
     rng = np.random.default_rng(seed)
     number = np.arange(n) % 3
     X = rng.normal(size=(n, features)) + 2.0 * np.eye(3, features)[number]
-    y: FloatArray = number.astype(float) if task == "classification" else X @ rng.normal(size=features) + 0.1 * rng.normal(size=n)
+    y: FloatArray = (
+        number.astype(float) if task == "classification" else X @ rng.normal(size=features) + 0.1 * rng.normal(size=n)
+    )
     y = y.copy()
     y[labelled:] = np.nan
     return Scene(X, y, task)

@@ -83,7 +83,20 @@ COLUMNS = ("--column", "a", "--column", "b=number", "--column", "town=category")
 @pytest.fixture
 def rows(ally, table):
     """A campaign over the table: rows.db, answers by id."""
-    ally("new", "rows", "--from", "table.csv", "--classes", "low,high", *COLUMNS, "--batch", 10, "--strategy", "margin", "--by-hand")
+    ally(
+        "new",
+        "rows",
+        "--from",
+        "table.csv",
+        "--classes",
+        "low,high",
+        *COLUMNS,
+        "--batch",
+        10,
+        "--strategy",
+        "margin",
+        "--by-hand",
+    )
     return table
 
 

@@ -14,8 +14,23 @@ from ally.cli.campaign.new import new
 
 def test_defaults_are_those_of_the_library():
     command, create = (inspect.signature(function).parameters for function in (new, library.Campaign.create))
-    renamed = {"lease": ("lease_seconds", lambda minutes: 60 * minutes), "by_hand": ("automatic", lambda by_hand: not by_hand)}
-    for name in ("strategy", "objective", "model", "batch", "evaluate", "validate", "random_share", "budget", "policy", "opinions", "seed"):
+    renamed = {
+        "lease": ("lease_seconds", lambda minutes: 60 * minutes),
+        "by_hand": ("automatic", lambda by_hand: not by_hand),
+    }
+    for name in (
+        "strategy",
+        "objective",
+        "model",
+        "batch",
+        "evaluate",
+        "validate",
+        "random_share",
+        "budget",
+        "policy",
+        "opinions",
+        "seed",
+    ):
         assert command[name].default == create[name].default, name
     for name, (other, translate) in renamed.items():
         assert translate(command[name].default) == create[other].default, name
@@ -23,7 +38,9 @@ def test_defaults_are_those_of_the_library():
 
 def test_new_says_what_was_found(ally, photos, tmp_path):
     (tmp_path / "photos" / "bad.png").write_bytes(b"not an image")
-    done = ally("new", "shapes", "--from", "photos", "--classes", "disc,square", "--evaluate", 8, "--validate", 4, "--by-hand")
+    done = ally(
+        "new", "shapes", "--from", "photos", "--classes", "disc,square", "--evaluate", 8, "--validate", 4, "--by-hand"
+    )
     assert done.out.startswith("shapes.db: 40 images of photos; classes disc, square\n")
     assert "8 random samples held out, never trained on, to measure the learning curve; 25% of each query" in done.out
     assert "4 random samples held out to stop a training early" in done.out
@@ -40,7 +57,10 @@ def test_new_as_json_with_labels_of_the_folder(ally, photos):
 
 
 def test_new_without_a_curve_says_so(ally, photos):
-    assert "no sample is held out, so there will be no learning curve" in ally("new", "s", "--from", "photos", "--by-hand").out
+    assert (
+        "no sample is held out, so there will be no learning curve"
+        in ally("new", "s", "--from", "photos", "--by-hand").out
+    )
 
 
 @pytest.mark.parametrize(
@@ -101,7 +121,9 @@ def test_ask_shows_images_and_texts(ally, photos, tmp_path):
 
 
 def test_ask_with_a_key_gives_the_same_query(ally, rows):
-    first, second = (json.loads(ally("ask", "rows", "--n", 3, "--key", "k", "--annotator", "ann", "--json").out) for _ in range(2))
+    first, second = (
+        json.loads(ally("ask", "rows", "--n", 3, "--key", "k", "--annotator", "ann", "--json").out) for _ in range(2)
+    )
     assert [sample["id"] for sample in first["samples"]] == [sample["id"] for sample in second["samples"]]
     assert first["query"] == second["query"] == 1
     assert first["annotator"] == "ann"
@@ -166,7 +188,10 @@ def test_tell_pairs_skip_and_undo(ally, rows):
     assert ally("tell", "rows", "r01=low", "r02=high", "--annotator", "ann").out == "2 labels taken\n"
     assert ally("skip", "rows", "r03", "r04", "--annotator", "ann").out == "2 skips taken\n"
     assert ally("undo", "rows", "--annotator", "ann").out == "the skip of r04 is taken back (answer 4)\n"
-    assert ally("undo", "rows", "--annotator", "ann", "--number", 1).out == "the label 'low' of r01 is taken back (answer 1)\n"
+    assert (
+        ally("undo", "rows", "--annotator", "ann", "--number", 1).out
+        == "the label 'low' of r01 is taken back (answer 1)\n"
+    )
     undone = json.loads(ally("undo", "rows", "--annotator", "ann", "--json").out)
     assert undone == {"id": "r03", "kind": "skip", "label": None, "number": 3}
     with library.Campaign.open("rows.db") as campaign:
@@ -242,7 +267,9 @@ def test_a_query_is_given_even_if_its_source_is_gone(ally, photos, tmp_path):
 
 
 def test_control_characters_are_not_printed(ally, tmp_path):
-    (tmp_path / "t.jsonl").write_text(json.dumps({"id": "a\x1b[2J", "text": "x"}) + "\n" + json.dumps({"id": "b", "text": "y"}) + "\n")
+    (tmp_path / "t.jsonl").write_text(
+        json.dumps({"id": "a\x1b[2J", "text": "x"}) + "\n" + json.dumps({"id": "b", "text": "y"}) + "\n"
+    )
     ally("new", "t", "--from", "t.jsonl", "--by-hand")
     ally("tell", "t", "a\x1b[2J=yes")
     assert ally("undo", "t").out == "the label 'yes' of a\\x1b[2J is taken back (answer 1)\n"
@@ -262,7 +289,10 @@ def test_a_sheet_that_is_filled_in_is_not_overwritten(ally, tmp_path):
     ally("ask", "texts", "--n", 2, "--out", "q.csv")  # nothing was filled in
     sheet = (tmp_path / "q.csv").read_text().replace(",,", ",good,", 1)
     (tmp_path / "q.csv").write_text(sheet)
-    assert "holds 1 answer that the campaign does not have, such as 'good'" in ally("ask", "texts", "--out", "q.csv", code=2).err
+    assert (
+        "holds 1 answer that the campaign does not have, such as 'good'"
+        in ally("ask", "texts", "--out", "q.csv", code=2).err
+    )
     assert (tmp_path / "q.csv").read_text() == sheet
     ally("tell", "texts", "q.csv")
     ally("ask", "texts", "--n", 2, "--out", "q.csv")
@@ -306,7 +336,9 @@ def test_a_skip_that_is_not_told_is_not_overwritten(ally, rows, tmp_path):
     sheet = f"id,label,skip\n{id},,yes\n"
     (tmp_path / "q.csv").write_text(sheet)
     done = ally("ask", "rows", "--n", 1, "--out", "q.csv", code=2)
-    assert f"holds 1 answer that the campaign does not have, such as the skip of '{id}'; tell the file first" in done.err
+    assert (
+        f"holds 1 answer that the campaign does not have, such as the skip of '{id}'; tell the file first" in done.err
+    )
     assert (tmp_path / "q.csv").read_text() == sheet
     ally("tell", "rows", "q.csv")
     ally("ask", "rows", "--n", 1, "--out", "q.csv")
@@ -340,11 +372,15 @@ def test_when_all_is_labelled_the_next_step_is_named(ally, tmp_path):
     (tmp_path / "few.txt").write_text("a\nb\n")
     ally("new", "few", "--from", "few.txt", "--by-hand")
     first, second = (row["id"] for row in ally("ask", "few", "--annotator", "ann").rows)
-    assert "0 samples are free, 2 are asked about now; answer them" in ally("ask", "few", "--annotator", "bob", code=2).err
+    assert (
+        "0 samples are free, 2 are asked about now; answer them" in ally("ask", "few", "--annotator", "bob", code=2).err
+    )
     ally("tell", "few", f"{first}=x", "--annotator", "ann")
     ally("skip", "few", second, "--annotator", "ann")
     done = ally("ask", "few", "--n", 1, code=2)
-    assert "nothing is left to ask about: every sample is labelled or set aside; `ally export few labels.csv`" in done.err
+    assert (
+        "nothing is left to ask about: every sample is labelled or set aside; `ally export few labels.csv`" in done.err
+    )
     assert "`ally rescan few` looks for new samples" in done.err
 
 

@@ -33,22 +33,43 @@ SOURCES = {
     "path above the folder": ([*NEW, "paths.csv", "--image", "file"], "is not a path below"),
     "not an array": ([*NEW, "fake.npy"], "fake.npy is not a whole .npy file"),
     "too few ids": ([*NEW, "X.npy", "--ids", "ids.txt"], "has 4 rows and there are 2 ids"),
-    "label of the source": ([*NEW, "table.csv", "--classes", "low,medium", "--label", "answer"], "is 'high', which is none of the classes"),
+    "label of the source": (
+        [*NEW, "table.csv", "--classes", "low,medium", "--label", "answer"],
+        "is 'high', which is none of the classes",
+    ),
     "target that is NaN": ([*NEW, "nan.csv", "--regression", "--label", "price"], "the label of 'b' is 'NaN'"),
-    "one class": ([*NEW, "table.csv", "--classes", "cat"], "--classes ['cat'] holds 1; a classifier needs at least two"),
+    "one class": (
+        [*NEW, "table.csv", "--classes", "cat"],
+        "--classes ['cat'] holds 1; a classifier needs at least two",
+    ),
     "class twice": ([*NEW, "table.csv", "--classes", "cat,cat"], "two that read alike"),
-    "classes and regression": ([*NEW, "table.csv", "--classes", "a,b", "--regression"], "classes are given and the task is regression"),
+    "classes and regression": (
+        [*NEW, "table.csv", "--classes", "a,b", "--regression"],
+        "classes are given and the task is regression",
+    ),
     "share above one": ([*NEW, "table.csv", "--random-share", "1.5"], "--random-share 1.5 is not a share"),
     "shares above one": (
         [*NEW, "table.csv", "--random-share", "0.8"],
         "the shares of held-out and random samples add up to 1.05; leave something",
     ),
-    "label of a folder": ([*NEW, "empty", "--label", "class"], "--label 'class' is not known for a folder of images; use 'folder'"),
+    "label of a folder": (
+        [*NEW, "empty", "--label", "class"],
+        "--label 'class' is not known for a folder of images; use 'folder'",
+    ),
     "no feature": ([*NEW, "words.csv"], "name a text, image or feature column"),
-    "flat folder without images": ([*NEW, "above", "--flat"], "no images in the folder above itself (subfolders are not looked at)"),
+    "flat folder without images": (
+        [*NEW, "above", "--flat"],
+        "no images in the folder above itself (subfolders are not looked at)",
+    ),
     "too many held out": ([*NEW, "table.csv", "--evaluate", "61"], "60 samples are free and 61 were requested"),
-    "no lease": ([*NEW, "table.csv", "--lease", "0"], "--lease 0 is not a number of minutes above 0 and at most 527040"),
-    "endless lease": ([*NEW, "table.csv", "--lease", "1e15"], "--lease 1e+15 is not a number of minutes above 0 and at most 527040"),
+    "no lease": (
+        [*NEW, "table.csv", "--lease", "0"],
+        "--lease 0 is not a number of minutes above 0 and at most 527040",
+    ),
+    "endless lease": (
+        [*NEW, "table.csv", "--lease", "1e15"],
+        "--lease 1e+15 is not a number of minutes above 0 and at most 527040",
+    ),
     "lease that is none": ([*NEW, "table.csv", "--lease", "nan"], "--lease nan is not a number of minutes"),
     "no strategy": ([*NEW, "table.csv", "--strategy", "bagde"], "did you mean 'badge'?"),
     "strategy of another task": (
@@ -57,7 +78,10 @@ SOURCES = {
     ),
     "no model": ([*NEW, "table.csv", "--model", "vgg"], "unknown model 'vgg'"),
     "no policy": ([*NEW, "table.csv", "--policy", "first"], "Invalid value for '--policy'"),
-    "no folder for the campaign": (["new", "no/such/c", "--from", "table.csv", "--by-hand"], "such does not exist; create it first"),
+    "no folder for the campaign": (
+        ["new", "no/such/c", "--from", "table.csv", "--by-hand"],
+        "such does not exist; create it first",
+    ),
     "existing campaign": (["new", "rows", "--from", "table.csv", "--by-hand"], "rows.db exists already"),
     "no source": (["new", "c", "--by-hand"], "Missing option '--from'"),
     "odd place": (["new", "mysql://host/db", "--from", "table.csv"], "names no store"),
@@ -133,11 +157,17 @@ ANSWERS = {
     "nothing told": (["tell", "rows"], "no answers given; give a file with the columns id and label"),
     "unknown id": (["tell", "rows", "r99=low"], "1 of 1 sample ids are unknown, the first is 'r99'"),
     "path as an id": (["tell", "rows", "../../etc/passwd=low"], "1 of 1 sample ids are unknown"),
-    "unknown class": (["tell", "rows", "r00=medium"], "the label of 'r00' is 'medium', which is none of the classes 'low', 'high'"),
+    "unknown class": (
+        ["tell", "rows", "r00=medium"],
+        "the label of 'r00' is 'medium', which is none of the classes 'low', 'high'",
+    ),
     "one bad of two": (["tell", "rows", "r00=low", "r01=medium"], "'medium'"),
     "twice": (["tell", "rows", "r00=low", "r00=high"], "'r00' is answered twice, by 'low' and 'high'"),
     "no label": (["tell", "rows", "r00="], "'r00=' has no label"),
-    "neither file nor pair": (["tell", "rows", "r00"], "'r00' is neither a file that is there nor a pair like r00=LABEL"),
+    "neither file nor pair": (
+        ["tell", "rows", "r00"],
+        "'r00' is neither a file that is there nor a pair like r00=LABEL",
+    ),
     "file and pairs": (["tell", "rows", "good.csv", "r00=low"], "'good.csv' is not a pair ID=LABEL; give it alone"),
     "two files": (["tell", "rows", "good.csv", "good.csv"], "'good.csv' is not a pair ID=LABEL; give it alone"),
     "empty file": (["tell", "rows", "empty.csv"], "empty.csv is empty"),
@@ -149,20 +179,32 @@ ANSWERS = {
     "not UTF-8": (["tell", "rows", "latin.csv"], "line 2 of latin.csv is not utf-8"),
     "broken JSON": (["tell", "rows", "broken.jsonl"], "the line is not JSON"),
     "unknown query": (["tell", "rows", "r00=low", "--query", "7"], "there is no query 7; the last one is 1"),
-    "not of the query": (["tell", "rows", "r59=low", "--query", "1"], "1 of 1 answers are not for query 1, the first is for 'r59'"),
+    "not of the query": (
+        ["tell", "rows", "r59=low", "--query", "1"],
+        "1 of 1 answers are not for query 1, the first is for 'r59'",
+    ),
     "key with other answers": (
         ["tell", "rows", "r01=low", "--key", "k", "--annotator", "ann"],
         "--key 'k' was used by 'ann' for other answers",
     ),
-    "a label of another encoding": (["tell", "rows", "r00=caf\udce9"], "the label of 'r00' is 'caf\\udce9', which is not valid Unicode"),
+    "a label of another encoding": (
+        ["tell", "rows", "r00=caf\udce9"],
+        "the label of 'r00' is 'caf\\udce9', which is not valid Unicode",
+    ),
     "an id of another encoding": (["tell", "rows", "caf\udce9=low"], "the id 'caf\\udce9' is not valid Unicode"),
     "too long for a file": (["tell", "rows", f"r00={'x' * 300}"], "which is none of the classes"),
     "too long and no pair": (["tell", "rows", "x" * 300], "is neither a file that is there nor a pair"),
     "a record": (["tell", "rows", "record.csv"], "record.csv is the record of a campaign"),
-    "import of a record": (["import", "rows", "record.csv"], "export the labels that count instead: ally export NAME labels.csv"),
+    "import of a record": (
+        ["import", "rows", "record.csv"],
+        "export the labels that count instead: ally export NAME labels.csv",
+    ),
     "unknown id to skip": (["skip", "rows", "r00", "r99"], "1 of 2 sample ids are unknown, the first is 'r99'"),
     "nothing to undo": (["undo", "rows", "--annotator", "nobody"], "there is no answer of 'nobody' to undo"),
-    "answer of another": (["undo", "rows", "--annotator", "bob", "--number", "1"], "answer 1 is of 'ann', not of 'bob'"),
+    "answer of another": (
+        ["undo", "rows", "--annotator", "bob", "--number", "1"],
+        "answer 1 is of 'ann', not of 'bob'",
+    ),
     "no such answer": (["undo", "rows", "--number", "99"], "there is no answer 99; the last one is 1"),
     "import from nowhere": (["import", "rows", "nowhere.csv"], "nowhere.csv is not there"),
     "import an unknown id": (["import", "rows", "unknown.csv"], "1 of 2 sample ids are unknown, the first is 'r99'"),
@@ -187,7 +229,8 @@ ANSWERS = {
 
 @pytest.fixture(scope="module")
 def answered(tmp_path_factory, write_table):
-    """A campaign with one query and one answer, and files that are wrong in one way each. No test changes it, so all share it."""
+    """A campaign with one query and one answer, and files that are wrong in one way each. No test changes it, so all
+    share it."""
     tmp_path = tmp_path_factory.mktemp("answered")
     write_table(tmp_path)
     place, source = tmp_path / "rows.db", tmp_path / "table.csv"

@@ -14,7 +14,10 @@ def pets(ally, tmp_path):
 
 
 def test_settings_change_and_are_told(ally, pets):
-    assert ally("change", "pets", "--classes", "a,b,c", "--batch", 7).out == "classes is a, b, c from now on\nbatch is 7 from now on\n"
+    assert (
+        ally("change", "pets", "--classes", "a,b,c", "--batch", 7).out
+        == "classes is a, b, c from now on\nbatch is 7 from now on\n"
+    )
     assert len(ally("ask", "pets").rows) == 7
     done = ally("change", "pets", "--lease", 90, "--random-share", 0.5, "--by-hand")
     assert done.out.splitlines() == [
@@ -49,7 +52,8 @@ def test_what_cannot_be(ally, pets, words, message):
 
 
 @pytest.mark.parametrize(
-    "words", [["--from", "u.txt", "--batch", 0], ["--from", "u.txt", "--classes", "a,c"], ["--from", "no.txt", "--batch", 3]]
+    "words",
+    [["--from", "u.txt", "--batch", 0], ["--from", "u.txt", "--classes", "a,c"], ["--from", "no.txt", "--batch", 3]],
 )
 def test_all_is_changed_or_nothing(ally, pets, tmp_path, words):
     (tmp_path / "u.txt").write_text((tmp_path / "t.txt").read_text())

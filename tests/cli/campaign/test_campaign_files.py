@@ -28,10 +28,15 @@ def standing(place):
 @pytest.mark.parametrize("target", ["labels.csv", "labels.jsonl", "labels.parquet", "by-class"])
 def test_round_trip(ally, told, photos, target):
     done = ally("export", "one", target)
-    assert done.out == f"{12 if target == 'by-class' else 13} {'labels' if target == 'by-class' else 'answers'} written to {target}\n"
+    assert done.out == (
+        f"{12 if target == 'by-class' else 13} {'labels' if target == 'by-class' else 'answers'} written to {target}\n"
+    )
     ally("new", "two", "--from", "photos", "--classes", "disc,square", "--by-hand")
     skips = 0 if target == "by-class" else 1
-    assert ally("import", "two", target).out == f"12 labels and {skips} skip{'' if skips == 1 else 's'} taken from {target}\n"
+    assert (
+        ally("import", "two", target).out
+        == f"12 labels and {skips} skip{'' if skips == 1 else 's'} taken from {target}\n"
+    )
     labels, skipped, people = standing("two.db")
     assert labels == told == standing("one.db")[0]
     assert skipped == skips
@@ -41,7 +46,10 @@ def test_round_trip(ally, told, photos, target):
 
 
 def test_export_without_skips_and_as_json(ally, told):
-    assert json.loads(ally("export", "one", "labels.csv", "--no-skips", "--json").out) == {"path": "labels.csv", "written": 12}
+    assert json.loads(ally("export", "one", "labels.csv", "--no-skips", "--json").out) == {
+        "path": "labels.csv",
+        "written": 12,
+    }
     with open("labels.csv") as file:
         assert file.readline() == "id,label,annotator,at\n"
 

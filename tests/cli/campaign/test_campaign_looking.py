@@ -23,8 +23,27 @@ def test_status_of_a_new_campaign(ally, rows):
 
 
 def test_status_counts_and_shows_the_curve(ally, tmp_path, table, fill):
-    ally("new", "rows", "--from", "table.csv", "--classes", "low,high", "--column", "a", "--evaluate", 20, "--validate", 5,
-         "--batch", 12, "--strategy", "margin", "--budget", 90, "--by-hand")  # fmt: skip
+    ally(
+        "new",
+        "rows",
+        "--from",
+        "table.csv",
+        "--classes",
+        "low,high",
+        "--column",
+        "a",
+        "--evaluate",
+        20,
+        "--validate",
+        5,
+        "--batch",
+        12,
+        "--strategy",
+        "margin",
+        "--budget",
+        90,
+        "--by-hand",
+    )
     for round in range(2):
         ally("ask", "rows", "--out", "next.csv", "--annotator", "ann")
         ids = fill("next.csv", table)
@@ -65,7 +84,10 @@ def test_a_failed_training_is_told(ally, rows):
 
 
 def test_retrain_without_labels_and_with_one_class(ally, rows):
-    assert "there are no labels to train on yet, so the samples are ranked to cover the data" in ally("retrain", "rows").out
+    assert (
+        "there are no labels to train on yet, so the samples are ranked to cover the data"
+        in ally("retrain", "rows").out
+    )
     assert "no model" not in ally("ask", "rows", "--n", 2).err
     ally("tell", "rows", "r00=low", "r01=low")
     line = json.loads(ally("retrain", "rows", "--json").out)
@@ -116,10 +138,19 @@ def test_predict_by_the_campaign_and_by_its_model(ally, labelled, tmp_path):
     by_campaign, by_model = (ally("predict", name, "new.csv").rows for name in ("rows", "m.safetensors"))
     assert by_campaign == by_model
     assert [row["id"] for row in by_model] == [f"r{n:02}" for n in range(9)]
-    for ending, read in (("csv", pd.read_csv), ("jsonl", lambda path: pd.read_json(path, lines=True)), ("parquet", pd.read_parquet)):
-        assert f"9 predictions written to out.{ending}" in ally("predict", "m.safetensors", "new.csv", "--out", f"out.{ending}").err
+    for ending, read in (
+        ("csv", pd.read_csv),
+        ("jsonl", lambda path: pd.read_json(path, lines=True)),
+        ("parquet", pd.read_parquet),
+    ):
+        assert (
+            f"9 predictions written to out.{ending}"
+            in ally("predict", "m.safetensors", "new.csv", "--out", f"out.{ending}").err
+        )
         assert list(read(f"out.{ending}")["label"]) == [row["label"] for row in by_model]
-    assert [line["id"] for line in json.loads(ally("predict", "m.safetensors", "new.csv", "--json").out)] == [row["id"] for row in by_model]
+    assert [line["id"] for line in json.loads(ally("predict", "m.safetensors", "new.csv", "--json").out)] == [
+        row["id"] for row in by_model
+    ]
 
 
 def test_regression_from_numbers_of_the_source(ally, table):
@@ -165,7 +196,21 @@ def test_rescan(ally, photos, tmp_path):
 
 
 def test_images_are_learned(ally, photos, fill):
-    ally("new", "shapes", "--from", "photos", "--classes", "disc,square", "--model", "mlp", "--size", 16, "--batch", 20, "--by-hand")
+    ally(
+        "new",
+        "shapes",
+        "--from",
+        "photos",
+        "--classes",
+        "disc,square",
+        "--model",
+        "mlp",
+        "--size",
+        16,
+        "--batch",
+        20,
+        "--by-hand",
+    )
     ally("ask", "shapes", "--out", "next.csv")
     fill("next.csv", photos)
     ally("tell", "shapes", "next.csv")
@@ -199,7 +244,20 @@ def test_training_runs_beside_the_commands(table, tmp_path):
         done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
         assert done.returncode == 0, done.stderr
 
-    run("new", "rows", "--from", "table.csv", "--classes", "low,high", "--column", "a", "--batch", "10", "--strategy", "margin")
+    run(
+        "new",
+        "rows",
+        "--from",
+        "table.csv",
+        "--classes",
+        "low,high",
+        "--column",
+        "a",
+        "--batch",
+        "10",
+        "--strategy",
+        "margin",
+    )
     trained(tmp_path / "rows.db", 0)
     run("tell", "rows", *(f"{id}={label}" for id, label in list(table.items())[:10]))
     assert trained(tmp_path / "rows.db", 10).waiting == 0
@@ -209,7 +267,10 @@ def test_training_in_the_background_by_command(ally, rows):
     from ally.campaign.training import worker
 
     ally("tell", "rows", *(f"{id}={label}" for id, label in list(rows.items())[:10]))
-    assert ally("retrain", "rows", "--background").out == "training in the background; `ally status rows` shows how it went\n"
+    assert (
+        ally("retrain", "rows", "--background").out
+        == "training in the background; `ally status rows` shows how it went\n"
+    )
     assert trained("rows.db", 10).waiting == 0
     worker._children[str(Path("rows.db").absolute())].wait(60)
 
@@ -257,7 +318,20 @@ def test_annotators_may_be_called_like_columns(ally, tmp_path):
 
 
 def test_few_numbers_have_no_interval_and_few_labels_no_prediction(ally, table):
-    ally("new", "size", "--from", "table.csv", "--regression", "--column", "a", "--evaluate", 3, "--batch", 8, "--by-hand")
+    ally(
+        "new",
+        "size",
+        "--from",
+        "table.csv",
+        "--regression",
+        "--column",
+        "a",
+        "--evaluate",
+        3,
+        "--batch",
+        8,
+        "--by-hand",
+    )
     asked = ally("ask", "size").rows
     ally("tell", "size", *(f"{row['id']}={row['size']}" for row in asked))
     line = ally("retrain", "size").out

@@ -31,7 +31,8 @@ def test_an_error_is_told_by_the_name_of_its_option(error, words):
 
 
 @pytest.mark.parametrize(
-    "chosen", [{"batch": 0}, {"opinions": 0}, {"budget": 0}, {"random_share": 2}, {"classes": ["a"]}, {"policy": "first"}]
+    "chosen",
+    [{"batch": 0}, {"opinions": 0}, {"budget": 0}, {"random_share": 2}, {"classes": ["a"]}, {"policy": "first"}],
 )
 def test_settings_are_named_by_their_options(chosen):
     with pytest.raises(InputError) as refused:
@@ -102,7 +103,9 @@ def test_each_setting_has_a_check():
 
 
 def test_an_unknown_argument_of_create_names_those_there_are(tmp_path):
-    with pytest.raises(InputError, match=r"colour= is not known; a source takes id_column, .*; a campaign has the settings .*batch"):
+    with pytest.raises(
+        InputError, match=r"colour= is not known; a source takes id_column, .*; a campaign has the settings .*batch"
+    ):
         ally.Campaign.create(tmp_path / "a.db", np.zeros((30, 2)), colour="red")
 
 

@@ -24,7 +24,21 @@ def digits(ally, tmp_path, fill):
         Image.new("L", (32, 32), 3 * n).save(tmp_path / "photos" / f"{n:03}.png")
     truth = {f"{n:03}.png": n % 10 for n in range(80)}
     classes = ",".join(map(str, range(10)))
-    ally("new", "digits", "--from", "photos", "--classes", classes, "--size", 8, "--model", "mlp", "--by-hand", "--evaluate", 20)
+    ally(
+        "new",
+        "digits",
+        "--from",
+        "photos",
+        "--classes",
+        classes,
+        "--size",
+        8,
+        "--model",
+        "mlp",
+        "--by-hand",
+        "--evaluate",
+        20,
+    )
     for _ in range(3):
         ally("ask", "digits", "--annotator", "ann", "--out", "next.csv")
         fill("next.csv", truth)
@@ -42,7 +56,9 @@ def test_commands_in_sentences(ally, digits, tmp_path):
         ally(*shlex.split(words))
     with library.Campaign.open("digits.db") as campaign:
         assert campaign.settings.classes == (*range(10), "none")
-        assert ("012.png", 7, "ann") in {(answer.sample, answer.value, answer.annotator) for answer in campaign.record()}
+        assert ("012.png", 7, "ann") in {
+            (answer.sample, answer.value, answer.annotator) for answer in campaign.record()
+        }
         assert {answer.annotator for answer in campaign.record()} <= {"ann", "import", getpass.getuser()}
         ally("tell", "digits", "014.png=none")
         assert campaign.labels()["014.png"] == "none"

@@ -59,7 +59,8 @@ def gather(store: Store, samples: Samples, settings: Settings, turn: int) -> Tra
     decided = store.decided(settings.store_policy)
     labels = {row: label.value for row, label in decided.items() if label.kind == "label"}
     if settings.task == "classification":
-        # Classes may have been declared after labels were given, and two people may have told 1 and "1" at the same moment.
+        # Classes may have been declared after labels were given, and two people may have told 1 and "1" at the same
+        # moment.
         first = {reads(label): label for label in settings.classes or ()}
         labels = {row: first.setdefault(reads(label), label) for row, label in labels.items()}
     labelled: dict[Role, list[tuple[int, str]]] = {"pool": [], "evaluate": [], "validate": []}
@@ -75,14 +76,18 @@ def gather(store: Store, samples: Samples, settings: Settings, turn: int) -> Tra
             ids.append(sample.id)
     free = len(rows)
     if free > settings.look_at:
-        chosen = np.sort(streams(settings.seed).child(f"look {turn}").numpy("rows").permutation(free)[: settings.look_at]).tolist()
+        chosen = np.sort(
+            streams(settings.seed).child(f"look {turn}").numpy("rows").permutation(free)[: settings.look_at]
+        ).tolist()
         rows, ids = [rows[place] for place in chosen], [ids[place] for place in chosen]
     used = [id for part in labelled.values() for _, id in part] + ids
     gone = set(samples.missing(used))
     parts = {role: _labelled(part, labels, gone) for role, part in labelled.items()}
     kept = [(row, id) for row, id in zip(rows, ids, strict=True) if id not in gone]
     candidates = Part(tuple(row for row, _ in kept), tuple(id for _, id in kept))
-    return TrainingData(seen, parts["pool"], parts["evaluate"], parts["validate"], candidates, free, tuple(sorted(gone)))
+    return TrainingData(
+        seen, parts["pool"], parts["evaluate"], parts["validate"], candidates, free, tuple(sorted(gone))
+    )
 
 
 def _labelled(part: Sequence[tuple[int, str]], labels: dict[int, Any], gone: set[str]) -> Part:

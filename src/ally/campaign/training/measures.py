@@ -18,7 +18,8 @@ LEAST = 10
 
 
 def score(task: Task, truth: Sequence[Any], predicted: Sequence[Any]) -> Measure:
-    """Accuracy with Wilson's 95 % interval, or the coefficient of determination with a bootstrapped one, if there are `LEAST` samples."""
+    """Accuracy with Wilson's 95 % interval, or the coefficient of determination with a bootstrapped one, if there are
+    `LEAST` samples."""
     n = len(truth)
     if task == "classification":
         right = sum(label == said for label, said in zip(truth, predicted, strict=True))
@@ -39,7 +40,8 @@ def determination(y: FloatArray, predicted: FloatArray) -> float:
 
 
 def agreement(task: Task, one: Sequence[Any], other: Sequence[Any]) -> float:
-    """Cohen's kappa of two lists of classes; Lin's concordance of two lists of numbers, which is kappa with squared weights."""
+    """Cohen's kappa of two lists of classes; Lin's concordance of two lists of numbers, which is kappa with squared
+    weights."""
     if task == "regression":
         a, b = (np.asarray(values, dtype=np.float64) for values in (one, other))
         total = float(a.var() + b.var() + np.square(a.mean() - b.mean()))

@@ -13,11 +13,14 @@ from ally.sources import Samples, open_source
 
 
 def predict(trained: Trained, source: Any, options: Mapping[str, Any]) -> pd.DataFrame:
-    """Every readable sample of a source of the kind that the model was trained on; ``attrs["problems"]`` says what could not be read."""
+    """Every readable sample of a source of the kind that the model was trained on; ``attrs["problems"]`` says what
+    could not be read."""
     fingerprint = trained.about.get("fingerprint")
     if fingerprint is None:
         raise InputError("the model does not know how its features were made; use one of a campaign")
-    samples = open_source(source, **options, known={**fingerprint, "label": None} if "label" in fingerprint else fingerprint, other=True)
+    samples = open_source(
+        source, **options, known={**fingerprint, "label": None} if "label" in fingerprint else fingerprint, other=True
+    )
     ids = [sample.id for sample in samples.scan()]
     table = predict_samples(trained, samples, ids)
     table.attrs["problems"] = [f"{problem.id}: {problem.reason}" for problem in samples.problems]

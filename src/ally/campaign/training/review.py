@@ -19,13 +19,20 @@ LEAST = 10
 
 
 def suspects(
-    loop: Loop, labelled: Part, samples: Samples, *, accumulating: Callable[[], Loop], fit: Callable[[Part], Trained], seed: int
+    loop: Loop,
+    labelled: Part,
+    samples: Samples,
+    *,
+    accumulating: Callable[[], Loop],
+    fit: Callable[[Part], Trained],
+    seed: int,
 ) -> list[dict[str, Any]]:
-    """Row and dual of the labelled samples with the highest duals, highest first, at most `KEPT`; with the label and probability that
-    a learner gives them which was trained on the other half of the labels.
+    """Row and dual of the labelled samples with the highest duals, highest first, at most `KEPT`; with the label and
+    probability that a learner gives them which was trained on the other half of the labels.
 
-    For numbers, and where the objective of `loop` has no dual variables of labels, losses added up over a plain training serve as duals:
-    for classes they find wrong labels as well as duals do, for numbers a little better (docs/review.md).
+    For numbers, and where the objective of `loop` has no dual variables of labels, losses added up over a plain
+    training serve as duals: for classes they find wrong labels as well as duals do, for numbers a little better
+    (docs/review.md).
     """
     fitted = loop.fit()
     # Constraints over the pool need no label, so that their duals know nothing of wrong ones.
@@ -49,7 +56,8 @@ def suspects(
 def _unseen(
     places: Sequence[int], labelled: Part, samples: Samples, fit: Callable[[Part], Trained], seed: int
 ) -> dict[int, tuple[Any, float | None]]:
-    """Label and probability of the labelled samples at `places`, each by a learner trained on the half that it is not in."""
+    """Label and probability of the labelled samples at `places`, each by a learner trained on the half that it is not
+    in."""
     shuffled = streams(seed).child("review").numpy("halves").permutation(len(labelled))
     halves = [sorted(half.tolist()) for half in np.array_split(shuffled, 2)]
     said: dict[int, tuple[Any, float | None]] = {}

@@ -41,7 +41,8 @@ def train(
     clock: Callable[[], float] = time.time,
     progress: Progress | None = None,
 ) -> int:
-    """Trains on everything labelled and records the model; its number. A failure, also to open the source, is recorded and raised."""
+    """Trains on everything labelled and records the model; its number. A failure, also to open the source, is recorded
+    and raised."""
     turn = len(store.models())
     begun = begin(store, clock(), {"turn": turn})
     started = time.perf_counter()
@@ -53,7 +54,9 @@ def train(
         weights, report, ranking, measures = _Round(store, samples, settings, material, progress).run()
         _drop(store, [*material.gone, *(problem.id for problem in samples.problems if problem.kind in KINDS_GONE)])
         report |= {"begun": begun, "seconds": time.perf_counter() - started}
-        return store.put_model(clock(), seen=seen, labels=labels, weights=weights, report=report, ranking=ranking, measures=measures)
+        return store.put_model(
+            clock(), seen=seen, labels=labels, weights=weights, report=report, ranking=ranking, measures=measures
+        )
     except StoreError:
         # What cannot be written cannot be put on record either.
         raise
@@ -73,7 +76,9 @@ def _drop(store: Store, ids: list[str]) -> None:
 class _Round:
     """The steps of one training over one `TrainingData`."""
 
-    def __init__(self, store: Store, samples: Samples, settings: Settings, material: TrainingData, progress: Progress | None) -> None:
+    def __init__(
+        self, store: Store, samples: Samples, settings: Settings, material: TrainingData, progress: Progress | None
+    ) -> None:
         self.store = store
         self.samples = samples
         self.settings = settings
@@ -94,7 +99,12 @@ class _Round:
         self.scaler = trained.scaler  # the loops below need not read the pool for it again
         self.report["fit"] = {name: value for name, value in asdict(trained.fit.report).items() if _plain(value)}
         self.report["suspects"] = suspects(
-            loop, self.material.training, self.samples, accumulating=self._accumulating, fit=self._arm, seed=self.settings.seed
+            loop,
+            self.material.training,
+            self.samples,
+            accumulating=self._accumulating,
+            fit=self._arm,
+            seed=self.settings.seed,
         )
         return trained.to_bytes(), self.report, ranking, self._measures(trained)
 
@@ -151,7 +161,11 @@ class _Round:
         entries = []
         for row, value, line in zip(query.ids.tolist(), query.scores.tolist(), lines, strict=True):
             near = line.get("nearest_labelled")
-            why = {str(key): _json(value) for key, value in line.items() if not pd.isna(value) and key not in ("score", "nearest_labelled")}
+            why = {
+                str(key): _json(value)
+                for key, value in line.items()
+                if not pd.isna(value) and key not in ("score", "nearest_labelled")
+            }
             if near is not None and not pd.isna(near):
                 why["nearest_labelled"] = names[int(near)]
             entries.append(Ranked(row, float(value) if math.isfinite(value) else 0.0, why))

@@ -8,7 +8,8 @@ from ally.store import Store
 
 
 def review(store: Store, settings: Settings, n: int) -> list[Suspect]:
-    """At most n labels that are likely to be wrong, likeliest first; those answered anew since the training are left out."""
+    """At most n labels that are likely to be wrong, likeliest first; those answered anew since the training are left
+    out."""
     model = store.newest_model()
     entries = [] if model is None else model.report.get("suspects", [])
     labels = store.labels(settings.store_policy)
@@ -17,5 +18,7 @@ def review(store: Store, settings: Settings, n: int) -> list[Suspect]:
     found = []
     for entry, id in zip(standing, store.ids([entry["row"] for entry in standing]), strict=True):
         label = labels[entry["row"]]
-        found.append(Suspect(id, label.value, label.annotator, float(entry["dual"]), entry["predicted"], entry["probability"]))
+        found.append(
+            Suspect(id, label.value, label.annotator, float(entry["dual"]), entry["predicted"], entry["probability"])
+        )
     return found

@@ -1,7 +1,7 @@
 """Training in a process of its own, which reads the place of the campaign from standard input.
 
-Asking and answering never wait for it. One worker at a time trains a campaign; the lock ends with its process. What it could not do is on
-record in the store, and is tried again, at once or with the next answers.
+Asking and answering never wait for it. One worker at a time trains a campaign; the lock ends with its process. What it
+could not do is on record in the store, and is tried again, at once or with the next answers.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ def start(place: str, *, now: bool = False) -> bool:
 
 
 def train_while_due(store: Store, batch: int, train: Callable[[], int], *, now: bool = False) -> int:
-    """Trains until no more is due; how many models were made. A failure is on record; it counts against the attempts and no more."""
+    """Trains until no more is due; how many models were made. A failure is on record; it counts against the attempts
+    and no more."""
     made = 0
     while True:
         with store.exclusive(LOCK, WAIT) as mine:

@@ -27,11 +27,15 @@ def read(words: Sequence[str], settings: Settings) -> Answers:
 
     files = [word for word in words if word == STANDARD_INPUT or "=" not in word or os.path.isfile(word)]
     if not words:
-        raise InputError("no answers given; give a file with the columns id and label, - for standard input, or ID=LABEL")
+        raise InputError(
+            "no answers given; give a file with the columns id and label, - for standard input, or ID=LABEL"
+        )
     if not files:
         return Answers(_pairs(words), None)
     if len(words) > 1:
-        raise InputError(f"{files[0]!r} is not a pair ID=LABEL; give it alone, as a file or - for standard input, or give pairs only")
+        raise InputError(
+            f"{files[0]!r} is not a pair ID=LABEL; give it alone, as a file or - for standard input, or give pairs only"
+        )
     if files[0] == STANDARD_INPUT:
         return _standard_input(settings)
     if not os.path.exists(files[0]):
@@ -104,9 +108,13 @@ def _standard_input(settings: Settings) -> Answers:
         raise AnswerError("standard input is closed; pipe answers into the command, or give a file")
     content = sys.stdin.buffer.read()
     if not content.strip():
-        raise AnswerError("standard input is empty; pipe answers into the command: CSV with the columns id and label, or JSON lines")
+        raise AnswerError(
+            "standard input is empty; pipe answers into the command: CSV with the columns id and label, or JSON lines"
+        )
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / ("answers.jsonl" if content.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") else "answers.csv")
+        path = Path(folder) / (
+            "answers.jsonl" if content.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") else "answers.csv"
+        )
         path.write_bytes(content)
         try:
             return _file(path, settings)

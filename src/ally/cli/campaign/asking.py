@@ -22,10 +22,14 @@ COLUMNS = ["id", "label", "query", "kind", "predicted", "probability"]
 
 def ask(
     name: Name,
-    n: Annotated[int | None, typer.Option("--n", help="How many samples (default: a batch, or as many as there are).")] = None,
+    n: Annotated[
+        int | None, typer.Option("--n", help="How many samples (default: a batch, or as many as there are).")
+    ] = None,
     annotator: Annotator = None,
     key: Key = None,
-    out: Annotated[Path | None, typer.Option(help="Write the query here, .csv or .jsonl; fill in its label column and tell it.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the query here, .csv or .jsonl; fill in its label column and tell it.")
+    ] = None,
     show: Show = None,
     source: Moved = None,
     as_json: AsJson = False,
@@ -44,7 +48,8 @@ def ask(
             write_rows(out, [*COLUMNS, *columns_of(seen)], [{**line, **seen[line["id"]]} for line in _lines(query)])
         if out is not None:
             note(
-                f"{counted(len(query), 'sample')} written to {out}; fill in the column label, then: ally tell {typed(name, campaign)} {out}"
+                f"{counted(len(query), 'sample')} written to {out}; fill in the column label, then: ally tell "
+                f"{typed(name, campaign)} {out}"
             )
 
 
@@ -79,7 +84,9 @@ def _ensure_told(campaign: Campaign, out: Path | None) -> None:
         for answer in read_answers(out):
             told_answers.add(given, answer.id, answer.label)
     except AllyError as error:
-        raise InputError(f"{out} is there already and is not a sheet of questions ({error}); give another name to --out") from error
+        raise InputError(
+            f"{out} is there already and is not a sheet of questions ({error}); give another name to --out"
+        ) from error
     lost = campaign.untold(given)
     if lost:
         such = f"the skip of {lost[0]!r}" if given[lost[0]] is SKIP else f"{given[lost[0]]!r} for {lost[0]!r}"
@@ -94,8 +101,8 @@ def tell(
     answers: Annotated[
         list[str] | None,
         typer.Argument(
-            help="A .csv, .jsonl or .parquet file with the columns id and label, - for standard input, or pairs ID=LABEL (after -- if "
-            "an id begins with a dash)."
+            help="A .csv, .jsonl or .parquet file with the columns id and label, - for standard input, or pairs "
+            "ID=LABEL (after -- if an id begins with a dash)."
         ),
     ] = None,
     query: Annotated[int | None, typer.Option(help="The query that is answered (default: as the file says).")] = None,
@@ -116,7 +123,9 @@ def tell(
 
 def skip(
     name: Name,
-    ids: Annotated[list[str], typer.Argument(help="Ids of the samples; after -- if one begins with a dash.", metavar="ID...")],
+    ids: Annotated[
+        list[str], typer.Argument(help="Ids of the samples; after -- if one begins with a dash.", metavar="ID...")
+    ],
     annotator: Annotator = None,
     key: Key = None,
     as_json: AsJson = False,

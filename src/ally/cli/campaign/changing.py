@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 @takes_settings(later=True)
 def change(
     name: Name,
-    source: Annotated[str | None, typer.Option("--from", help="Where the source is from now on.", metavar="SOURCE")] = None,
+    source: Annotated[
+        str | None, typer.Option("--from", help="Where the source is from now on.", metavar="SOURCE")
+    ] = None,
     as_json: AsJson = False,
     **settings: Any,
 ) -> None:
@@ -38,7 +40,12 @@ def change(
             campaign.move(source)
         changed = campaign.change(**settings) if settings else campaign.settings
     if as_json:
-        dump({"place": changed.place, **{item.name: getattr(changed, item.name) for item in declarations() if not item.fixed}})
+        dump(
+            {
+                "place": changed.place,
+                **{item.name: getattr(changed, item.name) for item in declarations() if not item.fixed},
+            }
+        )
         return
     if source is not None:
         say(f"the source is {source} from now on")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,9 +24,14 @@ WEIGHTS = ".safetensors"
 def import_labels(
     name: Name,
     path: Annotated[
-        Path, typer.Argument(help="A .csv, .tsv, .jsonl or .parquet file, or a folder per class of images.", metavar="FILE|FOLDER")
+        Path,
+        typer.Argument(
+            help="A .csv, .tsv, .jsonl or .parquet file, or a folder per class of images.", metavar="FILE|FOLDER"
+        ),
     ],
-    annotator: Annotated[str | None, typer.Option(help="Who gave the labels, where the file does not say (default: import).")] = None,
+    annotator: Annotated[
+        str | None, typer.Option(help="Who gave the labels, where the file does not say (default: import).")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Take labels that were made elsewhere, with their annotators and times: all of them or none."""
@@ -42,12 +47,21 @@ def import_labels(
 def export(
     name: Name,
     out: Annotated[
-        Path, typer.Argument(help="A .csv, .jsonl or .parquet file; without an ending, a new folder with a folder of images per class.")
+        Path,
+        typer.Argument(
+            help="A .csv, .jsonl or .parquet file; without an ending, a new folder with a folder of images per class."
+        ),
     ],
     skips: Annotated[bool, typer.Option("--skips/--no-skips", help="With the samples that were skipped.")] = True,
-    link: Annotated[bool, typer.Option("--link", help="Hard links instead of copies of the images, where the disk allows.")] = False,
-    record: Annotated[bool, typer.Option("--record", help="Every answer ever given, undone ones too, as .jsonl or .csv.")] = False,
-    model: Annotated[bool, typer.Option("--model", help="The newest model as a .safetensors file, for `ally predict`.")] = False,
+    link: Annotated[
+        bool, typer.Option("--link", help="Hard links instead of copies of the images, where the disk allows.")
+    ] = False,
+    record: Annotated[
+        bool, typer.Option("--record", help="Every answer ever given, undone ones too, as .jsonl or .csv.")
+    ] = False,
+    model: Annotated[
+        bool, typer.Option("--model", help="The newest model as a .safetensors file, for `ally predict`.")
+    ] = False,
     source: Moved = None,
     as_json: AsJson = False,
 ) -> None:
@@ -97,7 +111,7 @@ def _record(campaign: Campaign) -> Iterator[dict[str, Any]]:
             "number": answer.number,
             "id": answer.sample,
             "annotator": answer.annotator,
-            "at": datetime.fromtimestamp(answer.at, timezone.utc).isoformat(),
+            "at": datetime.fromtimestamp(answer.at, UTC).isoformat(),
             "kind": answer.kind,
             "label": answer.value,
             "query": answer.query,

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 def retrain(
     name: Name,
-    background: Annotated[bool, typer.Option("--background", help="In a process of its own; `ally status` shows how it went.")] = False,
+    background: Annotated[
+        bool, typer.Option("--background", help="In a process of its own; `ally status` shows how it went.")
+    ] = False,
     source: Moved = None,
     as_json: AsJson = False,
 ) -> None:
@@ -46,21 +48,38 @@ def retrain(
     if not line.labels:
         say(f"model {number}: there are no labels to train on yet, so the samples are ranked to cover the data")
     elif status.task == "classification" and declared is None and len(status.classes) < 2:
-        say(f"model {number}: all labels are {next(iter(status.classes))} and a classifier needs two classes; label others too")
+        say(
+            f"model {number}: all labels are {next(iter(status.classes))} and a classifier needs two classes; label "
+            "others too"
+        )
     else:
         say(curve_line(line))
 
 
 def predict(
-    name: Annotated[str, typer.Argument(help="A campaign, or a .safetensors file that `ally export --model` wrote.", metavar="NAME|MODEL")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="A campaign, or a .safetensors file that `ally export --model` wrote.", metavar="NAME|MODEL"
+        ),
+    ],
     data: Annotated[
         str | None,
-        typer.Argument(help="Other data of the same kind (default: the samples of the campaign without a label).", metavar="NEWDATA"),
+        typer.Argument(
+            help="Other data of the same kind (default: the samples of the campaign without a label).",
+            metavar="NEWDATA",
+        ),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Write here, .csv, .jsonl or .parquet, instead of standard output.")] = None,
-    embeddings: Annotated[Path | None, typer.Option(help="Vectors of the new samples, if the model learned from vectors.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write here, .csv, .jsonl or .parquet, instead of standard output.")
+    ] = None,
+    embeddings: Annotated[
+        Path | None, typer.Option(help="Vectors of the new samples, if the model learned from vectors.")
+    ] = None,
     ids: Annotated[Path | None, typer.Option(help="Ids of the rows of an .npy file, one a line.")] = None,
-    folder: Annotated[Path | None, typer.Option(help="Where paths of images in a table begin (default: the folder of the table).")] = None,
+    folder: Annotated[
+        Path | None, typer.Option(help="Where paths of images in a table begin (default: the folder of the table).")
+    ] = None,
     encoding: Annotated[str | None, typer.Option(help="Text file encoding.")] = None,
     source: Moved = None,
     as_json: AsJson = False,

@@ -40,8 +40,12 @@ def status(name: Name, as_json: AsJson = False) -> None:
 def review(
     name: Name,
     n: Annotated[int, typer.Option("--n", help="How many labels at most.")] = 20,
-    out: Annotated[Path | None, typer.Option(help="Write them here, .csv or .jsonl; correct the column label and tell the file.")] = None,
-    disagreements: Annotated[bool, typer.Option("--disagreements", help="List samples that annotators differ about instead.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Write them here, .csv or .jsonl; correct the column label and tell the file.")
+    ] = None,
+    disagreements: Annotated[
+        bool, typer.Option("--disagreements", help="List samples that annotators differ about instead.")
+    ] = False,
     show: Show = None,
     source: Moved = None,
     as_json: AsJson = False,
@@ -60,7 +64,8 @@ def review(
         if out is not None:
             write_rows(out, [*REVIEW, *columns_of(seen)], [{**line, **seen[line["id"]]} for line in map(_line, found)])
             note(
-                f"{counted(len(found), 'label')} written to {out}; correct the column label, then: ally tell {typed(name, campaign)} {out}"
+                f"{counted(len(found), 'label')} written to {out}; correct the column label, then: ally tell "
+                f"{typed(name, campaign)} {out}"
             )
     if as_json or out is not None:
         return
@@ -81,7 +86,11 @@ def _disagreements(name: str, n: int, out: Path | None, as_json: bool) -> None:
     people = sorted({who for _, said in found for who in said})
     columns = ["id", "label", *(f"by {who}" for who in people)]
     rows = [
-        {"id": id, "label": counts.get(id), **{f"by {who}": None if said.get(who) is SKIP else said.get(who) for who in people}}
+        {
+            "id": id,
+            "label": counts.get(id),
+            **{f"by {who}": None if said.get(who) is SKIP else said.get(who) for who in people},
+        }
         for id, said in found
     ]
     if as_json:
@@ -120,8 +129,15 @@ def _counts(found: Status) -> list[str]:
     budget = "" if found.budget is None else f" of a budget of {found.budget}"
     given = f", {found.given} came with the source" if found.given else ""
     states = [f"{found.free} free"]
-    states += [f"{n} {word}" for n, word in ((found.leased, "asked about now"), (found.skipped, "skipped"), (found.gone, "gone")) if n]
-    lines = [f"samples     {found.samples}: {', '.join(states)}", f"labels      {found.labels} bought{budget}{given}: {', '.join(held)}"]
+    states += [
+        f"{n} {word}"
+        for n, word in ((found.leased, "asked about now"), (found.skipped, "skipped"), (found.gone, "gone"))
+        if n
+    ]
+    lines = [
+        f"samples     {found.samples}: {', '.join(states)}",
+        f"labels      {found.labels} bought{budget}{given}: {', '.join(held)}",
+    ]
     if found.classes:
         lines.append(f"classes     {few((f'{label} {n}' for label, n in found.classes.items()), 20)}")
     if found.annotators:
@@ -139,7 +155,9 @@ def _training(found: Status, automatic: bool, name: str) -> list[str]:
         "failed": f"a training failed: {found.training_error}; {again}",
         "interrupted": f"the last training was interrupted; {again}",
     }
-    since = f"; {counted(found.waiting, 'answer')} came since" if found.waiting and found.training_state == "done" else ""
+    since = (
+        f"; {counted(found.waiting, 'answer')} came since" if found.waiting and found.training_state == "done" else ""
+    )
     return [f"training    {states[found.training_state]}{since}"]
 
 
@@ -155,7 +173,9 @@ def _curve(lines: Sequence[ModelLine]) -> list[str]:
         )
         for line in lines
     ]
-    return table_lines(["model", "labels", lines[-1].metric, "95 % interval", "evaluated on", "agreement"], cells, right=True)
+    return table_lines(
+        ["model", "labels", lines[-1].metric, "95 % interval", "evaluated on", "agreement"], cells, right=True
+    )
 
 
 def _interval(line: ModelLine) -> str:
@@ -175,7 +195,11 @@ def _line(suspect: Suspect) -> dict[str, Any]:
 
 def _cells(suspect: Suspect) -> list[str]:
     predicted = (
-        f"{suspect.predicted:.4g}" if isinstance(suspect.predicted, float) else "" if suspect.predicted is None else str(suspect.predicted)
+        f"{suspect.predicted:.4g}"
+        if isinstance(suspect.predicted, float)
+        else ""
+        if suspect.predicted is None
+        else str(suspect.predicted)
     )
     probability = "" if suspect.probability is None else f"{suspect.probability:.2f}"
     return [suspect.id, str(suspect.label), suspect.annotator, predicted, probability, f"{suspect.dual:.3f}"]

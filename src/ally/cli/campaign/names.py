@@ -18,14 +18,20 @@ Name = Annotated[str, typer.Argument(help="The campaign: pets is the file pets.d
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Annotator = Annotated[str | None, typer.Option(help="Who labels (default: who asked, else the name of your account).")]
 Key = Annotated[str | None, typer.Option(help="Any text, new for each call; safe to retry with the same key.")]
-Moved = Annotated[str | None, typer.Option("--from", help="Where the source is now, if it has moved.", metavar="SOURCE")]
+Moved = Annotated[
+    str | None, typer.Option("--from", help="Where the source is now, if it has moved.", metavar="SOURCE")
+]
 Show = Annotated[
-    bool | None, typer.Option("--show/--no-show", help="With the path, the text or the columns (default: unless a table is very long).")
+    bool | None,
+    typer.Option(
+        "--show/--no-show", help="With the path, the text or the columns (default: unless a table is very long)."
+    ),
 ]
 
 
 def place_of(name: str) -> str:
-    """``pets`` is the file pets.db, unless there is only a file pets; URLs and names with an ending of a database stay."""
+    """``pets`` is the file pets.db, unless there is only a file pets; URLs and names with an ending of a database
+    stay."""
     if "://" in name or name.lower().endswith(ENDINGS):
         return name
     return name if not Path(f"{name}.db").exists() and Path(name).is_file() else f"{name}.db"

@@ -27,20 +27,38 @@ WORDS = {
 
 @takes_settings()
 def new(
-    name: Annotated[str, typer.Argument(help="Where to keep it: pets makes the file pets.db; or postgresql://…", metavar="NAME")],
-    source: Annotated[
-        str, typer.Option("--from", help="A folder of images, or a .csv .tsv .parquet .jsonl .txt .npy file.", metavar="SOURCE")
+    name: Annotated[
+        str, typer.Argument(help="Where to keep it: pets makes the file pets.db; or postgresql://…", metavar="NAME")
     ],
-    id_column: Annotated[str | None, of_source(help="Column of a table that holds the ids (default: id or name, if unique).")] = None,
-    text: Annotated[str | None, of_source(help="Column of a table that holds the texts (default: text, if there is one).")] = None,
-    image: Annotated[str | None, of_source(help="Column of a table that holds paths of images.")] = None,
-    label: Annotated[str | None, of_source(help="Column that holds labels known already; folder: subfolders are classes.")] = None,
-    embeddings: Annotated[Path | None, of_source(help="Vectors to learn from instead: .npz (X, ids), or a table with ids.")] = None,
-    column: Annotated[
-        list[str] | None, of_source(help="A column of a table to learn from: C, C=number or C=category (default: all that can serve).")
+    source: Annotated[
+        str,
+        typer.Option(
+            "--from", help="A folder of images, or a .csv .tsv .parquet .jsonl .txt .npy file.", metavar="SOURCE"
+        ),
+    ],
+    id_column: Annotated[
+        str | None, of_source(help="Column of a table that holds the ids (default: id or name, if unique).")
     ] = None,
-    ids: Annotated[Path | None, of_source(help="Ids of the rows of an .npy file, one a line (default: row numbers).")] = None,
-    folder: Annotated[Path | None, of_source(help="Where the paths of --image begin (default: the folder of the table).")] = None,
+    text: Annotated[
+        str | None, of_source(help="Column of a table that holds the texts (default: text, if there is one).")
+    ] = None,
+    image: Annotated[str | None, of_source(help="Column of a table that holds paths of images.")] = None,
+    label: Annotated[
+        str | None, of_source(help="Column that holds labels known already; folder: subfolders are classes.")
+    ] = None,
+    embeddings: Annotated[
+        Path | None, of_source(help="Vectors to learn from instead: .npz (X, ids), or a table with ids.")
+    ] = None,
+    column: Annotated[
+        list[str] | None,
+        of_source(help="A column of a table to learn from: C, C=number or C=category (default: all that can serve)."),
+    ] = None,
+    ids: Annotated[
+        Path | None, of_source(help="Ids of the rows of an .npy file, one a line (default: row numbers).")
+    ] = None,
+    folder: Annotated[
+        Path | None, of_source(help="Where the paths of --image begin (default: the folder of the table).")
+    ] = None,
     encoding: Annotated[str | None, of_source(help="Text file encoding (default: utf-8).")] = None,
     size: Annotated[int | None, of_source(help="The learner sees images of this side (default: 32).", min=8)] = None,
     flat: Annotated[bool, of_source("--flat", help="Leave out images in subfolders.")] = False,
@@ -111,14 +129,20 @@ def _page(campaign: Campaign, status: Status, place: str, source: str, following
     share = f"{settings.held_out_share:.0%} of each query is about them until they are labelled"
     if status.evaluate.samples:
         lines.append(
-            f"  {counted(status.evaluate.samples, 'random sample')} held out, never trained on, to measure the learning curve; {share}"
+            f"  {counted(status.evaluate.samples, 'random sample')} held out, never trained on, to measure the "
+            f"learning curve; {share}"
         )
     else:
         lines.append("  no sample is held out, so there will be no learning curve; --evaluate N holds some out")
     if status.validate.samples:
-        lines.append(f"  {counted(status.validate.samples, 'random sample')} held out to stop a training early; {share}")
+        lines.append(
+            f"  {counted(status.validate.samples, 'random sample')} held out to stop a training early; {share}"
+        )
     if settings.store_policy == "majority" and settings.opinions % 2 == 0:
-        lines.append(f"  of {settings.opinions} opinions neither may be the majority: then the last one counts; an odd number avoids it")
+        lines.append(
+            f"  of {settings.opinions} opinions neither may be the majority: then the last one counts; an odd number "
+            "avoids it"
+        )
     lines += [f"  {note}" for note in samples.notes]
     if len(samples.problems):
         lines.append(f"  {counted(len(samples.problems), 'problem')}:")

@@ -29,14 +29,16 @@ class Form:
 
 
 def read_classes(text: str, known: Iterable[Any] = ()) -> list[Any]:
-    """Those `known` already by their names; the others are whole numbers if all of them are written as such, and texts otherwise, or if
-    the known ones are texts."""
+    """Those `known` already by their names; the others are whole numbers if all of them are written as such, and texts
+    otherwise, or if the known ones are texts."""
     from ally.sources.export.cells import WRITTEN
 
     names = [name.strip() for name in text.split(",")]
     same = {str(value): value for value in known}
     others = [name for name in names if name not in same]
-    numbers = all(WRITTEN[int].fullmatch(name) for name in others) and not (same and all(isinstance(value, str) for value in same.values()))
+    numbers = all(WRITTEN[int].fullmatch(name) for name in others) and not (
+        same and all(isinstance(value, str) for value in same.values())
+    )
     return [same[name] if name in same else int(name) if numbers else name for name in names]
 
 
@@ -46,35 +48,53 @@ def in_seconds(lease: float) -> float:
 
     if not 0 < 60 * lease <= LONGEST_LEASE:
         days = f"{LONGEST_LEASE / 86400:g} days"
-        raise InputError(f"--lease {lease:g} is not a number of minutes above 0 and at most {LONGEST_LEASE / 60:.0f} ({days}); use another")
+        raise InputError(
+            f"--lease {lease:g} is not a number of minutes above 0 and at most {LONGEST_LEASE / 60:.0f} ({days}); use "
+            "another"
+        )
     return 60 * lease
 
 
 LEASE = "Minutes that samples are kept for the person who asked."
 FORMS = {
     "task": Form(
-        "regression", bool, "Labels are numbers to predict.", lambda on: "regression" if on else "classification", False, ("--regression",)
+        "regression",
+        bool,
+        "Labels are numbers to predict.",
+        lambda on: "regression" if on else "classification",
+        False,
+        ("--regression",),
     ),
-    "classes": Form("classes", str | None, "All classes, separated by commas (default: any label is one).", read_classes),
+    "classes": Form(
+        "classes", str | None, "All classes, separated by commas (default: any label is one).", read_classes
+    ),
     "lease_seconds": Form("lease", float, LEASE, in_seconds, 60.0, metavar="MINUTES"),
-    "automatic": Form("by_hand", bool, "Train only when `ally retrain` says so.", lambda by_hand: not by_hand, False, ("--by-hand",)),
+    "automatic": Form(
+        "by_hand", bool, "Train only when `ally retrain` says so.", lambda by_hand: not by_hand, False, ("--by-hand",)
+    ),
 }
 LATER = {
     "classes": Form("classes", str, "All classes, separated by commas: the present ones and new ones."),
     "lease_seconds": Form("lease", float, LEASE, in_seconds, metavar="MINUTES"),
-    "automatic": Form("automatic", bool, "Train automatically, or by `ally retrain` only.", names=("--automatic/--by-hand",)),
+    "automatic": Form(
+        "automatic", bool, "Train automatically, or by `ally retrain` only.", names=("--automatic/--by-hand",)
+    ),
 }
 """The forms of ``ally change``, where an option that is left out changes nothing."""
 
 
 def takes_settings(*, later: bool = False) -> Callable[[Command], Command]:
-    """Gives a command with ``**settings`` an option for each setting; `later`: for those that may change, none of them required.
+    """Gives a command with ``**settings`` an option for each setting; `later`: for those that may change, none of them
+    required.
 
-    The command is called with the settings that were given (or all of them, if not `later`), by name, as the campaign takes them.
+    The command is called with the settings that were given (or all of them, if not `later`), by name, as the campaign
+    takes them.
     """
 
     def decorate(command: Command) -> Command:
-        own = [item for item in inspect.signature(command, eval_str=True).parameters.values() if item.name != "settings"]
+        own = [
+            item for item in inspect.signature(command, eval_str=True).parameters.values() if item.name != "settings"
+        ]
         forms = dict(_forms(later))
 
         def called(**given: Any) -> None:
@@ -89,7 +109,9 @@ def takes_settings(*, later: bool = False) -> Callable[[Command], Command]:
         options = [_parameter(form, groups[name], later) for name, form in forms.items()]
         called.__name__, called.__doc__ = command.__name__, command.__doc__
         ordered = sorted([*own, *options], key=lambda item: item.default is not inspect.Parameter.empty)
-        called.__signature__ = inspect.Signature([item.replace(kind=inspect.Parameter.KEYWORD_ONLY) for item in ordered])  # type: ignore[attr-defined]
+        called.__signature__ = inspect.Signature(
+            [item.replace(kind=inspect.Parameter.KEYWORD_ONLY) for item in ordered]
+        )  # type: ignore[attr-defined]
         called.__annotations__ = {item.name: item.annotation for item in ordered}
         return called
 
@@ -116,4 +138,6 @@ def _plain(item: Declared, later: bool) -> Form:
 def _parameter(form: Form, group: str, later: bool) -> inspect.Parameter:
     option = typer.Option(*form.names, help=form.help, rich_help_panel=group, metavar=form.metavar)
     kind = form.kind | None if later else form.kind
-    return inspect.Parameter(form.option, inspect.Parameter.KEYWORD_ONLY, default=form.default, annotation=Annotated[kind, option])
+    return inspect.Parameter(
+        form.option, inspect.Parameter.KEYWORD_ONLY, default=form.default, annotation=Annotated[kind, option]
+    )

@@ -19,7 +19,9 @@ def check_out(out: Path | None, endings: Sequence[str]) -> None:
     if out is None:
         return
     if out.suffix.lower() not in endings:
-        raise InputError(f"{out} has the ending {out.suffix or '(none)'!r}; what is asked for is written as {', '.join(endings)}")
+        raise InputError(
+            f"{out} has the ending {out.suffix or '(none)'!r}; what is asked for is written as {', '.join(endings)}"
+        )
     if not out.parent.is_dir():
         raise InputError(f"the folder {out.parent} of {out.name} is not there; make it first")
     if out.is_dir():

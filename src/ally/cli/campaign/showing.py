@@ -11,9 +11,25 @@ if TYPE_CHECKING:
     from ally.campaign import Campaign
 
 LONG = 100_000
-"""Rows of a table above which nothing is shown unless asked for, where the whole table would have to be read to find a sample."""
+"""Rows of a table above which nothing is shown unless asked for, where the whole table would have to be read to find a
+sample."""
 TAKEN = frozenset(
-    {"id", "label", "skip", "annotator", "at", "query", "kind", "undoes", "predicted", "probability", "path", "text", "dual", "labelled_by"}
+    {
+        "id",
+        "label",
+        "skip",
+        "annotator",
+        "at",
+        "query",
+        "kind",
+        "undoes",
+        "predicted",
+        "probability",
+        "path",
+        "text",
+        "dual",
+        "labelled_by",
+    }
 )
 """Names that mean something in the files that commands write and read."""
 
@@ -44,7 +60,10 @@ def _long(campaign: Campaign) -> bool:
     if campaign.kept_in is not None or campaign.settings.fingerprint.get("from") != "rows":
         return False
     if campaign.size > LONG:
-        note(f"note: only ids are given, as finding rows in a table of {campaign.size} takes a while; --show gives the rows too")
+        note(
+            f"note: only ids are given, as finding rows in a table of {campaign.size} takes a while; --show gives the "
+            "rows too"
+        )
     return campaign.size > LONG
 
 

@@ -7,7 +7,21 @@ from dataclasses import replace
 from pathlib import Path
 
 from ally.experiment.folder import Grid
-from ally.experiment.presets.base import DIGITS, MNIST, SMOKE, STL10, Bed, Preset, Rounds, Scale, Variant, absent, bed_or, cells, grid
+from ally.experiment.presets.base import (
+    DIGITS,
+    MNIST,
+    SMOKE,
+    STL10,
+    Bed,
+    Preset,
+    Rounds,
+    Scale,
+    Variant,
+    absent,
+    bed_or,
+    cells,
+    grid,
+)
 from ally.experiment.trial import Copies
 from ally.learning.objectives import PDCL
 from ally.scoring import PredictedDual
@@ -55,7 +69,11 @@ def tightness(scale: Scale, data_dir: Path | None) -> Grid:
         notes, substitute = [f"the figure's panel of stl10 is left out: {absent(STL10)}"], None
     elif bed == STL10 and scale == "full":
         beds.append(MNIST)
-    levels = {"smoke": (0.01, 2.0), "small": (0.01, 0.2, 2.0, 20.0, "auto"), "full": (0.01, 0.05, 0.2, 0.5, 1.0, 2.0, 20.0, "auto")}[scale]
+    levels = {
+        "smoke": (0.01, 2.0),
+        "small": (0.01, 0.2, 2.0, 20.0, "auto"),
+        "full": (0.01, 0.05, 0.2, 0.5, 1.0, 2.0, 20.0, "auto"),
+    }[scale]
     techniques: dict[str, Select] = {"k-means": ClusterTop(), "perturbed": Perturbed("softrank")}
 
     def lines() -> Iterator[Variant]:
@@ -66,7 +84,9 @@ def tightness(scale: Scale, data_dir: Path | None) -> Grid:
                 yield Variant("ally-paper", setting, paper_ally(select, replace(ALGORITHM_1, eps=eps)))
                 yield Variant("ally", setting, own_ally(select, replace(DUALS, eps=eps)))
 
-    notes.append("perturbed: soft-rank noise, the strongest of the three kinds in `diversity`; the others drown the duals")
+    notes.append(
+        "perturbed: soft-rank noise, the strongest of the three kinds in `diversity`; the others drown the duals"
+    )
     made = [cell for one in beds for cell in cells(one, rounds_for(scale), asking(scale, lines()))]
     question = "How much does ε matter, and to which batch selection?"
     return grid("Constraint level", question, scale, made, notes=notes, substitute=substitute)
@@ -86,7 +106,8 @@ def clusters(scale: Scale, data_dir: Path | None) -> Grid:
 
 
 def redundancy(scale: Scale, data_dir: Path | None) -> Grid:
-    """Copies per sample, exact and with noise, × Entropy, ALLY, and ALLY with ten times fewer clusters; the paper's ALLY and ours."""
+    """Copies per sample, exact and with noise, × Entropy, ALLY, and ALLY with ten times fewer clusters; the paper's
+    ALLY and ours."""
     bed, substitute = bed_for(STL10, scale, data_dir)
     rounds = replace(rounds_for(scale), rounds=SMOKE.rounds if scale == "smoke" else 5)
     different = {"smoke": 300, "small": 5000, "full": 11_000}[scale]
@@ -110,10 +131,13 @@ def redundancy(scale: Scale, data_dir: Path | None) -> Grid:
 
     notes = [
         f"{different} different samples, drawn anew for each seed; noise of a tenth of the pixels' deviation",
-        f"ALLY, the paper's and ours: k-means over all candidates, {rounds.batch} clusters; low diversity: the same with {few}",
+        f"ALLY, the paper's and ours: k-means over all candidates, {rounds.batch} clusters; low diversity: the same "
+        f"with {few}",
     ]
     made = cells(bed, rounds, lines())
-    return grid("Redundancy", "What do copies in the pool do to each strategy?", scale, made, notes=notes, substitute=substitute)
+    return grid(
+        "Redundancy", "What do copies in the pool do to each strategy?", scale, made, notes=notes, substitute=substitute
+    )
 
 
 ABLATIONS = {

@@ -105,7 +105,10 @@ class Preset:
         gone = [(cell.strategy, cell.setting) for _, cell in whole.cells if (cell.strategy, cell.setting) not in kept]
         new = {strategy for strategy, _ in gone} - {strategy for strategy, _ in kept}
         # Of strategies that are run the settings left out are enough.
-        named = [setting if strategy not in new else f"{strategy} ({setting})" if setting else strategy for strategy, setting in gone]
+        named = [
+            setting if strategy not in new else f"{strategy} ({setting})" if setting else strategy
+            for strategy, setting in gone
+        ]
         less += [f"not run at this scale: {'; '.join(dict.fromkeys(named))}"] if named else []
         return replace(grid, notes=(*less, *grid.notes))
 
@@ -126,8 +129,21 @@ def cells(bed: Bed, rounds: Rounds, variants: Iterable[Variant]) -> Iterator[tup
     for seed in range(rounds.seeds):
         for line in lines:
             if line.seeds is None or seed < line.seeds:
-                cell = Cell(line.strategy, seed, rounds.init, rounds.batch, rounds.rounds, bed.model, bed.training, line.objective,
-                            line.setting, line.custom, None, bed.validation, metric=bed.metric)  # fmt: skip
+                cell = Cell(
+                    line.strategy,
+                    seed,
+                    rounds.init,
+                    rounds.batch,
+                    rounds.rounds,
+                    bed.model,
+                    bed.training,
+                    line.objective,
+                    line.setting,
+                    line.custom,
+                    None,
+                    bed.validation,
+                    metric=bed.metric,
+                )
                 yield bed.dataset, replace(cell, **dict(line.changes))
 
 

@@ -9,7 +9,20 @@ from pathlib import Path
 from ally.experiment.cell import Cell
 from ally.experiment.folder import Grid
 from ally.experiment.presets.ablations import asking, bed_for, own_ally, rounds_for
-from ally.experiment.presets.base import DIABETES, DIGITS, MNIST, PARKINSONS, SMOKE, Bed, Preset, Rounds, Scale, Variant, cells, grid
+from ally.experiment.presets.base import (
+    DIABETES,
+    DIGITS,
+    MNIST,
+    PARKINSONS,
+    SMOKE,
+    Bed,
+    Preset,
+    Rounds,
+    Scale,
+    Variant,
+    cells,
+    grid,
+)
 from ally.learning.objectives import Feasibility, Objective, PDCLUnlabelled, SmoothUnlabelled
 from ally.learning.training import Training
 from ally.scoring import PredictedDual
@@ -39,7 +52,9 @@ def capacity(scale: Scale, data_dir: Path | None) -> Grid:
     names = ("ally-paper", "ally", "badge", *(() if scale == "smoke" else ("margin",)), "random")
     bed = bed if scale != "smoke" else replace(bed, dataset="digits-images")
     beds = (bed, replace(bed, model="cnn", training=replace(bed.training, lr=1e-3)))
-    made = [cell for one in beds for cell in cells(one, rounds, asking(scale, [Variant(name, one.model) for name in names]))]
+    made = [
+        cell for one in beds for cell in cells(one, rounds, asking(scale, [Variant(name, one.model) for name in names]))
+    ]
     question = "Does ALLY's loss to BADGE on MNIST come from the MLP's weak embeddings?"
     return grid("Capacity", question, scale, made, substitute=substitute)
 
@@ -47,13 +62,20 @@ def capacity(scale: Scale, data_dir: Path | None) -> Grid:
 def bias(scale: Scale, data_dir: Path | None) -> Grid:
     """Three objectives trained on the same labelled sets: random ones, and ones shifted by active choice."""
     bed, substitute = bed_for(MNIST, scale, data_dir)
-    objectives: dict[str, str | Objective] = {"erm": "erm", "pdcl": ALGORITHM_1, "feasibility": Feasibility(slacks="all")}
+    objectives: dict[str, str | Objective] = {
+        "erm": "erm",
+        "pdcl": ALGORITHM_1,
+        "feasibility": Feasibility(slacks="all"),
+    }
     lines = [
         Variant(name, f"trained by {kind}", objective=objective, changes=(("asks_as", name),))
         for name in ("random", "entropy", "ally-paper", "ally")
         for kind, objective in objectives.items()
     ]
-    question = "Does training for feasibility suffer less from an actively chosen training set than empirical risk minimisation?"
+    question = (
+        "Does training for feasibility suffer less from an actively chosen training set than empirical "
+        "risk minimisation?"
+    )
     notes = [
         "a strategy chooses with its own training, whose time is part of the query's; "
         "the three objectives are then trained on the same labels"
@@ -88,7 +110,8 @@ def self_supervised(scale: Scale, data_dir: Path | None) -> Grid:
     def lines(*names: str) -> Iterator[Variant]:
         for objective in objectives:
             for name in names:
-                # The dual needs duals: under erm it is the accumulated loss, which trains as erm does; a penalty has nothing like it.
+                # The dual needs duals: under erm it is the accumulated loss, which trains as erm does; a penalty has
+                # nothing like it.
                 if (name, objective) == ("ally", "smooth-unlabelled"):
                     continue
                 trained = "accumulated-loss" if (name, objective) == ("ally", "erm") else objectives[objective]
@@ -118,14 +141,26 @@ def self_supervised(scale: Scale, data_dir: Path | None) -> Grid:
 
 BEYOND = {
     "capacity": Preset(
-        "MNIST: MLP against a small CNN", "section 5.2", "ALLY's loss on MNIST comes from the weak embeddings of a small MLP.", capacity
+        "MNIST: MLP against a small CNN",
+        "section 5.2",
+        "ALLY's loss on MNIST comes from the weak embeddings of a small MLP.",
+        capacity,
     ),
     "bias": Preset(
-        "Objectives on the same shifted labels", "section 3.3, appendix C", "Feasibility suffers less from the shift than ERM.", bias
+        "Objectives on the same shifted labels",
+        "section 3.3, appendix C",
+        "Feasibility suffers less from the shift than ERM.",
+        bias,
     ),
-    "diversity": Preset("ALLY × diversity technique, by accuracy and cost", "future work", "Left open by the paper.", diversity),
+    "diversity": Preset(
+        "ALLY × diversity technique, by accuracy and cost", "future work", "Left open by the paper.", diversity
+    ),
     # Constraints over the pool take 1500 steps and more: they are given those, and no validation labels.
     "self-supervised": Preset(
-        "Strategy × objective, four data sets", "future work", "Left open by the paper.", self_supervised, protocol="fixed"
+        "Strategy × objective, four data sets",
+        "future work",
+        "Left open by the paper.",
+        self_supervised,
+        protocol="fixed",
     ),
 }

@@ -30,7 +30,8 @@ from ally.experiment.presets.base import (
 
 QUESTION = "How many labels does each strategy need?"
 BAIT = Variant("bait", "10000 candidates", changes=(("candidates", 10_000),), seeds=3)
-"""Its cost grows with candidates × classes² × embedding: all of them would take longer than everything else together."""
+"""Its cost grows with candidates × classes² × embedding: all of them would take longer than everything else
+together."""
 COMPARED = ("ally", "ally-paper", "accumulated-loss", "random", "entropy", "margin", "badge", "coreset")
 FEW = ("ally", "ally-paper", "random", "margin", "badge", "coreset")
 
@@ -39,7 +40,11 @@ def classification(bed: Bed, batch: int, rounds: int, scale: Scale, data_dir: Pa
     title = f"{bed.dataset}, batches of {batch}"
     if scale == "smoke":
         return grid(
-            title, QUESTION, scale, cells(DIGITS, SMOKE, map(Variant, ("ally", "badge", "random"))), substitute=stands_in(DIGITS, bed)
+            title,
+            QUESTION,
+            scale,
+            cells(DIGITS, SMOKE, map(Variant, ("ally", "badge", "random"))),
+            substitute=stands_in(DIGITS, bed),
         )
     whole = Rounds(init=200, batch=batch, rounds=rounds, seeds=5)
     if scale == "full":
@@ -65,7 +70,9 @@ def parkinsons(scale: Scale, data_dir: Path | None) -> Grid:
         )
     rounds = Rounds(init=200, batch=200, rounds=9, seeds=10 if scale == "full" else 5)
     names = ("ptd-total", "ptd-total-by-subject", *(("ptd-motor", "ptd-motor-by-subject") if scale == "full" else ()))
-    made = [cell for name in names for cell in cells(replace(PARKINSONS, dataset=name), rounds, map(Variant, strategies))]
+    made = [
+        cell for name in names for cell in cells(replace(PARKINSONS, dataset=name), rounds, map(Variant, strategies))
+    ]
     notes = ["the paper's random split lets recordings of one person be on both sides; by-subject keeps people apart"]
     return grid(title, question, scale, made, notes=notes)
 
@@ -75,7 +82,9 @@ def tiny_imagenet(scale: Scale, data_dir: Path | None) -> Grid:
     if scale == "smoke":
         return classification(TINY_IMAGENET, 1000, 0, scale, data_dir)
     bed, substitute = bed_or(TINY_IMAGENET, replace(TINY_IMAGENET, dataset="tiny-imagenet-32"), data_dir)
-    rounds = Rounds(init=200, batch=1000, rounds=3 if scale == "small" or substitute else 9, seeds=2 if scale == "small" else 5)
+    rounds = Rounds(
+        init=200, batch=1000, rounds=3 if scale == "small" or substitute else 9, seeds=2 if scale == "small" else 5
+    )
     names = COMPARED if scale == "full" else FEW
     notes = ["bait is not run: its cost grows with the square of the 200 classes"]
     return grid(title, QUESTION, scale, cells(bed, rounds, map(Variant, names)), notes=notes, substitute=substitute)
@@ -94,7 +103,11 @@ TOP = "ALLY is among the two best; it needs {} % fewer labels than the best base
 NO_WORD = "No figure is given in the text."
 FIGURES = {
     "mnist-200": curve(
-        MNIST, 200, 9, "figure 2, top", "BADGE and BAIT beat ALLY, which the paper explains by the weak embeddings of an MLP."
+        MNIST,
+        200,
+        9,
+        "figure 2, top",
+        "BADGE and BAIT beat ALLY, which the paper explains by the weak embeddings of an MLP.",
     ),
     "mnist-1000": curve(MNIST, 1000, 5, "figure 2, bottom", "BADGE and BAIT beat ALLY."),
     "cifar10-200": curve(CIFAR10, 200, 9, "figure 2, top", TOP.format(2)),
@@ -104,7 +117,10 @@ FIGURES = {
     "stl10-200": curve(STL10, 200, 9, "figure 2, top", TOP.format(9)),
     "stl10-1000": curve(STL10, 1000, 5, "figure 2, bottom", NO_WORD),
     "ptd": Preset(
-        "Parkinsons Telemonitoring with an MLP, batches of 200", "figure 3", "ALLY beats Random and Coreset, most at the start.", parkinsons
+        "Parkinsons Telemonitoring with an MLP, batches of 200",
+        "figure 3",
+        "ALLY beats Random and Coreset, most at the start.",
+        parkinsons,
     ),
     "tiny-imagenet": Preset("Tiny ImageNet with a ResNet-18, batches of 1000", "appendix G", NO_WORD, tiny_imagenet),
 }

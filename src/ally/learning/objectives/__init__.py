@@ -36,7 +36,8 @@ def resolve_objective(objective: str | Objective) -> Objective:
     if isinstance(objective, Objective) and not isinstance(objective, type):
         return objective
     raise InputError(
-        f"objective is a {type(objective).__name__}; pass a name ({', '.join(OBJECTIVES)}) or an objective such as PDCL(eps=0.2)"
+        f"objective is a {type(objective).__name__}; pass a name ({', '.join(OBJECTIVES)}) or an objective such as "
+        "PDCL(eps=0.2)"
     )
 
 

@@ -1,8 +1,8 @@
 """The contract between the trainer and an objective.
 
-The trainer draws batches and steps the optimiser; the session turns a batch into the scalar to descend and moves its duals.
-An objective that sets ``unlabelled_batch > 0`` is also handed that many unlabelled samples with every batch and may hold a
-dual for each of them.
+The trainer draws batches and steps the optimiser; the session turns a batch into the scalar to descend and moves its
+duals. An objective that sets ``unlabelled_batch > 0`` is also handed that many unlabelled samples with every batch and
+may hold a dual for each of them.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class Problem:
     classes: tuple[Any, ...] | None
     loss: Loss
     reference_loss: Callable[[Loss, Regularizer | None], float]
-    """Mean of a loss over the labelled samples after an unconstrained fit by the same trainer, with the same R(f) (p_u); trains when
-    called."""
+    """Mean of a loss over the labelled samples after an unconstrained fit by the same trainer, with the same R(f)
+    (p_u); trains when called."""
     n_unlabelled: int = 0
     pool_reference: Callable[[Callable[[nn.Module, torch.Tensor], float]], float] | None = None
-    """What a function of a network and inputs (m, *shape) gives for an unconstrained fit by the same trainer and a seeded sample of
-    L ∪ U; trains when called. For p_u of a loss that needs no label."""
+    """What a function of a network and inputs (m, *shape) gives for an unconstrained fit by the same trainer and a
+    seeded sample of L ∪ U; trains when called. For p_u of a loss that needs no label."""
 
     @property
     def device(self) -> torch.device:
@@ -65,7 +65,8 @@ class Session(ABC):
 
     unlabelled_batch: int = 0
     min_steps: int = 0
-    """Optimiser steps the whole fit should take at least; the trainer passes over the labelled samples more often per epoch."""
+    """Optimiser steps the whole fit should take at least; the trainer passes over the labelled samples more often per
+    epoch."""
     eps: float | None = None
     """The constraint level, if it is one number for all samples that the report should give."""
 

@@ -1,7 +1,7 @@
 r"""Primal-dual constrained learning (Algorithm 1) and its feasibility form (Appendix C).
 
-Both descend :math:`r + \frac1n\sum_i \lambda_i(\ell'_i - \varepsilon_i)` in θ and ascend it in λ. They differ in r: the mean
-loss plus R(f) for `PDCL`, R(f) alone for `Feasibility`.
+Both descend :math:`r + \frac1n\sum_i \lambda_i(\ell'_i - \varepsilon_i)` in θ and ascend it in λ. They differ in r: the
+mean loss plus R(f) for `PDCL`, R(f) alone for `Feasibility`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ class PDCL:
     """Minimise mean ℓ subject to ℓ'_i ≤ ε_i.
 
     Attributes:
-        eps: ε: a number, one per sample, a mapping from class, ``"auto"`` (1.15 p_u, with p_u the mean ℓ' of the labelled
-            samples after an unconstrained fit), or None for the paper's value (0.2 nats; 0.1 for squared error of standardised targets).
+        eps: ε: a number, one per sample, a mapping from class, ``"auto"`` (1.15 p_u, with p_u the mean ℓ' of the
+            labelled samples after an unconstrained fit), or None for the paper's value (0.2 nats; 0.1 for squared error
+            of standardised targets).
         dual_lr: η_d; the step at the t-th dual move is ``dual_lr * t**-dual_decay``.
         dual_init: λ₀.
         dual_cap: upper bound of λ, or None.
@@ -40,7 +41,8 @@ class PDCL:
             Algorithm 1 word for word: every slack, after the primal steps, in evaluation mode.
         secondary_loss: ℓ' by name or as a function; None means ℓ' = ℓ.
         regularizer: R(f) added to the risk.
-        weighted: False trains as if λ were 0 while λ still records the slacks: the ablation that says what the weighting adds.
+        weighted: False trains as if λ were 0 while λ still records the slacks: the ablation that says what the
+            weighting adds.
     """
 
     eps: Eps = field(default=None, hash=False)
@@ -71,7 +73,8 @@ class PDCL:
 
 @dataclass(frozen=True)
 class Feasibility(PDCL):
-    """Minimise R(f) subject to ℓ'_i ≤ ε_i. With R = 0 only the path of the duals informs: at a strictly feasible point λ* = 0."""
+    """Minimise R(f) subject to ℓ'_i ≤ ε_i. With R = 0 only the path of the duals informs: at a strictly feasible point
+    λ* = 0."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -105,7 +108,9 @@ class _ConstrainedSession(Session):
             classes=problem.classes,
             reference_loss=lambda: problem.reference_loss(self._secondary, objective.regularizer),
         )
-        self._multipliers = Multipliers(len(problem.targets), start=objective.dual_init, device=problem.device, cap=objective.dual_cap)
+        self._multipliers = Multipliers(
+            len(problem.targets), start=objective.dual_init, device=problem.device, cap=objective.dual_cap
+        )
         self._everyone = torch.arange(len(problem.targets), device=problem.device)
 
     def start_epoch(self, epoch: int) -> None:
@@ -148,7 +153,9 @@ def _per_sample(loss: Loss) -> Loss:
         values: Any = loss(outputs, targets)
         if not isinstance(values, torch.Tensor) or values.shape != targets.shape:
             shape, n = tuple(values.shape) if isinstance(values, torch.Tensor) else type(values).__name__, len(targets)
-            raise InputError(f"secondary_loss gave {shape} for a batch of {n}; it must give one number per sample, shape ({n},)")
+            raise InputError(
+                f"secondary_loss gave {shape} for a batch of {n}; it must give one number per sample, shape ({n},)"
+            )
         return values
 
     return checked

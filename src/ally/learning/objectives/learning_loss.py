@@ -2,9 +2,11 @@ r"""Learning Loss (Yoo & Kweon, 2019): a module beside the network learns to ran
 
 The network and the module descend
 
-.. math:: \frac1B\sum_i \ell_i + w\,\frac2B\sum_{(i,j)} \max\bigl(0, -\mathbb 1(\ell_i, \ell_j)(\hat\ell_i - \hat\ell_j) + \xi\bigr),
+.. math:: \frac1B\sum_i \ell_i + w\,\frac2B\sum_{(i,j)} \max\bigl(0, -\mathbb 1(\ell_i, \ell_j)(\hat\ell_i - \hat\ell_j)
++ \xi\bigr),
 
-where 𝟙 is +1 if ℓ_i > ℓ_j and −1 otherwise, and the pairs split the batch in two. The module reads inner layers of the backbone.
+where 𝟙 is +1 if ℓ_i > ℓ_j and −1 otherwise, and the pairs split the batch in two. The module reads inner layers of the
+backbone.
 """
 
 from __future__ import annotations
@@ -31,9 +33,10 @@ class LearningLoss:
     Attributes:
         weight: of the ranking loss (λ in the paper).
         margin: ξ.
-        stop_gradient_after: epochs after which the ranking loss no longer moves the backbone; None for never. The paper stops
-            after 60 % of them, which is 24 of the trainer's 40.
-        layers: how many layers the module reads: the embedding and inner ones, evenly spread over the backbone's children.
+        stop_gradient_after: epochs after which the ranking loss no longer moves the backbone; None for never. The paper
+            stops after 60 % of them, which is 24 of the trainer's 40.
+        layers: how many layers the module reads: the embedding and inner ones, evenly spread over the backbone's
+            children.
         width: units per layer read.
         lr: step of the module's Adam.
     """
@@ -59,7 +62,8 @@ class LearningLoss:
 
 
 def ranking_loss(predicted: torch.Tensor, losses: torch.Tensor, margin: float) -> torch.Tensor:
-    """Mean over the pairs (i, B−1−i) of a batch, (B,) and (B,) → scalar. The middle of an odd batch has no partner; 0 without a pair."""
+    """Mean over the pairs (i, B−1−i) of a batch, (B,) and (B,) → scalar. The middle of an odd batch has no partner; 0
+    without a pair."""
     pairs = len(losses) // 2
     if not pairs:
         return predicted.sum() * 0.0
@@ -83,7 +87,8 @@ class LossPrediction(nn.Module):
 
 
 def read_layers(backbone: nn.Module, names: Sequence[str], x: torch.Tensor) -> list[torch.Tensor]:
-    """What the named submodules give for `x`, pooled to (B, d_k), and the embedding at the end, all from one forward pass."""
+    """What the named submodules give for `x`, pooled to (B, d_k), and the embedding at the end, all from one forward
+    pass."""
     with _recorded(backbone, names) as found:
         embedding = backbone(x)
     return [*(_pooled(found[name]) for name in names), embedding]
@@ -138,7 +143,12 @@ def _inner_layers(backbone: nn.Module, x: torch.Tensor, count: int) -> tuple[lis
     chosen: dict[str, torch.Tensor] = {}
     learned = False
     for name, output in found.items():
-        if not isinstance(output, torch.Tensor) or not output.is_floating_point() or output.ndim < 2 or len(output) != len(x):
+        if (
+            not isinstance(output, torch.Tensor)
+            or not output.is_floating_point()
+            or output.ndim < 2
+            or len(output) != len(x)
+        ):
             continue
         own = any(True for _ in backbone.get_submodule(name).parameters())
         learned = learned or own

@@ -2,7 +2,8 @@ r"""Losses that need no label, over labelled and unlabelled samples alike.
 
 As constraints (the paper's future work), whose duals over the pool are there after training, without a head:
 
-.. math:: \min_\theta \frac1{|L|} \sum_{i \in L} \ell_i \quad\text{s.t.}\quad \ell'(f_\theta, x_i) \le \varepsilon,\; i \in L \cup U
+.. math:: \min_\theta \frac1{|L|} \sum_{i \in L} \ell_i \quad\text{s.t.}\quad \ell'(f_\theta, x_i) \le \varepsilon,\; i
+\in L \cup U
 
 Or as a penalty of fixed weight, which has no duals. Both are trained by one session; they differ in what weighs ℓ'.
 """
@@ -24,7 +25,8 @@ from ally.learning.objectives.base import Batch, Problem, Session, UnlabelledBat
 from ally.learning.selfsupervised import Reconstruction, SelfSupervised, Smoothness, mean_loss, resolve_self_supervised
 
 LEAST_EPS = 1e-8
-"""What ``eps="auto"`` gives where the unconstrained fit has no such loss at all: a constraint at 0 could never be met with slack."""
+"""What ``eps="auto"`` gives where the unconstrained fit has no such loss at all: a constraint at 0 could never be met
+with slack."""
 
 
 @dataclass(frozen=True)
@@ -34,10 +36,10 @@ class OverPool:
     Attributes:
         secondary_loss: ℓ', a `SelfSupervised` loss or its name.
         warmup: share of the optimiser steps over which the weight of ℓ' grows from 0 to its full size.
-        confidence: ℓ' counts only while the likeliest class has at least this probability (classification). Where the network does
-            not know yet, smoothness would spread whatever class is near, and few labels are then drowned.
-        shares: also pull the predicted class shares of the pool towards those of the labels, or towards equal ones; None for neither.
-            Right only if the labels were drawn at random, or the classes are about equally frequent.
+        confidence: ℓ' counts only while the likeliest class has at least this probability (classification). Where the
+            network does not know yet, smoothness would spread whatever class is near, and few labels are then drowned.
+        shares: also pull the predicted class shares of the pool towards those of the labels, or towards equal ones;
+            None for neither. Right only if the labels were drawn at random, or the classes are about equally frequent.
         shares_weight: the weight of that pull, KL(shares ‖ mean p).
         batch: unlabelled samples per step.
         steps: optimiser steps a fit takes at least.
@@ -57,7 +59,9 @@ class OverPool:
         for name in ("batch", "steps"):
             check_count(name, getattr(self, name))
         if self.confidence >= 1:
-            raise InputError.about("confidence", self.confidence, "lets no sample count; pass a number below 1, or 0 for all")
+            raise InputError.about(
+                "confidence", self.confidence, "lets no sample count; pass a number below 1, or 0 for all"
+            )
         if self.shares not in ("labels", "equal", None):
             raise InputError.about("shares", self.shares, "; pass 'labels', 'equal' or None")
         resolve_self_supervised(self.secondary_loss)
@@ -85,21 +89,24 @@ class SmoothUnlabelled(OverPool):
 class PDCLUnlabelled(OverPool):
     """Minimise mean ℓ on L subject to ℓ' ≤ ε on L ∪ U, by primal-dual updates: every sample is weighed by its own λ.
 
-    λ moves once in every pass over L ∪ U, and is read as it was after the last whole pass: all samples have had as many moves by then,
-    so that none ranks higher for being visited once more. λ of a sample of the pool that was not visited, or whose constraint was never
-    in force, is NaN: not known.
+    λ moves once in every pass over L ∪ U, and is read as it was after the last whole pass: all samples have had as many
+    moves by then, so that none ranks higher for being visited once more. λ of a sample of the pool that was not
+    visited, or whose constraint was never in force, is NaN: not known.
 
     Attributes:
-        eps: ε, the same for all. The default suits smoothness (nats, or squares of standardised targets). ``"auto"`` fits any loss:
-            1.15 p_u, with p_u the mean ℓ' of a sample of L ∪ U after an unconstrained fit. For smoothness that is loose.
+        eps: ε, the same for all. The default suits smoothness (nats, or squares of standardised targets). ``"auto"``
+            fits any loss: 1.15 p_u, with p_u the mean ℓ' of a sample of L ∪ U after an unconstrained fit. For
+            smoothness that is loose.
         dual_lr: η_d; the step in the t-th pass is ``dual_lr * t**-dual_decay``.
         dual_init: λ₀.
         dual_decay: see `dual_lr`.
         dual_cap: upper bound of λ, or None.
-        price: α of a resilient constraint: slack u may be bought at α u²/2, which makes λ pay λ/α of its slack; None for none.
+        price: α of a resilient constraint: slack u may be bought at α u²/2, which makes λ pay λ/α of its slack; None
+            for none.
         warmup: share of the optimiser steps during which λ rests at λ₀, whose weight grows from 0 to its full size.
-        confidence: a constraint is in force only while the likeliest class has at least this probability (classification), and its λ
-            moves only then: where the network does not know yet, smoothness would spread whatever class is near.
+        confidence: a constraint is in force only while the likeliest class has at least this probability
+            (classification), and its λ moves only then: where the network does not know yet, smoothness would spread
+            whatever class is near.
     """
 
     eps: float | Literal["auto"] = 0.02
@@ -112,7 +119,9 @@ class PDCLUnlabelled(OverPool):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.warmup >= 1:
-            raise InputError.about("warmup", self.warmup, "leaves no step in which the duals move; pass a number below 1")
+            raise InputError.about(
+                "warmup", self.warmup, "leaves no step in which the duals move; pass a number below 1"
+            )
         if self.eps != "auto":
             if isinstance(self.eps, str):
                 raise InputError.about("eps", self.eps, "; pass a number > 0, or 'auto'")
@@ -136,7 +145,9 @@ class _Weights(Protocol):
         """The weights of the samples at these indices, (B,) and (M,)."""
         ...
 
-    def ascend(self, labelled: torch.Tensor, unlabelled: torch.Tensor, slacks: torch.Tensor, in_force: torch.Tensor) -> None:
+    def ascend(
+        self, labelled: torch.Tensor, unlabelled: torch.Tensor, slacks: torch.Tensor, in_force: torch.Tensor
+    ) -> None:
         """Told the slacks of the batch, (B + M,), and which constraints are in force, (B + M,) bool."""
         ...
 
@@ -154,7 +165,9 @@ class _Penalty:
     def __call__(self, labelled: torch.Tensor, unlabelled: torch.Tensor) -> torch.Tensor:
         return torch.full((len(labelled) + len(unlabelled),), self._weight, device=labelled.device)
 
-    def ascend(self, labelled: torch.Tensor, unlabelled: torch.Tensor, slacks: torch.Tensor, in_force: torch.Tensor) -> None:
+    def ascend(
+        self, labelled: torch.Tensor, unlabelled: torch.Tensor, slacks: torch.Tensor, in_force: torch.Tensor
+    ) -> None:
         """A penalty stays as it is."""
 
     def read(self) -> dict[str, torch.Tensor]:
@@ -168,11 +181,14 @@ class _Duals:
         self.eps = _level(problem, objective)
         self._price = objective.price
         self._n = len(problem.targets)
-        multipliers = Multipliers(self._n + problem.n_unlabelled, start=objective.dual_init, device=problem.device, cap=objective.dual_cap)
+        multipliers = Multipliers(
+            self._n + problem.n_unlabelled, start=objective.dual_init, device=problem.device, cap=objective.dual_cap
+        )
         self._multipliers = PassMultipliers(multipliers, Power(objective.dual_lr, objective.dual_decay))
 
     def __call__(self, labelled: torch.Tensor, unlabelled: torch.Tensor) -> torch.Tensor:
-        """λ, times what makes the mean over a batch an estimate of the mean over L ∪ U, of which it holds most of L and little of U."""
+        """λ, times what makes the mean over a batch an estimate of the mean over L ∪ U, of which it holds most of L and
+        little of U."""
         values = self._multipliers.values
         drawn = (len(labelled) + len(unlabelled)) / len(values)
         return torch.cat(
@@ -182,7 +198,9 @@ class _Duals:
             ]
         )
 
-    def ascend(self, labelled: torch.Tensor, unlabelled: torch.Tensor, slacks: torch.Tensor, in_force: torch.Tensor) -> None:
+    def ascend(
+        self, labelled: torch.Tensor, unlabelled: torch.Tensor, slacks: torch.Tensor, in_force: torch.Tensor
+    ) -> None:
         index = torch.cat([labelled, self._n + unlabelled])
         if self._price is not None:
             slacks = slacks - self._multipliers.values[index] / self._price
@@ -268,7 +286,9 @@ def _level(problem: Problem, objective: PDCLUnlabelled) -> float:
     secondary = resolve_self_supervised(objective.secondary_loss)
     mean = problem.pool_reference(lambda model, x: mean_loss(secondary, model, x, objective.batch))
     if not math.isfinite(mean):
-        raise TrainingDiverged(f"eps='auto': the mean of {secondary} is {mean} after an unconstrained fit; pass eps as a number")
+        raise TrainingDiverged(
+            f"eps='auto': the mean of {secondary} is {mean} after an unconstrained fit; pass eps as a number"
+        )
     return max(LEAST_EPS, AUTO_FACTOR * mean)
 
 

@@ -1,12 +1,14 @@
-r"""Variational adversarial active learning (Sinha et al., 2019): a game between a β-VAE and a discriminator, beside the task.
+r"""Variational adversarial active learning (Sinha et al., 2019): a game between a β-VAE and a discriminator, beside the
+task.
 
-The VAE, seeing labelled and unlabelled samples, descends :math:`\mathcal L_{VAE} + w\,\mathcal L_{adv}` with, on either side,
+The VAE, seeing labelled and unlabelled samples, descends :math:`\mathcal L_{VAE} + w\,\mathcal L_{adv}` with, on either
+side,
 
 .. math:: \mathcal L_{VAE} = -\mathbb E\log p(x|z) + \beta\,\mathrm{KL}(q(z|x)\,\|\,p(z)), \quad
           \mathcal L_{adv} = -\mathbb E\log D(z_L) - \mathbb E\log D(z_U),
 
-while the discriminator descends :math:`-\mathbb E\log D(z_L) - \mathbb E\log(1 - D(z_U))`: it learns which samples are labelled,
-and the VAE to make all look labelled. The task is trained as by `ERM`, bit for bit.
+while the discriminator descends :math:`-\mathbb E\log D(z_L) - \mathbb E\log(1 - D(z_U))`: it learns which samples are
+labelled, and the VAE to make all look labelled. The task is trained as by `ERM`, bit for bit.
 """
 
 from __future__ import annotations
@@ -35,8 +37,8 @@ class VAAL:
     Attributes:
         beta: weight of the KL term.
         latent: size of z.
-        adversary: weight of the adversarial term (λ₂ in the paper), against the VAE's own loss in nats per sample. Where it
-            wins, all samples look alike and the discriminator has nothing to say.
+        adversary: weight of the adversarial term (λ₂ in the paper), against the VAE's own loss in nats per sample.
+            Where it wins, all samples look alike and the discriminator has nothing to say.
         vae_steps: steps of the VAE per labelled batch.
         discriminator_steps: steps of the discriminator per labelled batch.
         unlabelled_batch: unlabelled samples drawn with every labelled batch.
@@ -66,9 +68,11 @@ class VAAL:
 
 
 class BetaVAE(nn.Module):
-    """Gaussian encoder and unit-variance Gaussian decoder; convolutions for images of 8×8 and more, else fully connected.
+    """Gaussian encoder and unit-variance Gaussian decoder; convolutions for images of 8×8 and more, else fully
+    connected.
 
-    Samples are shifted and scaled by two numbers first, those of the first batch, so that raw pixels are as good as scaled ones.
+    Samples are shifted and scaled by two numbers first, those of the first batch, so that raw pixels are as good as
+    scaled ones.
     """
 
     shift: torch.Tensor
@@ -81,7 +85,9 @@ class BetaVAE(nn.Module):
         self.register_buffer("shift", torch.tensor(float(sample.double().mean())))
         self.register_buffer("scale", torch.tensor(spread if spread > 0 else 1.0))
         images = len(shape) == 3 and min(shape[1:]) >= 8
-        self.encoder, self.decoder, inner = _convolutional(shape, latent, width) if images else _connected(shape, latent, width)
+        self.encoder, self.decoder, inner = (
+            _convolutional(shape, latent, width) if images else _connected(shape, latent, width)
+        )
         self.to_mean, self.to_log_variance = nn.Linear(inner, latent), nn.Linear(inner, latent)
 
     def scaled(self, x: torch.Tensor) -> torch.Tensor:
@@ -97,7 +103,9 @@ class BetaVAE(nn.Module):
         return self.encode(self.scaled(x))[0]
 
 
-def negative_elbo(x: torch.Tensor, decoded: torch.Tensor, mean: torch.Tensor, log_variance: torch.Tensor, beta: float) -> torch.Tensor:
+def negative_elbo(
+    x: torch.Tensor, decoded: torch.Tensor, mean: torch.Tensor, log_variance: torch.Tensor, beta: float
+) -> torch.Tensor:
     """½‖x − x̂‖² + β KL(q(z|x) ‖ N(0, I)) per sample, (B,), without the constant of the Gaussian."""
     error = 0.5 * (x - decoded).square().flatten(1).sum(1)
     return error + beta * 0.5 * (mean.square() + log_variance.exp() - 1.0 - log_variance).sum(1)
@@ -120,7 +128,12 @@ def _convolutional(shape: Sequence[int], latent: int, width: int) -> tuple[nn.Mo
     up: list[nn.Module] = []
     for level in range(1, len(channels)):
         down += [nn.Conv2d(channels[level - 1], channels[level], 3, stride=2, padding=1), nn.ReLU()]
-        up = [nn.ReLU(), nn.Upsample(size=size[level - 1]), nn.Conv2d(channels[level], channels[level - 1], 3, padding=1), *up]
+        up = [
+            nn.ReLU(),
+            nn.Upsample(size=size[level - 1]),
+            nn.Conv2d(channels[level], channels[level - 1], 3, padding=1),
+            *up,
+        ]
     inner = channels[-1] * math.prod(size[-1])
     return (
         nn.Sequential(*down, nn.Flatten()),
@@ -192,7 +205,8 @@ class _VAALSession(Session):
     def _build(self, samples: torch.Tensor) -> _Game:
         if not samples.is_floating_point():
             raise InputError(
-                f"VAAL reconstructs its samples, and these are {samples.dtype}; pass floating-point features, or use LearningLoss"
+                f"VAAL reconstructs its samples, and these are {samples.dtype}; pass floating-point features, or use "
+                "LearningLoss"
             )
         objective = self._objective
         with seeded_torch(self._streams.seed("weights")):

@@ -1,9 +1,10 @@
 r"""Wasserstein adversarial active learning (Shui et al., 2020): features in which the labelled set looks like the pool.
 
-.. math:: \min_{f, h}\max_g\; \frac1{|L|}\sum_L \ell(h(f(x)), y) + \mu\Bigl(\mathbb E_U\, g(f(x)) - \mathbb E_L\, g(f(x))\Bigr)
+.. math:: \min_{f, h}\max_g\; \frac1{|L|}\sum_L \ell(h(f(x)), y) + \mu\Bigl(\mathbb E_U\, g(f(x)) - \mathbb E_L\,
+g(f(x))\Bigr)
 
-over critics g of Lipschitz constant 1, held near it by the penalty :math:`(\|\nabla g\| - 1)^2`. The bracket is then the
-Wasserstein-1 distance between the embedded unlabelled and labelled samples (Kantorovich–Rubinstein).
+over critics g of Lipschitz constant 1, held near it by the penalty :math:`(\|\nabla g\| - 1)^2`. The bracket is then
+the Wasserstein-1 distance between the embedded unlabelled and labelled samples (Kantorovich–Rubinstein).
 """
 
 from __future__ import annotations
@@ -57,10 +58,14 @@ def critic_gap(critic: nn.Module, labelled: torch.Tensor, unlabelled: torch.Tens
     return cast(torch.Tensor, critic(unlabelled).mean() - critic(labelled).mean())
 
 
-def gradient_penalty(critic: nn.Module, labelled: torch.Tensor, unlabelled: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+def gradient_penalty(
+    critic: nn.Module, labelled: torch.Tensor, unlabelled: torch.Tensor, generator: torch.Generator
+) -> torch.Tensor:
     """Mean of (‖∇g‖ − 1)² at random points between random pairs of labelled and unlabelled embeddings."""
     size = max(len(labelled), len(unlabelled))
-    ends = [side[torch.randint(len(side), (size,), generator=generator).to(side.device)] for side in (labelled, unlabelled)]
+    ends = [
+        side[torch.randint(len(side), (size,), generator=generator).to(side.device)] for side in (labelled, unlabelled)
+    ]
     share = torch.rand(size, 1, generator=generator, dtype=labelled.dtype).to(labelled.device)
     points = torch.lerp(ends[0], ends[1], share).requires_grad_()
     (slopes,) = torch.autograd.grad(critic(points).sum(), points, create_graph=True)
@@ -106,8 +111,14 @@ class _WAALSession(Session):
         width = self._objective.width
         with seeded_torch(self._streams.seed("weights")):
             critic = nn.Sequential(
-                nn.Linear(embeddings.shape[1], width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 1)
+                nn.Linear(embeddings.shape[1], width),
+                nn.ReLU(),
+                nn.Linear(width, width),
+                nn.ReLU(),
+                nn.Linear(width, 1),
             )
         self._critic = critic.to(device=embeddings.device, dtype=embeddings.dtype)
-        self._optimizer = torch.optim.Adam(self._critic.parameters(), lr=self._objective.lr, betas=(0.5, 0.9), fused=True)
+        self._optimizer = torch.optim.Adam(
+            self._critic.parameters(), lr=self._objective.lr, betas=(0.5, 0.9), fused=True
+        )
         return self._critic

@@ -41,13 +41,22 @@ def plain_label(label: Any, id: str) -> Any:
         return label
     value = label.item() if hasattr(label, "item") and getattr(label, "ndim", None) == 0 else label
     if not isinstance(value, (str, bool, int, float)):
-        raise LabelError(f"the label of {id!r} is {label!r} ({type(label).__name__}); a text, a number, a truth value or SKIP is needed")
+        raise LabelError(
+            f"the label of {id!r} is {label!r} ({type(label).__name__}); a text, a number, a truth value or SKIP is "
+            "needed"
+        )
     if isinstance(value, float) and not math.isfinite(value):
-        raise LabelError(f"the label of {id!r} is {value}; a target must be a finite number: leave it empty, or skip the sample")
+        raise LabelError(
+            f"the label of {id!r} is {value}; a target must be a finite number: leave it empty, or skip the sample"
+        )
     if isinstance(value, int) and abs(value) >= LARGEST_WHOLE:
-        raise LabelError(f"the label of {id!r} is a whole number of more than {DIGITS} digits; correct it, or make it a text")
+        raise LabelError(
+            f"the label of {id!r} is a whole number of more than {DIGITS} digits; correct it, or make it a text"
+        )
     if isinstance(value, str) and not _is_unicode(value):
-        raise LabelError(f"the label of {id!r} is {value!r}, which is not valid Unicode (a text in another encoding?); correct it")
+        raise LabelError(
+            f"the label of {id!r} is {value!r}, which is not valid Unicode (a text in another encoding?); correct it"
+        )
     return value
 
 

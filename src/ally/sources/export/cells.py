@@ -1,8 +1,8 @@
 """Cells of a CSV file that no spreadsheet runs as a formula, and that come back as they were.
 
-A spreadsheet runs a cell that begins with ``=``, ``+``, ``-``, ``@``, a tab or a line end. Such a text gets an apostrophe in front. So
-does a label that is a text but looks like a number, a truth value or nothing, so that ``"1"`` and ``1`` differ. An apostrophe is taken
-away only where it would have been put; other texts may begin with one.
+A spreadsheet runs a cell that begins with ``=``, ``+``, ``-``, ``@``, a tab or a line end. Such a text gets an
+apostrophe in front. So does a label that is a text but looks like a number, a truth value or nothing, so that ``"1"``
+and ``1`` differ. An apostrophe is taken away only where it would have been put; other texts may begin with one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ from typing import Any
 
 DIGITS = 309
 """Of a whole number at most: a longer one is too large for a float, and so for any target."""
-WRITTEN = {int: re.compile(rf"-?(0|[1-9]\d{{0,{DIGITS - 1}}})"), float: re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")}
+WRITTEN = {
+    int: re.compile(rf"-?(0|[1-9]\d{{0,{DIGITS - 1}}})"),
+    float: re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?"),
+}
 """How a number is written: no leading zeros, no words."""
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 TRUTH = {"true": True, "false": False}

@@ -18,6 +18,8 @@ def whole_file(path: Path) -> Iterator[Path]:
         with replacing(path) as aside:
             yield aside
     except UnicodeEncodeError as error:
-        raise LabelError(f"{error.object[:60]!r} is not valid Unicode and cannot be written to {path}; correct it") from error
+        raise LabelError(
+            f"{error.object[:60]!r} is not valid Unicode and cannot be written to {path}; correct it"
+        ) from error
     except OSError as error:
         raise DataError(f"{path} cannot be written ({os_reason(error)}); what was there before is unchanged") from error

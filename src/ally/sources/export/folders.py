@@ -16,11 +16,14 @@ from ally.sources.samples import Samples
 from ally.types import SKIP
 
 
-def write_image_folder(folder: str | Path, answers: Iterable[Answer] | Mapping[str, Any], samples: Samples, *, link: bool = False) -> int:
-    """Copies (or, with `link`, hard links where the disk allows) the images of labelled samples to ``CLASS/id``; returns how many.
+def write_image_folder(
+    folder: str | Path, answers: Iterable[Answer] | Mapping[str, Any], samples: Samples, *, link: bool = False
+) -> int:
+    """Copies (or, with `link`, hard links where the disk allows) the images of labelled samples to ``CLASS/id``;
+    returns how many.
 
-    Names that are not safe are encoded reversibly; `read_answers` gives the ids and classes (as texts) back. Skipped samples are left
-    out. The folder must be new or empty, and has its name only when it is complete.
+    Names that are not safe are encoded reversibly; `read_answers` gives the ids and classes (as texts) back. Skipped
+    samples are left out. The folder must be new or empty, and has its name only when it is complete.
     """
     folder = Path(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -39,7 +42,9 @@ def write_image_folder(folder: str | Path, answers: Iterable[Answer] | Mapping[s
         partial.replace(folder)
     except FileExistsError as error:
         met = os.path.relpath(error.filename2 or error.filename or ".", partial)
-        raise DataError(f"two classes or ids are one file name here ({met!r}), perhaps up to case; export to CSV instead") from error
+        raise DataError(
+            f"two classes or ids are one file name here ({met!r}), perhaps up to case; export to CSV instead"
+        ) from error
     except OSError as error:
         raise DataError(f"{folder} cannot be written ({os_reason(error)}); nothing is left of it") from error
     finally:

@@ -8,7 +8,9 @@ from urllib.parse import unquote
 from ally.errors import LabelError
 
 KEPT = frozenset(" -_.,()+&@!~")
-RESERVED = frozenset({"CON", "PRN", "AUX", "NUL", *(f"{port}{number}" for port in ("COM", "LPT") for number in range(1, 10))})
+RESERVED = frozenset(
+    {"CON", "PRN", "AUX", "NUL", *(f"{port}{number}" for port in ("COM", "LPT") for number in range(1, 10))}
+)
 """Names that one operating system gives to devices."""
 LONGEST = 255
 
@@ -26,7 +28,8 @@ def file_name(text: str) -> str:
     name = "".join(found)
     if len(name.encode()) > LONGEST:
         raise LabelError(
-            f"{text[:40]!r}… is too long for the name of a file ({len(name.encode())} bytes of {LONGEST}); export to CSV instead"
+            f"{text[:40]!r}… is too long for the name of a file ({len(name.encode())} bytes of {LONGEST}); export to "
+            "CSV instead"
         )
     return name
 

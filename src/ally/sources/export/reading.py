@@ -24,27 +24,44 @@ RECORD = ("kind", "undoes")
 
 
 def read_answers(
-    path: str | Path, *, classes: Sequence[Any] | None = None, task: Task | None = None, known: Container[str] | None = None
+    path: str | Path,
+    *,
+    classes: Sequence[Any] | None = None,
+    task: Task | None = None,
+    known: Container[str] | None = None,
 ) -> list[Answer]:
-    """Answers of a .csv, .tsv, .jsonl or .parquet file with the columns ``id`` and ``label``, or of a folder of folders of images.
+    """Answers of a .csv, .tsv, .jsonl or .parquet file with the columns ``id`` and ``label``, or of a folder of folders
+    of images.
 
-    A row with neither a label nor ``skip`` is not an answer yet and is left out. With `classes` a label must be one of them (and becomes
+    A row with neither a label nor ``skip`` is not an answer yet and is left out. With `classes` a label must be one of
+    them (and becomes
     it: ``"3 "`` becomes 3), with `task` ``"regression"`` a number, with `known` an id one of those.
     """
     path = Path(path)
     if not path.exists():
-        raise DataError(f"{path} is not there; give a file with the columns id and label, or a folder with one folder per class")
-    return check_answers(_from_folder(path) if path.is_dir() else _from_table(path), classes=classes, task=task, known=known)
+        raise DataError(
+            f"{path} is not there; give a file with the columns id and label, or a folder with one folder per class"
+        )
+    return check_answers(
+        _from_folder(path) if path.is_dir() else _from_table(path), classes=classes, task=task, known=known
+    )
 
 
 def check_answers(
-    answers: Iterable[Answer], *, classes: Sequence[Any] | None = None, task: Task | None = None, known: Container[str] | None = None
+    answers: Iterable[Answer],
+    *,
+    classes: Sequence[Any] | None = None,
+    task: Task | None = None,
+    known: Container[str] | None = None,
 ) -> list[Answer]:
-    """The answers, with labels as the campaign has them. Raises at the first that names an unknown id or no possible label."""
+    """The answers, with labels as the campaign has them. Raises at the first that names an unknown id or no possible
+    label."""
     found = []
     for answer in map(plain_answer, answers):
         if known is not None and answer.id not in known:
-            raise IdError(f"the id {answer.id!r} is not known; nothing was read: correct the id, or add the sample first")
+            raise IdError(
+                f"the id {answer.id!r} is not known; nothing was read: correct the id, or add the sample first"
+            )
         found.append(answer if answer.label is SKIP else answer._replace(label=_label(answer, classes, task)))
     return found
 
@@ -55,7 +72,10 @@ def _label(answer: Answer, classes: Sequence[Any] | None, task: Task | None) -> 
         if isinstance(label, bool) or not isinstance(label, (int, float)):
             raise LabelError(f"the label of {answer.id!r} is {label!r}; regression needs a finite number")
         if abs(label) > LARGEST_TARGET:
-            raise LabelError(f"the label of {answer.id!r} is beyond {LARGEST_TARGET:g}, too large to learn from; correct it, or its unit")
+            raise LabelError(
+                f"the label of {answer.id!r} is beyond {LARGEST_TARGET:g}, too large to learn from; correct it, or "
+                "its unit"
+            )
         return float(label)
     if classes is None:
         return label
@@ -64,7 +84,10 @@ def _label(answer: Answer, classes: Sequence[Any] | None, task: Task | None) -> 
     alike = alike or [known for known in classes if reads(known) == reads(label)]
     if not same and not alike:
         some = ", ".join(map(repr, classes[:20]))
-        raise LabelError(f"the label of {answer.id!r} is {label!r}, which is none of the classes {some}; correct it, or add the class")
+        raise LabelError(
+            f"the label of {answer.id!r} is {label!r}, which is none of the classes {some}; correct it, or add the "
+            "class"
+        )
     return (same or alike)[0]
 
 
@@ -75,8 +98,8 @@ def _from_table(path: Path) -> Iterator[Answer]:
         raise DataError(f"{path} has no column {lost!r}; it needs id and label, and has {', '.join(rows.columns[:20])}")
     if all(name in rows.columns for name in RECORD):
         raise DataError(
-            f"{path} is the record of a campaign, with answers that were taken back or replaced (it has the columns kind and undoes); "
-            "export the labels that count instead: ally export NAME labels.csv"
+            f"{path} is the record of a campaign, with answers that were taken back or replaced (it has the columns "
+            "kind and undoes); export the labels that count instead: ally export NAME labels.csv"
         )
     cells = rows.written
     for row in rows.scan():
@@ -93,7 +116,9 @@ def _from_table(path: Path) -> Iterator[Answer]:
         if str(skip).lower() in ("yes", "true", "1"):
             label = SKIP
         elif isinstance(label, (list, dict)):
-            raise LabelError(f"{row.name} of {path} holds the label {label!r}; a text, a number or a truth value is needed")
+            raise LabelError(
+                f"{row.name} of {path} holds the label {label!r}; a text, a number or a truth value is needed"
+            )
         elif isinstance(label, float) and math.isnan(label) and path.suffix.lower() != ".parquet":
             raise LabelError(f"{row.name} of {path}: the label of {id!r} is NaN; leave it out, or skip the sample")
         elif label is None or (cells and label == "") or (isinstance(label, float) and math.isnan(label)):
@@ -117,7 +142,9 @@ def _from_folder(folder: Path) -> Iterator[Answer]:
             if not is_image(name) or name.startswith("."):
                 continue
             if not parts:
-                raise DataError(f"{folder} holds the image {name!r} outside the folders of the classes; move it into one")
+                raise DataError(
+                    f"{folder} holds the image {name!r} outside the folders of the classes; move it into one"
+                )
             stem, mark, _ = name.rpartition("%.")
             last = text_of(stem) if mark else text_of(name)
             yield Answer("/".join([*map(text_of, parts[1:]), last]), text_of(parts[0]))

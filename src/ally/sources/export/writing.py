@@ -73,7 +73,9 @@ def _write_parquet(path: Path, answers: Sequence[Answer], fields: list[str]) -> 
     kinds = {type(answer.label) for answer in answers if answer.label is not SKIP}
     if len(kinds) > 1:
         names = " and ".join(sorted(kind.__name__ for kind in kinds))
-        raise LabelError(f"the labels are {names}, and a column of Parquet has one type; make them alike, or export to .jsonl")
+        raise LabelError(
+            f"the labels are {names}, and a column of Parquet has one type; make them alike, or export to .jsonl"
+        )
     try:
         columns = {name: pyarrow.array([_field(answer, name) for answer in answers]) for name in fields}
         table = pyarrow.table(columns)

@@ -21,7 +21,8 @@ class BadRow(NamedTuple):
 
 
 class Rows(Protocol):
-    """`scan` holds one row (or one batch of rows) in memory. `at` gives the rows at the given places, or why one cannot be read."""
+    """`scan` holds one row (or one batch of rows) in memory. `at` gives the rows at the given places, or why one cannot
+    be read."""
 
     @property
     def place(self) -> str:

@@ -13,7 +13,8 @@ from ally.sources.rows.lines import TOO_LONG, InLines, Line, Lines
 
 
 class DelimitedRows(InLines):
-    """A file with a header. A row with more or fewer fields than the header, or with broken quotes, is reported and left out."""
+    """A file with a header. A row with more or fewer fields than the header, or with broken quotes, is reported and
+    left out."""
 
     written = True
 
@@ -60,10 +61,14 @@ class DelimitedRows(InLines):
         return found
 
     def _ragged(self, fields: list[str]) -> str:
-        return f"the row has {len(fields)} fields and the header {len(self._columns)}; quote fields that hold a {self._delimiter!r}"
+        return (
+            f"the row has {len(fields)} fields and the header {len(self._columns)}; quote fields that hold a "
+            f"{self._delimiter!r}"
+        )
 
     def _parsed(self, stream: IO[bytes]) -> Iterator[tuple[Line, list[str] | None, str]]:
-        """First line, fields (None: unreadable) and the reason of every row. Behind a broken row it goes on with the next line."""
+        """First line, fields (None: unreadable) and the reason of every row. Behind a broken row it goes on with the
+        next line."""
         feed = _Feed(self._lines, stream)
         reader = csv.reader(feed, delimiter=self._delimiter, strict=True)
         while True:
@@ -103,7 +108,8 @@ class _Feed:
         return line.text
 
     def back_to_second(self) -> None:
-        """A quote that is never closed swallows what follows: the lines behind the first are read again as rows of their own."""
+        """A quote that is never closed swallows what follows: the lines behind the first are read again as rows of
+        their own."""
         if len(self.row) > 1:
             second = self.row[1]
             self._stream.seek(second.place)

@@ -44,7 +44,9 @@ class FrameRows:
 
     def scan(self) -> Iterator[Row | BadRow]:
         for start in range(0, len(self._frame), BATCH):
-            for number, values in enumerate(self._batch(range(start, min(start + BATCH, len(self._frame)))), start=start):
+            for number, values in enumerate(
+                self._batch(range(start, min(start + BATCH, len(self._frame)))), start=start
+            ):
                 yield Row(number, f"row {number + 1}", values)
 
     def at(self, places: Sequence[int]) -> list[dict[str, Any] | str]:

@@ -12,7 +12,8 @@ from ally.sources.rows.base import BadRow, Row
 from ally.sources.rows.lines import TOO_LONG, InLines, Line
 
 HEAD = 1000
-"""The columns are those of the first objects; later objects may lack some, and what else they hold is shown but not learned."""
+"""The columns are those of the first objects; later objects may lack some, and what else they hold is shown but not
+learned."""
 
 
 class JsonRows(InLines):
@@ -30,7 +31,10 @@ class JsonRows(InLines):
             if number >= HEAD:
                 break
         if not columns:
-            raise DataError(f"{path} holds no JSON object in its first lines ({first_bad or 'they are blank'}); write one object per line")
+            raise DataError(
+                f"{path} holds no JSON object in its first lines ({first_bad or 'they are blank'}); write one object "
+                "per line"
+            )
         self._columns = tuple(columns)
 
     def scan(self) -> Iterator[Row | BadRow]:
@@ -58,4 +62,6 @@ def _parsed(line: Line) -> dict[str, Any] | str:
         values = json.loads(line.text)
     except (ValueError, RecursionError) as error:
         return f"the line is not JSON ({error or type(error).__name__})"
-    return values if isinstance(values, dict) else f"the line holds a {type(values).__name__}; an object {{...}} is needed"
+    return (
+        values if isinstance(values, dict) else f"the line holds a {type(values).__name__}; an object {{...}} is needed"
+    )

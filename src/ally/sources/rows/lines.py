@@ -30,9 +30,13 @@ class Lines:
         try:
             plain = "a,\n".encode(codecs.lookup(encoding).name if encoding != "utf-8-sig" else "utf-8") == b"a,\n"
         except LookupError as error:
-            raise InputError.about("encoding", encoding, "is unknown to Python; use for instance 'utf-8', 'cp1252' or 'latin-1'") from error
+            raise InputError.about(
+                "encoding", encoding, "is unknown to Python; use for instance 'utf-8', 'cp1252' or 'latin-1'"
+            ) from error
         if not plain:
-            raise InputError.about("encoding", encoding, f"does not write lines as ASCII does; convert {path} to UTF-8 first")
+            raise InputError.about(
+                "encoding", encoding, f"does not write lines as ASCII does; convert {path} to UTF-8 first"
+            )
         self.path = path
         self.encoding = "utf-8" if encoding.lower().replace("_", "-") in ("utf8", "utf-8-sig") else encoding
         if not path.stat().st_size:
@@ -45,7 +49,9 @@ class Lines:
         try:
             return self.path.open("rb")
         except OSError as error:
-            raise DataError(f"{self.path} cannot be opened ({error.strerror}); check that it is there and may be read") from error
+            raise DataError(
+                f"{self.path} cannot be opened ({error.strerror}); check that it is there and may be read"
+            ) from error
 
     def read(self, stream: IO[bytes], number: int = 1) -> Iterator[Line]:
         """The lines from where the stream is; the first one is line `number`."""
@@ -71,7 +77,10 @@ class Lines:
             raise DataError(f"{self._met(data, error, number)}; {_advice(data, place)}") from error
 
     def _met(self, data: bytes, error: UnicodeDecodeError, number: int) -> str:
-        return f"line {number} of {self.path} is not {self.encoding}: it holds the byte 0x{data[error.start]:02x} at {error.start + 1}"
+        return (
+            f"line {number} of {self.path} is not {self.encoding}: it holds the byte "
+            f"0x{data[error.start]:02x} at {error.start + 1}"
+        )
 
 
 class InLines:

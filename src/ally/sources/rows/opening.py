@@ -25,11 +25,14 @@ def open_rows(path: Path, encoding: str = "utf-8") -> Rows:
         return JsonRows(path, encoding)
     if kind == ".txt":
         return TextRows(path, encoding)
-    raise DataError(f"{path} has the ending {kind or '(none)'!r}; tables are {', '.join(TABLES)}, and .txt holds one text a line")
+    raise DataError(
+        f"{path} has the ending {kind or '(none)'!r}; tables are {', '.join(TABLES)}, and .txt holds one text a line"
+    )
 
 
 def separator(path: Path, encoding: str) -> str:
-    """A comma, or the semicolon that spreadsheets write where a comma is part of numbers, if the header has no other."""
+    """A comma, or the semicolon that spreadsheets write where a comma is part of numbers, if the header has no
+    other."""
     lines = Lines(path, encoding)
     with lines.open() as stream:
         first = next(lines.read(stream), None)

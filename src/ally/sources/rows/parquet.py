@@ -71,7 +71,9 @@ class ParquetRows:
         for group in np.unique(groups[groups < len(self._ends)]).tolist():
             mine = np.flatnonzero(groups == group)
             start = int(self._ends[group - 1]) if group else 0
-            for place, values in zip(mine.tolist(), self._group(group).take(wanted[mine] - start).to_pylist(), strict=True):
+            for place, values in zip(
+                mine.tolist(), self._group(group).take(wanted[mine] - start).to_pylist(), strict=True
+            ):
                 found[place] = values
         return found
 

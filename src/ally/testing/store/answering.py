@@ -52,7 +52,9 @@ def the_same_key_gives_the_same_receipt(create: Create) -> None:
     assert (first.repeated, again.repeated) == (False, True)
     assert (first.numbers, changed.numbers) == ((1, 2, 3), (4,))
     assert store.labels()[store.rows(query.ids[:1])[0]].value == "dog", "a call that came again undid a later one"
-    assert "other answers" in refused(AnswerError, store.answer, "ann", 5.0, labels(query.ids, "dog"), query.number, key="k")
+    assert "other answers" in refused(
+        AnswerError, store.answer, "ann", 5.0, labels(query.ids, "dog"), query.number, key="k"
+    )
     assert store.answer("bob", 6.0, labels(query.ids), query.number, key="k").numbers == (5, 6, 7)
     end(store)
 
@@ -65,7 +67,9 @@ def equal_answers_change_nothing(create: Create) -> None:
     assert store.answer("ann", 3.0, labels(query.ids), query.number, key="new key") == first
     assert store.answer("ann", 4.0, labels(query.ids[:1], "dog"), query.number).numbers == (3,)
     assert store.answer("ann", 5.0, labels(query.ids), query.number).numbers == (4, 2), "cat, dog, cat is three answers"
-    assert store.answer("ann", 6.0, labels(["s0", "s1", "s2"], "owl")) == store.answer("ann", 7.0, labels(["s0", "s1", "s2"], "owl"))
+    assert store.answer("ann", 6.0, labels(["s0", "s1", "s2"], "owl")) == store.answer(
+        "ann", 7.0, labels(["s0", "s1", "s2"], "owl")
+    )
     assert store.count(8.0).answers == 7
     for who, value in (("ann", "cat"), ("bob", "dog"), ("ann", "cat")):
         store.answer(who, 9.0, labels(["s5"], value))
@@ -86,7 +90,20 @@ def late_answers_count(create: Create) -> None:
 
 
 def values_of_every_kind(create: Create) -> None:
-    values: list[Any] = ["cat", "", "ü\x00🐈\udcff", 0, -7, 2**62, 0.1, 1e300, True, False, [1, [2]], {"a": None, "b": {"c": []}}]
+    values: list[Any] = [
+        "cat",
+        "",
+        "ü\x00🐈\udcff",
+        0,
+        -7,
+        2**62,
+        0.1,
+        1e300,
+        True,
+        False,
+        [1, [2]],
+        {"a": None, "b": {"c": []}},
+    ]
     store = make(create, len(values))
     store.answer("ann", 1.0, [NewAnswer(f"s{row}", value) for row, value in enumerate(values)])
     found = [label.value for label in store.labels().values()]
@@ -112,7 +129,10 @@ def undo_takes_back_one_answer(create: Create) -> None:
     assert 0 not in store.labels()
     refused(AnswerError, store.undo, "ann", 9.0)
     assert "s0" in ask(store, "eve", 3, 10.0).ids, "a sample without an answer that counts is not asked about"
-    assert [(answer.number, answer.kind, answer.undoes) for answer in store.answers(since=3)] == [(4, "undo", 2), (5, "undo", 1)]
+    assert [(answer.number, answer.kind, answer.undoes) for answer in store.answers(since=3)] == [
+        (4, "undo", 2),
+        (5, "undo", 1),
+    ]
     end(store)
 
 
@@ -162,7 +182,14 @@ def labels_by_either_policy(create: Create) -> None:
 
 def the_median_of_numbers(create: Create) -> None:
     store = make(create, 9)
-    said: list[list[Any]] = [[1.0, 1.2, 9.0], [1.0, 4.0], [4.0, 1.0, 9.0, 3.0], [-2.5], [1.0, 9.0, 1.0], [10.0, 9.5, -100.0, 1e3, 2.0]]
+    said: list[list[Any]] = [
+        [1.0, 1.2, 9.0],
+        [1.0, 4.0],
+        [4.0, 1.0, 9.0, 3.0],
+        [-2.5],
+        [1.0, 9.0, 1.0],
+        [10.0, 9.5, -100.0, 1e3, 2.0],
+    ]
     said += [[2.0, 2.0], [1e300, -1e300, 1.7e308, 1e308], [7, 8.5]]
     for row, values in enumerate(said):
         for at, value in enumerate(values):
@@ -178,7 +205,9 @@ def the_median_of_numbers(create: Create) -> None:
     store.answer("person 2", 10.0, [NewAnswer("s0", kind="skip"), NewAnswer("s1", 100.0)])
     store.answer("person 0", 11.0, [NewAnswer("s3", kind="skip")])
     changed = store.labels("median")
-    assert (changed[0].value, changed[1].value, changed.get(3)) == (1.1, 4.0, None), "a skip votes, or a later number does not"
+    assert (changed[0].value, changed[1].value, changed.get(3)) == (1.1, 4.0, None), (
+        "a skip votes, or a later number does not"
+    )
     store.undo("person 2", 12.0)
     assert store.labels("median")[1].value == 2.5, "a number that was taken back votes"
     assert {row: label.value for row, label in store.labels("last").items()}[4] == 1.0
@@ -193,10 +222,16 @@ def _decide(people: list[StoredAnswer], policy: Policy) -> Label:
         votes = Counter(answer.value for answer in voters)
         chosen = max(voters, key=lambda answer: (votes[answer.value], answer.number))
     if policy == "median" and voters:
-        numbers = sorted((answer for answer in voters if not isinstance(answer.value, str)), key=lambda answer: float(answer.value))
+        numbers = sorted(
+            (answer for answer in voters if not isinstance(answer.value, str)), key=lambda answer: float(answer.value)
+        )
         middle = numbers[(len(numbers) - 1) // 2 : len(numbers) // 2 + 1] or voters[-1:]
         chosen = max(middle, key=lambda answer: answer.number)
-        value = chosen.value if len({answer.value for answer in middle}) == 1 else sum(answer.value for answer in middle) / 2
+        value = (
+            chosen.value
+            if len({answer.value for answer in middle}) == 1
+            else sum(answer.value for answer in middle) / 2
+        )
     chosen = chosen or people[-1]
     value = chosen.value if value is None else value
     differ = len({answer.value for answer in voters}) > 1
@@ -224,7 +259,9 @@ def _counts_by_every_policy(create: Create, values: list[Any]) -> None:
         assert decided == {row: _decide(people, policy) for row, people in store.opinions().items()}
         standing = {row: label for row, label in decided.items() if label.kind == "label"}
         assert (store.labels(policy), store.skips(policy)) == (standing, set(decided) - set(standing))
-        assert {json.loads(text): n for text, n in counts.classes.items()} == Counter(label.value for label in standing.values())
+        assert {json.loads(text): n for text, n in counts.classes.items()} == Counter(
+            label.value for label in standing.values()
+        )
         assert counts.deciders == Counter(label.annotator for label in standing.values())
         assert counts.disagreements == sum(label.disagree for label in standing.values()) > 0
         for role, part in counts.roles.items():
@@ -254,7 +291,9 @@ def what_several_people_said_in_one_call(create: Create) -> None:
     assert (again.numbers, again.repeated) == ((1, 2, 3, 4), True), "what was passed on before is on record again"
     store.answer("bob", 10.0, [NewAnswer("s1", "cat")])
     assert store.labels()[1].value == "cat"
-    refused(InputError, store.answer, "import", 11.0, [NewAnswer("s3", "cat"), NewAnswer("s0", "dog", annotator="x" * 201)])
+    refused(
+        InputError, store.answer, "import", 11.0, [NewAnswer("s3", "cat"), NewAnswer("s0", "dog", annotator="x" * 201)]
+    )
     refused(AnswerError, store.answer, "ann", 11.0, [NewAnswer("s3", "cat"), NewAnswer("s3", "dog", annotator="ann")])
     assert 3 not in store.labels()
     query = ask(store, "eve", 1, 12.0)
@@ -270,7 +309,9 @@ def what_is_passed_on_overrules_nobody_who_answered_since(create: Create) -> Non
     store.answer("bob", 3.0, labels(query.ids[:1], "dog"))
     said = [*labels(query.ids[:2]), NewAnswer(query.ids[2], kind="skip")]
     receipt = store.answer("import", 4.0, [replace(new, annotator="ann", at=2.0) for new in said])
-    assert (receipt.numbers, receipt.repeated) == ((1, 2, 3), True), "what was told in a query is on record again when it is passed on"
+    assert (receipt.numbers, receipt.repeated) == ((1, 2, 3), True), (
+        "what was told in a query is on record again when it is passed on"
+    )
     assert {label.value for label in store.labels().values()} == {"dog", "cat"}
     end(store)
 
@@ -297,13 +338,17 @@ def an_answer_says_when_it_was_given(create: Create) -> None:
     receipt = store.answer("ann", 9.0, said, key="k")
     assert [answer.at for answer in store.answers()] == [5.0, 0.0, 9.0]
     assert store.labels()[0].at == 5.0
-    assert store.answer("ann", 10.0, [replace(new, at=7.0) for new in said], key="k") == receipt, "times make a call another one"
+    assert store.answer("ann", 10.0, [replace(new, at=7.0) for new in said], key="k") == receipt, (
+        "times make a call another one"
+    )
     assert store.answer("ann", 11.0, [replace(said[0], at=8.0)]).repeated, "times make an answer another one"
     store.answer("ann", 12.0, [NewAnswer("s0", "owl", at=1.0)])
     assert (store.labels()[0].value, store.labels()[0].at) == ("owl", 1.0), "the last answer is not the last on record"
     bad: list[Any] = [-1.0, math.nan, math.inf, True, "noon"]
     for at in bad:
-        assert "'s3'" in refused(AnswerError, store.answer, "ann", 13.0, [NewAnswer("s0", "cat"), NewAnswer("s3", "cat", at=at)])
+        assert "'s3'" in refused(
+            AnswerError, store.answer, "ann", 13.0, [NewAnswer("s0", "cat"), NewAnswer("s3", "cat", at=at)]
+        )
     assert store.last_answer() == 4
     end(store)
 
@@ -332,7 +377,9 @@ def who_said_what(create: Create) -> None:
     assert store.opinions(range(600)) == found
     assert store.opinions([]) == {}
     store.undo("ann", 8.0)
-    assert [said.value for said in store.opinions([1])[1]] == ["cat", "dog"], "of one annotator the answer before counts again"
+    assert [said.value for said in store.opinions([1])[1]] == ["cat", "dog"], (
+        "of one annotator the answer before counts again"
+    )
     end(store)
 
 

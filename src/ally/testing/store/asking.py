@@ -17,7 +17,9 @@ class _Twin:
 
     def __init__(self, n: int) -> None:
         self.samples = [f"s{row}" for row in range(n)]
-        self.record: list[tuple[str, str, str | None, int | None]] = []  # annotator, sample, value (None: undone later), query
+        self.record: list[
+            tuple[str, str, str | None, int | None]
+        ] = []  # annotator, sample, value (None: undone later), query
         self.leases: dict[str, tuple[int, str, float]] = {}
 
     def standing(self, sample: str) -> dict[str, str]:
@@ -52,7 +54,9 @@ def no_sample_is_with_two_annotators(create: Create) -> None:
     store = make(create, 10)
     first, second = ask(store, "ann", 4, 10.0), ask(store, "bob", 4, 20.0)
     assert not set(first.ids) & set(second.ids)
-    assert refused(PoolExhausted, store.ask, "eve", 3, 30.0, 100.0).startswith("2 samples are free and 3 were requested")
+    assert refused(PoolExhausted, store.ask, "eve", 3, 30.0, 100.0).startswith(
+        "2 samples are free and 3 were requested"
+    )
     assert set(ask(store, "eve", 6, 110.0).ids) > set(first.ids), "leases that ended at 110 are still held"
     end(store)
 
@@ -162,14 +166,21 @@ def a_query_of_several_kinds(create: Create) -> None:
         query = ask(store, "ann", n, 2.0, key="k", kind=kind, first=first)
         found = [(asked.id, asked.kind) for asked in query.samples]
         assert found == expected(n, kind, first), (n, kind, first)
-        assert all((asked.why is not None) == (asked.kind == "active" and asked.row in ranking) for asked in query.samples)
-        assert (query.kind, query.model) == (kind, 1 if "active" in (kind, *(part for part, most in first.items() if most)) else None)
+        assert all(
+            (asked.why is not None) == (asked.kind == "active" and asked.row in ranking) for asked in query.samples
+        )
+        assert (query.kind, query.model) == (
+            kind,
+            1 if "active" in (kind, *(part for part, most in first.items() if most)) else None,
+        )
         again = ask(store, "ann", n, 3.0, key="k", kind=kind)
         assert (again.number, again.samples) == (query.number, query.samples)
         assert store.query(query.number).samples == query.samples
         end(store)
     store = store_of(ranking)
-    assert "34 samples are free and 35 were requested" in refused(PoolExhausted, store.ask, "ann", 35, 2.0, 9.0, first={"evaluate": 2})
+    assert "34 samples are free and 35 were requested" in refused(
+        PoolExhausted, store.ask, "ann", 35, 2.0, 9.0, first={"evaluate": 2}
+    )
     assert store.count(2.0).queries == 0
     assert len(ask(store, "ann", 35, 2.0, first={"evaluate": 2}, at_most=True).ids) == 34
     for bad in ({"evaluate": -1}, {"evaluate": 1.5}, {"best": 1}):
@@ -253,7 +264,9 @@ def the_same_key_at_once(create: Create) -> None:
             queries = list(threads.map(lambda _, turn=turn: ask(store, "ann", 3, 1.0, key=f"k{turn}"), range(8)))
             assert len({query.number for query in queries}) == 1, "one key made two queries"
             query = queries[0]
-            receipts = list(threads.map(lambda _, q=query: store.answer("ann", 2.0, labels(q.ids), q.number, key=q.key), range(8)))
+            receipts = list(
+                threads.map(lambda _, q=query: store.answer("ann", 2.0, labels(q.ids), q.number, key=q.key), range(8))
+            )
             assert len({receipt.numbers for receipt in receipts}) == 1, "one key made two receipts"
             assert sum(not receipt.repeated for receipt in receipts) == 1
     assert (store.count(3.0).answers, store.count(3.0).queries) == (15, 5)
@@ -286,7 +299,11 @@ def a_random_history_against_its_twin(create: Create) -> None:
                 twin.answer(annotator, id, value, query.number)
         elif twin.undo(annotator):
             store.undo(annotator, now)
-        expected = {int(sample[1:]): list(twin.standing(sample).values())[-1] for sample in twin.samples if twin.standing(sample)}
+        expected = {
+            int(sample[1:]): list(twin.standing(sample).values())[-1]
+            for sample in twin.samples
+            if twin.standing(sample)
+        }
         assert {row: label.value for row, label in store.labels().items()} == expected
         assert store.count(now).free == len(twin.free(now))
     end(store)

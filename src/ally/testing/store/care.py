@@ -39,7 +39,12 @@ def a_model_serves_when_it_is_whole(create: Create) -> None:
     assert store.newest_model() == serving
     for number in range(4):
         last = store.put_model(6.0, seen=0, labels=0, weights=bytes([number]), keep_weights=2)
-    assert (store.weights(last), store.weights(last - 1), store.weights(last - 2), store.weights(first)) == (b"\x03", b"\x02", None, None)
+    assert (store.weights(last), store.weights(last - 1), store.weights(last - 2), store.weights(first)) == (
+        b"\x03",
+        b"\x02",
+        None,
+        None,
+    )
     refused(InputError, store.put_model, 7.0, seen=0, labels=0, ranking=[Ranked(1, math.nan)])
     refused(InputError, store.put_model, 7.0, seen=0, labels=0, measures=[Measure("accuracy", math.inf)])
     newest = store.newest_model()
@@ -59,7 +64,9 @@ def figures_and_events_come_back(create: Create) -> None:
     assert len(store.measures()) == 3
     refused(InputError, store.put_measures, 99, figures)
     assert [store.log(float(at), "retrain", {"at": at}) for at in range(3)] == [1, 2, 3]
-    assert [(event.number, event.at, event.kind, event.detail) for event in store.events(since=2)] == [(3, 2.0, "retrain", {"at": 2})]
+    assert [(event.number, event.at, event.kind, event.detail) for event in store.events(since=2)] == [
+        (3, 2.0, "retrain", {"at": 2})
+    ]
     end(store)
 
 
@@ -146,7 +153,14 @@ def a_backup_is_the_same_campaign(create: Create) -> None:
     query = ask(store, "ann", 6, 1.0, key="k")
     store.answer("ann", 2.0, labels(query.ids[:3]), query.number, key="a")
     store.undo("ann", 3.0)
-    store.put_model(4.0, seen=4, labels=2, weights=b"weights", ranking=[Ranked(row, 1.0) for row in range(9)], measures=[Measure("m", 1.0)])
+    store.put_model(
+        4.0,
+        seen=4,
+        labels=2,
+        weights=b"weights",
+        ranking=[Ranked(row, 1.0) for row in range(9)],
+        measures=[Measure("m", 1.0)],
+    )
     store.log(5.0, "retrain")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "copy.db"

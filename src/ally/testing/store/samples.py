@@ -25,7 +25,21 @@ def rows_follow_the_order_of_arrival(create: Create) -> None:
 
 
 def ids_of_every_kind(create: Create) -> None:
-    odd = ["a b/ü.jpg", "'; DROP TABLE samples; --", "%s", "🐈", "..", "x" * 1000, "猫" * 833, "A", "a", "a ", "1", "01", "null"]
+    odd = [
+        "a b/ü.jpg",
+        "'; DROP TABLE samples; --",
+        "%s",
+        "🐈",
+        "..",
+        "x" * 1000,
+        "猫" * 833,
+        "A",
+        "a",
+        "a ",
+        "1",
+        "01",
+        "null",
+    ]
     store = create({}, map(NewSample, odd), 0)
     assert store.ids(range(len(odd))) == odd
     assert store.rows(odd) == list(range(len(odd)))
@@ -60,19 +74,33 @@ def settings_come_back(create: Create) -> None:
 def nobody_elses_change_of_settings_is_lost(create: Create) -> None:
     store = create({"total": 0}, [], 0)
     with ThreadPoolExecutor(8) as threads:
-        for made in [threads.submit(store.change_settings, lambda before: {"total": before["total"] + 1}) for _ in range(40)]:
+        for made in [
+            threads.submit(store.change_settings, lambda before: {"total": before["total"] + 1}) for _ in range(40)
+        ]:
             made.result()
     assert store.settings == {"total": 40}
     end(store)
 
 
 def labels_come_with_their_samples(create: Create) -> None:
-    store = create({}, (NewSample(f"s{row}", label="cat" if row % 3 == 0 else None) for row in range(6000)), 0, labelled_by="folder")
+    store = create(
+        {},
+        (NewSample(f"s{row}", label="cat" if row % 3 == 0 else None) for row in range(6000)),
+        0,
+        labelled_by="folder",
+    )
     said = list(store.answers())
     assert [(answer.number, answer.row) for answer in said] == [(1 + row // 3, row) for row in range(0, 6000, 3)]
-    assert {(answer.annotator, answer.value, answer.at, answer.query) for answer in said} == {("folder", "cat", 0.0, None)}
+    assert {(answer.annotator, answer.value, answer.at, answer.query) for answer in said} == {
+        ("folder", "cat", 0.0, None)
+    }
     assert (store.count(1.0).labelled, store.count(1.0).free) == (2000, 4000)
-    late = [NewSample("s1", label="dog"), NewSample("late", label=0), NewSample("later"), NewSample("last", label=False)]
+    late = [
+        NewSample("s1", label="dog"),
+        NewSample("late", label=0),
+        NewSample("later"),
+        NewSample("last", label=False),
+    ]
     late.append(NewSample("s3", label="dog"))
     store.answer("ann", 1.0, labels(["s2", "s4"], "owl"))
     store.undo("ann", 1.5)
@@ -98,7 +126,8 @@ def labels_come_with_their_samples(create: Create) -> None:
 def roles_are_reserved_among_all(create: Create) -> None:
     def new(labelled: bool) -> list[NewSample]:
         return [
-            NewSample(f"s{row}", label="cat" if labelled and row % 2 else None, role="pool" if row else "validate") for row in range(40)
+            NewSample(f"s{row}", label="cat" if labelled and row % 2 else None, role="pool" if row else "validate")
+            for row in range(40)
         ]
 
     reserved = []
@@ -114,7 +143,9 @@ def roles_are_reserved_among_all(create: Create) -> None:
     order = ask(store, "ann", 39, 1.0, kind="random").ids
     assert (set(reserved[0][0]), set(reserved[0][1])) == (set(order[:12]), {"s0", *order[12:20]})
     end(store)
-    assert "27 samples are free and 28 were" in refused(PoolExhausted, create, {}, new(True), 4, reserve={"evaluate": 12, "validate": 28})
+    assert "27 samples are free and 28 were" in refused(
+        PoolExhausted, create, {}, new(True), 4, reserve={"evaluate": 12, "validate": 28}
+    )
 
 
 def settings_known_after_the_samples(create: Create) -> None:
