@@ -22,7 +22,7 @@ from ally.scoring import Margin, PredictedDual
 from ally.selection import LCMD, BestMatch, Discriminative, Herding, KCenter
 from ally.selection.base import Limits
 from ally.sources import BLOCK, open_vectors
-from ally.sources.arrays import ArraySource
+from ally.sources.arrays.memory import ArraySource
 from ally.testing.pools import blobs
 
 GEOMETRY = {

@@ -22,7 +22,7 @@ from ally.rng import Streams
 from ally.selection import Selection, Top
 from ally.selection.base import Limits
 from ally.sources import as_source
-from ally.sources.arrays import ArraySource
+from ally.sources.arrays.memory import ArraySource
 from ally.testing.pools import blobs
 
 SMALL = ConstrainedClassifier(hidden=(8,), epochs=3, batch_size=16)

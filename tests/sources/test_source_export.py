@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from ally.sources import Answer, open_source, read_answers, write_answers, write_image_folder
 from ally.sources.export.cells import FORMULA, label_cell, read_label, read_text, text_cell
-from ally.sources.export.names import file_name, text_of
+from ally.sources.paths import file_name, text_of
 from ally.types import SKIP
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=30) | st.text("=+-@'\t\r\n 1.e", max_size=6)

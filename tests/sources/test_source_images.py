@@ -6,7 +6,7 @@ from PIL import Image
 
 from ally.errors import DataError, IdError, InputError
 from ally.sources import open_source
-from ally.sources.thumbnails import NEUTRAL
+from ally.sources.images.thumbnails import NEUTRAL
 
 IDS = ["5.jpg", "cat/1.jpg", "cat/2.png", "dog/3.jpg", "dog/deep/4.jpg"]
 

@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.feature_extraction.text import TfidfTransformer
 
 from ally.sources import as_source, fit_scaler, open_source
-from ally.sources.words import WordWeights, word_counts
+from ally.sources.text import WordWeights, word_counts
 
 TEXTS = ["the cat sat", "the dog ran", "the cat ran far", "Zoë naïve 😀 cafe\u0301"]
 

@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
-from ally.sources.columns import MOST_CATEGORIES
+from ally.sources.rows.columns import MOST_CATEGORIES
 from ally.sources.rows.lines import LONGEST_LINE
-from ally.sources.words import FEATURES
+from ally.sources.text import FEATURES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "sources.md").read_text(encoding="utf-8")
 

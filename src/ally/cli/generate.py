@@ -203,7 +203,7 @@ def _from_files(pool: Path, labels: Path | None, image_shape: str | None, others
     from ally.errors import InputError
     from ally.pool import Ids
     from ally.sources import as_source
-    from ally.sources.files import read_labels, read_pool
+    from ally.sources.arrays.files import read_labels, read_pool
 
     given = next((option for option, value in others.items() if value is not None), None)
     if given is not None:

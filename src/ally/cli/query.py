@@ -39,7 +39,7 @@ def query(
 ) -> None:
     """Choose which samples to label next."""
     import ally
-    from ally.sources.files import read_labels, read_pool
+    from ally.sources.arrays.files import read_labels, read_pool
 
     _ensure_writable(out)
     hygiene = ally.Hygiene(duplicates=duplicates, outliers=outliers)

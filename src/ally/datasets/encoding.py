@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ally.errors import DataError
-from ally.sources.columns import MOSTLY, as_number
+from ally.sources.rows.columns import MOSTLY, as_number
 from ally.types import AnyArray, IntArray
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import numpy as np
 
 from ally.datasets.archives import Tree
 from ally.errors import DataError
+from ally.sources.images.pixels import read_pixels, reason, squared, unreadable
 from ally.sources.paths import is_image
-from ally.sources.pixels import read_pixels, reason, squared, unreadable
 from ally.types import AnyArray, BoolArray
 
 __all__ = ["Decoded", "decode", "is_image"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ally.datasets.entry import Entry, File
 from ally.datasets.text import read_sst2, read_trec
-from ally.sources.words import FEATURES
+from ally.sources.text import FEATURES
 
 TREC_PLACE = "https://cogcomp.seas.upenn.edu/Data/QA/QC/"
 TREC_FILES = {

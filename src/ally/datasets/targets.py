@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ally.errors import DataError
-from ally.sources.columns import as_number
+from ally.sources.rows.columns import as_number
 from ally.types import AnyArray, Task
 
 if TYPE_CHECKING:

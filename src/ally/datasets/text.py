@@ -14,7 +14,7 @@ import numpy as np
 from ally.datasets.dataset import Parts
 from ally.datasets.places import locate
 from ally.errors import DataError
-from ally.sources.words import FEATURES, word_counts
+from ally.sources.text import FEATURES, word_counts
 
 
 def read_trec(folder: Path) -> Parts:

@@ -23,7 +23,7 @@ from ally.models import model_builder
 from ally.pool import Pool, State, parse_labels
 from ally.rng import Streams, streams
 from ally.sources import Scaler, as_source
-from ally.sources.scaling import Standardized
+from ally.sources.arrays.scaling import Standardized
 from ally.strategies import DUALS
 from ally.types import AnyArray, FloatArray, IntArray, Progress, Task
 

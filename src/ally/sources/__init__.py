@@ -1,16 +1,15 @@
 """Samples by row number, read in chunks (arrays, tables, torch data sets, files), and samples by id for a labelling
 campaign."""
 
-from ally.sources.arrays import as_source
-from ally.sources.base import Source
-from ally.sources.blocks import BLOCK, blocks, chunks
+from ally.sources.arrays.memory import as_source
+from ally.sources.arrays.scaling import Checked, Scaler, fit_scaler
+from ally.sources.base import BLOCK, Source, blocks, chunks
 from ally.sources.defaults import DefaultLearner, default_learner
+from ally.sources.embeddings import Vectors, open_vectors
 from ally.sources.export import Answer, check_answers, read_answers, write_answers, write_image_folder
 from ally.sources.opening import open_source
 from ally.sources.problems import Problem, Problems
 from ally.sources.samples import Kind, Sample, Samples, Shown
-from ally.sources.scaling import Checked, Scaler, fit_scaler
-from ally.sources.vectors import Vectors, open_vectors
 
 __all__ = [
     "BLOCK",

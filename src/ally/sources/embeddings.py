@@ -1,21 +1,26 @@
-"""Vectors of the user's own, aligned with the samples by id."""
+"""Vectors of the user's own: aligned with samples by id for a campaign, by row for a query."""
 
 from __future__ import annotations
 
 import zipfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ally.errors import DataError, IdError
-from ally.sources.by_id import ById
-from ally.sources.columns import as_number
+from ally.errors import DataError, IdError, InputError, NonFiniteInput
+from ally.sources.arrays.memory import as_source
+from ally.sources.arrays.samples import read_array, read_ids, texts_of
+from ally.sources.base import Source
 from ally.sources.identity import Index, Seen, id_keys
 from ally.sources.paths import ensure_readable
 from ally.sources.rows import TABLES, Row, open_rows
-from ally.types import AnyArray
+from ally.sources.rows.columns import as_number
+from ally.sources.samples import ById
+from ally.types import AnyArray, IntArray
 
 
 class Embeddings:
@@ -86,7 +91,7 @@ def open_embeddings(place: Any, id_column: str | None = None) -> Embeddings:
         ensure_readable(path)
         try:
             with np.load(path, allow_pickle=False) as arrays:
-                return Embeddings(arrays["X"], _texts(arrays["ids"], path))
+                return Embeddings(arrays["X"], texts_of(arrays["ids"], path))
         except (ValueError, OSError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise DataError(
                 f"{path} cannot be read as embeddings ({error}); save the vectors as X and their ids as ids"
@@ -95,43 +100,6 @@ def open_embeddings(place: Any, id_column: str | None = None) -> Embeddings:
         f"{path} has no ids; pass embeddings=({path.name!r}, ids), an .npz file with X and ids, or a table with an id "
         "column"
     )
-
-
-def read_array(place: Any) -> AnyArray:
-    """An array, or a memory map of an .npy file. Nothing is unpickled."""
-    if not isinstance(place, (str, Path)):
-        return np.asarray(place)
-    ensure_readable(Path(place))
-    try:
-        found: AnyArray = np.load(place, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError, EOFError, SyntaxError) as error:
-        raise DataError(
-            f"{place} is not a whole .npy file of numbers; save it again by numpy.save, as an array without objects"
-        ) from error
-    return found
-
-
-def read_ids(place: Any) -> list[str]:
-    """Ids from a sequence, an .npy file, or a text file with one id a line."""
-    if not isinstance(place, (str, Path)):
-        return [str(id) for id in place]
-    path = Path(place)
-    if path.suffix.lower() == ".npy":
-        return _texts(read_array(path), path)
-    ensure_readable(path)
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not UTF-8 ({error.reason} at byte {error.start}); convert it to UTF-8") from error
-    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")] if text else []
-
-
-def _texts(ids: AnyArray, path: Path) -> list[str]:
-    if ids.ndim != 1 or ids.dtype.kind not in "iuUS":
-        raise DataError(
-            f"the ids of {path} have shape {ids.shape} and dtype {ids.dtype}; a row of texts or whole numbers is needed"
-        )
-    return [str(id) for id in (ids.astype(str) if ids.dtype.kind == "S" else ids).tolist()]
 
 
 def _from_table(path: Path, id_column: str | None) -> Embeddings:
@@ -161,3 +129,47 @@ def _from_table(path: Path, id_column: str | None) -> Embeddings:
             f"{path} holds no embeddings; it needs a column {name!r} and columns of numbers, one row per sample"
         )
     return Embeddings(np.stack(values), ids)
+
+
+LARGEST = 1e15
+"""Above this a sum of squares may overflow in single precision."""
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Vectors by row of the pool, read in single precision and checked as they are read. Nothing is copied whole."""
+
+    source: Source
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(d,)"""
+        return self.source.shape
+
+    def read(self, rows: IntArray) -> NDArray[np.float32]:
+        """(len(rows), d)."""
+        values = self.source.read(rows)
+        bad = ~(np.abs(values) <= LARGEST)
+        if bad.any():
+            row, number = np.argwhere(bad)[0]
+            value = values[row, number]
+            where = f"embeddings= holds {value} at row {rows[row]}, column {self.source.column(int(number))}"
+            if np.isfinite(value):
+                raise InputError(f"{where}: too large to square in single precision; rescale to below {LARGEST:g}")
+            raise NonFiniteInput(f"{where}; give finite vectors, or leave the row out through `candidates`")
+        return values.astype(np.float32)
+
+
+def open_vectors(embeddings: Any, samples: int) -> Vectors:
+    """What a user passed as ``embeddings=`` for a pool of so many samples: anything that `as_source` takes, one vector
+    a row."""
+    source = as_source(embeddings, "embeddings=")
+    if len(source) != samples:
+        raise InputError(
+            f"embeddings= has {len(source)} rows and the pool {samples} samples; give one vector for each, in the "
+            "same order"
+        )
+    if len(source.shape) != 1:
+        shape = (len(source), *source.shape)
+        raise InputError(f"embeddings= has shape {shape}; give one vector per sample: reshape to ({samples}, d)")
+    return Vectors(source)

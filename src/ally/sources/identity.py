@@ -1,4 +1,4 @@
-"""Ids that stay: content hashes, and which ids were met before, in eight bytes each."""
+"""Ids that stay: content hashes, which ids were met before, and where each one is."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ import hashlib
 import json
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ally.files import replacing
 from ally.types import LONGEST_ID, MOST_BYTES, AnyArray, BoolArray, IntArray
 
 _JSON = json.JSONEncoder(ensure_ascii=False, default=str)
@@ -137,3 +141,45 @@ class Index:
             return np.zeros(len(keys), np.int64), np.zeros(len(keys), np.bool_)
         at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
         return self._places[at], self._keys[at] == keys
+
+
+WORTH = 50_000
+"""Rows of a file; a shorter one is walked through in less than a second."""
+
+
+@dataclass(frozen=True)
+class KeptIndex:
+    """One file in `folder` for the source at `place`, good for as long as the source's stamp and `reading` (how ids are
+    read) stay.
+
+    What cannot be read or written is passed over: the source can always be walked through instead.
+    """
+
+    folder: Path
+    place: str
+    reading: str
+
+    def read(self, stamp: tuple[int, ...]) -> Index | None:
+        try:
+            return Index.of(np.load(self._path(stamp), allow_pickle=False))
+        except (OSError, ValueError, EOFError, AttributeError, MemoryError):
+            return None
+
+    def write(self, stamp: tuple[int, ...], index: Index) -> None:
+        if len(index) < WORTH:
+            return
+        path = self._path(stamp)
+        with suppress(OSError):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with replacing(path) as aside, aside.open("wb") as out:
+                np.save(out, index.arrays)
+            for earlier in self.folder.glob(f"{self._name}-*"):
+                if earlier != path:
+                    earlier.unlink(missing_ok=True)
+
+    @property
+    def _name(self) -> str:
+        return f"rows-{content_hash(self.place.encode('utf-8', 'surrogateescape'))}"
+
+    def _path(self, stamp: tuple[int, ...]) -> Path:
+        return self.folder / f"{self._name}-{content_hash(repr((stamp, self.reading)).encode())}.npy"

@@ -11,17 +11,17 @@ import numpy as np
 
 from ally.checks import check_count
 from ally.errors import DataError, InputError
-from ally.sources.array_samples import ArraySamples
-from ally.sources.columns import ColumnKind
-from ally.sources.embeddings import Embeddings, open_embeddings, read_array, read_ids
-from ally.sources.image_folder import ImageFolder
-from ally.sources.kept_index import KeptIndex
-from ally.sources.layout import Layout, decide_layout
-from ally.sources.row_samples import RowSamples
+from ally.sources.arrays.samples import ArraySamples, read_array, read_ids
+from ally.sources.embeddings import Embeddings, open_embeddings
+from ally.sources.identity import KeptIndex
+from ally.sources.images.folder import ImageFolder
+from ally.sources.images.thumbnails import Thumbnails
 from ally.sources.rows import TABLES, Rows, open_rows
+from ally.sources.rows.columns import ColumnKind
 from ally.sources.rows.frames import FrameRows, is_frame
+from ally.sources.rows.layout import Layout, decide_layout
+from ally.sources.rows.samples import RowSamples
 from ally.sources.samples import Samples
-from ally.sources.thumbnails import Thumbnails
 
 
 def open_source(

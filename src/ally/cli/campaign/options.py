@@ -109,9 +109,8 @@ def takes_settings(*, later: bool = False) -> Callable[[Command], Command]:
         options = [_parameter(form, groups[name], later) for name, form in forms.items()]
         called.__name__, called.__doc__ = command.__name__, command.__doc__
         ordered = sorted([*own, *options], key=lambda item: item.default is not inspect.Parameter.empty)
-        called.__signature__ = inspect.Signature(
-            [item.replace(kind=inspect.Parameter.KEYWORD_ONLY) for item in ordered]
-        )  # type: ignore[attr-defined]
+        keywords = [item.replace(kind=inspect.Parameter.KEYWORD_ONLY) for item in ordered]
+        called.__signature__ = inspect.Signature(keywords)  # type: ignore[attr-defined]
         called.__annotations__ = {item.name: item.annotation for item in ordered}
         return called
 

@@ -30,7 +30,7 @@ def check_out(out: Path | None, endings: Sequence[str]) -> None:
 
 def write_rows(out: Path | None, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> int:
     """Writes a file by its ending, whole or not at all, or CSV to standard output; how many rows."""
-    from ally.sources.export.files import whole_file
+    from ally.sources.export.writing import whole_file
 
     counted = _Counted(rows)
     if out is None:

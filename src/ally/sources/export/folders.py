@@ -10,8 +10,7 @@ from typing import Any
 
 from ally.errors import DataError, LabelError
 from ally.sources.export.answers import Answer, as_answers
-from ally.sources.export.names import file_name
-from ally.sources.paths import MIME, is_image, os_reason
+from ally.sources.paths import MIME, file_name, is_image, os_reason
 from ally.sources.samples import Samples
 from ally.types import SKIP
 

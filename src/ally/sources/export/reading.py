@@ -11,9 +11,8 @@ from typing import Any
 from ally.errors import DataError, IdError, LabelError
 from ally.sources.export.answers import Answer, plain_answer, reads
 from ally.sources.export.cells import read_label, read_text
-from ally.sources.export.names import text_of
 from ally.sources.identity import is_missing
-from ally.sources.paths import is_image
+from ally.sources.paths import is_image, text_of
 from ally.sources.rows import BadRow, open_rows
 from ally.types import SKIP, Task
 

@@ -1,16 +1,18 @@
-"""Answers to one file."""
+"""Answers to one file, which is there whole or not at all."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ally.errors import InputError, LabelError, MissingPart
+from ally.errors import DataError, InputError, LabelError, MissingPart
+from ally.files import replacing
 from ally.sources.export.answers import FIELDS, Answer, as_answers
 from ally.sources.export.cells import label_cell, text_cell
-from ally.sources.export.files import whole_file
+from ally.sources.paths import os_reason
 from ally.types import SKIP
 
 KINDS = (".csv", ".jsonl", ".parquet")
@@ -83,3 +85,17 @@ def _write_parquet(path: Path, answers: Sequence[Answer], fields: list[str]) -> 
         raise LabelError(f"the labels cannot be written as Parquet ({error}); export to .jsonl") from error
     with whole_file(path) as partial:
         pyarrow.parquet.write_table(table, partial)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A path beside `path` to write to; it takes the place of `path` when all went well, and is removed otherwise."""
+    try:
+        with replacing(path) as aside:
+            yield aside
+    except UnicodeEncodeError as error:
+        raise LabelError(
+            f"{error.object[:60]!r} is not valid Unicode and cannot be written to {path}; correct it"
+        ) from error
+    except OSError as error:
+        raise DataError(f"{path} cannot be written ({os_reason(error)}); what was there before is unchanged") from error

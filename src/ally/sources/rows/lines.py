@@ -1,14 +1,16 @@
-"""Lines of a text file with their places, in bounded memory whatever the file holds."""
+"""Files that are made of lines, read in bounded memory whatever they hold: JSON lines and plain text."""
 
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from ally.errors import DataError, InputError
 from ally.sources.paths import ensure_readable, file_stamp
+from ally.sources.rows.base import BadRow, Row
 
 LONGEST_LINE = 2**24
 """Bytes; a longer line is passed over and reported."""
@@ -115,3 +117,93 @@ def _advice(data: bytes, place: int) -> str:
 
 
 TOO_LONG = f"the line is longer than {LONGEST_LINE} bytes and was passed over"
+
+
+HEAD = 1000
+"""The columns are those of the first objects; later objects may lack some, and what else they hold is shown but not
+learned."""
+
+
+class JsonRows(InLines):
+    written = False
+
+    def __init__(self, path: Path, encoding: str = "utf-8") -> None:
+        super().__init__(path, encoding)
+        columns: dict[str, None] = {}
+        first_bad = ""
+        for number, row in enumerate(self.scan()):
+            if isinstance(row, Row):
+                columns.update(dict.fromkeys(row.values))
+            elif not first_bad:
+                first_bad = f"{row.name}: {row.reason}"
+            if number >= HEAD:
+                break
+        if not columns:
+            raise DataError(
+                f"{path} holds no JSON object in its first lines ({first_bad or 'they are blank'}); write one object "
+                "per line"
+            )
+        self._columns = tuple(columns)
+
+    def scan(self) -> Iterator[Row | BadRow]:
+        with self._lines.open() as stream:
+            for line in self._lines.read(stream):
+                if line.text is None or line.text.strip():
+                    values = _parsed(line)
+                    name = f"line {line.number}"
+                    yield BadRow(name, values) if isinstance(values, str) else Row(line.place, name, values)
+
+    def at(self, places: Sequence[int]) -> list[dict[str, Any] | str]:
+        found = []
+        with self._lines.open() as stream:
+            for place in places:
+                stream.seek(place)
+                line = next(self._lines.read(stream), None)
+                found.append("the file has become shorter" if line is None else _parsed(line))
+        return found
+
+
+def _parsed(line: Line) -> dict[str, Any] | str:
+    if line.text is None:
+        return TOO_LONG
+    try:
+        values = json.loads(line.text)
+    except (ValueError, RecursionError) as error:
+        return f"the line is not JSON ({error or type(error).__name__})"
+    return (
+        values if isinstance(values, dict) else f"the line holds a {type(values).__name__}; an object {{...}} is needed"
+    )
+
+
+class TextRows:
+    columns = ("text",)
+    written = False
+
+    def __init__(self, path: Path, encoding: str = "utf-8") -> None:
+        self._lines = Lines(path, encoding)
+
+    @property
+    def place(self) -> str:
+        return str(self._lines.path)
+
+    def stamp(self) -> tuple[int, ...]:
+        return self._lines.stamp()
+
+    def scan(self) -> Iterator[Row | BadRow]:
+        with self._lines.open() as stream:
+            for line in self._lines.read(stream):
+                name = f"line {line.number}"
+                if line.text is None:
+                    yield BadRow(name, TOO_LONG)
+                elif text := line.text.strip():
+                    yield Row(line.place, name, {"text": text})
+
+    def at(self, places: Sequence[int]) -> list[dict[str, Any] | str]:
+        found: list[dict[str, Any] | str] = []
+        with self._lines.open() as stream:
+            for place in places:
+                stream.seek(place)
+                line = next(self._lines.read(stream), None)
+                text = "" if line is None or line.text is None else line.text.strip()
+                found.append({"text": text} if text else "the file has become shorter")
+        return found

@@ -7,7 +7,7 @@ from scipy import sparse
 
 from ally.errors import IdError, InputError, LabelError
 from ally.sources import BLOCK, as_source, blocks, chunks, fit_scaler
-from ally.sources.files import read_labels, read_pool
+from ally.sources.arrays.files import read_labels, read_pool
 
 
 def test_standardised_equals_numpy():

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ally.sources import open_source
-from ally.sources.row_samples import RowSamples
+from ally.sources.rows.samples import RowSamples
 
 WORTH = 500
 PLACES = (0, 1, WORTH // 2, WORTH - 1)
@@ -19,7 +19,7 @@ PLACES = (0, 1, WORTH // 2, WORTH - 1)
 
 @pytest.fixture(autouse=True)
 def shorter_files_are_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ally.sources.kept_index.WORTH", WORTH)
+    monkeypatch.setattr("ally.sources.identity.WORTH", WORTH)
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ally.errors import DataError, InputError
-from ally.sources.columns import ColumnKind
 from ally.sources.identity import Seen, is_missing
 from ally.sources.rows import Row, Rows
+from ally.sources.rows.columns import ColumnKind
 from ally.sources.samples import Kind
 
 ID_NAMES = ("id", "ID", "Id", "name")

@@ -4,17 +4,18 @@ numbers."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ally.errors import DataError, IdError
-from ally.sources.arrays import ArraySource
+from ally.sources.arrays.memory import ArraySource
 from ally.sources.base import Source
-from ally.sources.by_id import ById, ensure_none_gone, note_gone
 from ally.sources.identity import Index, Seen, content_hash, id_keys, odd_id
+from ally.sources.paths import ensure_readable
 from ally.sources.problems import Problems
-from ally.sources.samples import Kind, Sample, Shown
+from ally.sources.samples import ById, Kind, Sample, Shown, ensure_none_gone, note_gone
 from ally.types import AnyArray
 
 SHOWN = 20
@@ -116,3 +117,40 @@ class ArraySamples:
                     index.add(id, row)
             self._index = index.close()
         return self._index.find(id_keys(ids))
+
+
+def read_array(place: Any) -> AnyArray:
+    """An array, or a memory map of an .npy file. Nothing is unpickled."""
+    if not isinstance(place, (str, Path)):
+        return np.asarray(place)
+    ensure_readable(Path(place))
+    try:
+        found: AnyArray = np.load(place, mmap_mode="r", allow_pickle=False)
+    except (ValueError, OSError, EOFError, SyntaxError) as error:
+        raise DataError(
+            f"{place} is not a whole .npy file of numbers; save it again by numpy.save, as an array without objects"
+        ) from error
+    return found
+
+
+def read_ids(place: Any) -> list[str]:
+    """Ids from a sequence, an .npy file, or a text file with one id a line."""
+    if not isinstance(place, (str, Path)):
+        return [str(id) for id in place]
+    path = Path(place)
+    if path.suffix.lower() == ".npy":
+        return texts_of(read_array(path), path)
+    ensure_readable(path)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is not UTF-8 ({error.reason} at byte {error.start}); convert it to UTF-8") from error
+    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")] if text else []
+
+
+def texts_of(ids: AnyArray, path: Path) -> list[str]:
+    if ids.ndim != 1 or ids.dtype.kind not in "iuUS":
+        raise DataError(
+            f"the ids of {path} have shape {ids.shape} and dtype {ids.dtype}; a row of texts or whole numbers is needed"
+        )
+    return [str(id) for id in (ids.astype(str) if ids.dtype.kind == "S" else ids).tolist()]

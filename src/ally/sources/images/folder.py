@@ -11,14 +11,12 @@ import numpy as np
 
 from ally.errors import DataError, IdError, InputError
 from ally.sources.base import Source
-from ally.sources.by_id import ById, ensure_none_gone, note_gone
 from ally.sources.embeddings import Embeddings
-from ally.sources.export.names import text_of
 from ally.sources.identity import odd_id
-from ally.sources.paths import MIME, inside, is_image, os_reason
+from ally.sources.images.thumbnails import NEUTRAL, Thumbnails, check_image
+from ally.sources.paths import MIME, inside, is_image, os_reason, text_of
 from ally.sources.problems import Problems
-from ally.sources.samples import Kind, Sample, Shown
-from ally.sources.thumbnails import NEUTRAL, Thumbnails, check_image
+from ally.sources.samples import ById, Kind, Sample, Shown, ensure_none_gone, note_gone
 from ally.types import AnyArray
 
 

@@ -12,20 +12,18 @@ import numpy as np
 
 from ally.errors import DataError, IdError
 from ally.sources.base import Source
-from ally.sources.by_id import ById, ensure_none_gone, note_gone
-from ally.sources.columns import Encoder
 from ally.sources.embeddings import Embeddings
 from ally.sources.export.cells import read_label
-from ally.sources.identity import Index, Seen, content_hash, id_keys, is_missing, odd_id, row_hash
-from ally.sources.image_folder import load_images
-from ally.sources.kept_index import KeptIndex
-from ally.sources.layout import Layout
+from ally.sources.identity import Index, KeptIndex, Seen, content_hash, id_keys, is_missing, odd_id, row_hash
+from ally.sources.images.folder import load_images
+from ally.sources.images.thumbnails import Thumbnails, check_image
 from ally.sources.paths import MIME, inside, is_image
 from ally.sources.problems import Problems
 from ally.sources.rows import BadRow, Row, Rows
-from ally.sources.samples import Kind, Sample, Shown
-from ally.sources.thumbnails import Thumbnails, check_image
-from ally.sources.words import WordWeights
+from ally.sources.rows.columns import Encoder
+from ally.sources.rows.layout import Layout
+from ally.sources.samples import ById, Kind, Sample, Shown, ensure_none_gone, note_gone
+from ally.sources.text import WordWeights
 from ally.types import AnyArray
 
 BATCH = 1024

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ally.errors import InputError, NonFiniteInput
-from ally.sources.base import Source
-from ally.sources.blocks import blocks, chunks
+from ally.sources.base import Source, blocks, chunks
 from ally.types import AnyArray, IntArray
 
 LARGEST = 1e150

@@ -10,8 +10,8 @@ import numpy as np
 
 from ally.errors import DataError
 from ally.sources.identity import content_hash
+from ally.sources.images.pixels import check_header, read_pixels, reason, squared, unreadable
 from ally.sources.paths import os_reason
-from ally.sources.pixels import check_header, read_pixels, reason, squared, unreadable
 from ally.types import AnyArray
 
 EDGE = 2**16

@@ -1,0 +1,1 @@
+"""Images: a folder of them as samples, their pixels, and the small copies a learner reads."""
