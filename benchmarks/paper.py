@@ -32,9 +32,9 @@ from ally.experiment.protocol import PROTOCOLS, Protocol
 from ally.files import write_whole
 from ally.report import summarise
 from ally.report.figure import draw
-from ally.report.metrics import metric_named
-from ally.report.read import read_results
-from ally.report.series import add_series
+from ally.report.grid import read_results
+from ally.report.statistics.metrics import metric_named
+from ally.report.statistics.series import add_series
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "paper"

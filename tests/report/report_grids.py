@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from ally.report.read import COLUMNS
+from ally.report.grid import COLUMNS
 
 
 def rows(curves, labels=(10, 20, 30, 40), **same):

@@ -4,10 +4,17 @@ import pytest
 from report_grids import rows
 
 from ally.report import add_series, summarise
-from ally.report.campaigns import Curve
-from ally.report.efficiency import Efficiency, Reached, efficiencies, find_target, labels_to_reach, mean_curve
-from ally.report.metrics import METRICS
-from ally.report.ratios import label_ratio
+from ally.report.statistics.curves import Curve
+from ally.report.statistics.efficiency import (
+    Efficiency,
+    Reached,
+    efficiencies,
+    find_target,
+    label_ratio,
+    labels_to_reach,
+    mean_curve,
+)
+from ally.report.statistics.metrics import METRICS
 
 ACCURACY, RMSE = METRICS["accuracy"], METRICS["rmse"]
 

@@ -13,8 +13,8 @@ from ally.errors import InputError
 from ally.files import write_whole
 from ally.report import answer, load, summarise, write_report
 from ally.report.answer import answer_parts
-from ally.report.page import page
-from ally.report.settings import Settings
+from ally.report.grid import Description
+from ally.report.page.page import page
 from ally.report.style import SHOWN, styles
 from ally.report.write import FILES
 
@@ -271,9 +271,9 @@ def test_the_best_curves_are_drawn_whatever_their_baseline():
     look = styles(summary)
     assert all(style.shown for name, style in look.items() if name.endswith("good"))
     assert sum(style.shown for style in look.values()) == SHOWN
-    text = page(summary, Settings(), b"")
+    text = page(summary, Description(), b"")
     assert f"{18 - SHOWN} of 18 series start hidden" in text
-    assert "start hidden" not in page(summarise(drawn()), Settings(), b"")
+    assert "start hidden" not in page(summarise(drawn()), Description(), b"")
 
 
 def test_nothing_to_compare_is_not_unfinished():
@@ -300,7 +300,7 @@ def contrast(first, second):
 
 
 def test_colours_stand_out_from_both_backgrounds():
-    from ally.report.charts import asset
+    from ally.report.page.charts import asset
     from ally.report.style import ALLY, OTHERS
 
     backs = re.findall(r"--back: (#\w{6})", asset("page.css"))

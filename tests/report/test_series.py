@@ -2,7 +2,7 @@ import pandas as pd
 from report_grids import rows
 
 from ally.report import add_series, compare
-from ally.report.series import baseline_for, series_of, short_names
+from ally.report.statistics.series import baseline_for, series_of, short_names
 
 LONG = "PDCL(eps={}, dual_lr=0.05, shape=(1, 2))"
 

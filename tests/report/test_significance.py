@@ -8,9 +8,8 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from ally.report import add_series
-from ally.report.compute import costs
-from ally.report.significance import against_baseline, all_pairs, holm, smallest_p
-from ally.report.wins import totals, win_matrix
+from ally.report.statistics.significance import against_baseline, all_pairs, holm, smallest_p, totals, win_matrix
+from ally.report.statistics.summary import costs
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 30])

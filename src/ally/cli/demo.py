@@ -55,8 +55,8 @@ def demo(
         },
     }
     (out / "settings.json").write_text(json.dumps(notes, indent=2), encoding="utf-8")
-    summary, settings = load(out)
-    write_summary(out, summary, settings)
+    summary, description = load(out)
+    write_summary(out, summary, description)
     for table in tables(summary.comparisons):
         stdout.print(table, "")
     for c in summary.comparisons:

@@ -43,8 +43,8 @@ def report(
     from ally.report import answer, load, sentences, write_summary
 
     with stderr.status("statistics and pictures"):
-        summary, settings = load(folder, smooth)
-        written = write_summary(folder, summary, settings, band=band.value)
+        summary, description = load(folder, smooth)
+        written = write_summary(folder, summary, description, band=band.value)
     if as_json:
         print(json.dumps(as_data(summary, written), indent=2, allow_nan=False))
         return
@@ -61,8 +61,8 @@ def report(
 
 def tables(comparisons: Sequence[Comparison]) -> list[Table]:
     """A table per data set; ALLY in bold."""
-    from ally.report.metrics import metric_named
-    from ally.report.tables import interval
+    from ally.report.page.tables import interval
+    from ally.report.statistics.metrics import metric_named
 
     found = []
     for dataset in dict.fromkeys(c.dataset for c in comparisons):

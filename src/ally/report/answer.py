@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from ally.report.comparison import Comparison, sentence
-from ally.report.significance import LEVEL, smallest_p
-from ally.report.summary import Summary
+from ally.report.statistics.comparison import Comparison, sentence
+from ally.report.statistics.significance import LEVEL, smallest_p
+from ally.report.statistics.summary import Summary
 
 TOLD = {"better": "shown to be better", "worse": "shown to be worse", "not shown to differ": "not shown to differ"}
 

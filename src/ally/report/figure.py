@@ -11,9 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from ally.report.metrics import metric_named
+from ally.report.statistics.metrics import metric_named
+from ally.report.statistics.summary import Summary
 from ally.report.style import Style, styles
-from ally.report.summary import Summary
 
 Band = Literal["ci", "std"]
 BANDS: dict[Band, str] = {"ci": "95 % interval of the mean", "std": "one standard deviation"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ally.report.metrics import metric_named
-from ally.report.summary import Summary
+from ally.report.statistics.metrics import metric_named
+from ally.report.statistics.summary import Summary
 
 SHOWN = 12
 """More series than this are drawn faintly (picture) or hidden until asked for (page)."""

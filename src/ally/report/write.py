@@ -11,10 +11,9 @@ from matplotlib import rc_context
 from ally.errors import InputError
 from ally.files import write_whole
 from ally.report.figure import BANDS, Band, draw
-from ally.report.page import page
-from ally.report.read import read_results
-from ally.report.settings import Settings, read_settings
-from ally.report.summary import Summary, summarise
+from ally.report.grid import Description, read_description, read_results
+from ally.report.page.page import page
+from ally.report.statistics.summary import Summary, summarise
 
 FILES = ("report.html", "curves.png", "curves.svg", "summary.csv", "curves.csv")
 
@@ -28,16 +27,16 @@ def write_report(folder: Path, *, smoothing: float | None = None, band: Band = "
     return write_summary(folder, *load(folder, smoothing), band=band)
 
 
-def load(folder: Path, smoothing: float | None = None) -> tuple[Summary, Settings]:
+def load(folder: Path, smoothing: float | None = None) -> tuple[Summary, Description]:
     """The statistics of a grid, and what it says about itself."""
     folder = Path(folder)
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder; give the one that a grid wrote (it holds results.csv)")
-    settings = read_settings(folder)
-    return summarise(read_results(folder), settings.baseline, smoothing), settings
+    description = read_description(folder)
+    return summarise(read_results(folder), description.baseline, smoothing), description
 
 
-def write_summary(folder: Path, summary: Summary, settings: Settings, *, band: Band = "ci") -> Path:
+def write_summary(folder: Path, summary: Summary, description: Description, *, band: Band = "ci") -> Path:
     """The files of a report; each appears whole or not at all. Gives the path of the page."""
     if band not in BANDS:
         raise InputError.about("band", band, f"must be one of {', '.join(BANDS)}")
@@ -54,7 +53,7 @@ def write_summary(folder: Path, summary: Summary, settings: Settings, *, band: B
     write_whole(folder / "curves.svg", pictures["svg"])
     write_whole(folder / "curves.csv", _csv(summary.curves.assign(smoothing=summary.smoothing or 0.0)))
     write_whole(folder / "summary.csv", _csv(summary_table(summary)))
-    write_whole(folder / "report.html", page(summary, settings, pictures["png"], band).encode())
+    write_whole(folder / "report.html", page(summary, description, pictures["png"], band).encode())
     return folder / "report.html"
 
 

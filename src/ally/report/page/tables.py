@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 
-from ally.report.comparison import Comparison
-from ally.report.html import Cell, table
-from ally.report.metrics import metric_named
-from ally.report.pairs import without_spread
-from ally.report.ratios import Ratio
-from ally.report.significance import PairedTest
-from ally.report.summary import Summary
-from ally.report.wins import totals
+from ally.report.page.html import Cell, table
+from ally.report.statistics.comparison import Comparison
+from ally.report.statistics.efficiency import Ratio
+from ally.report.statistics.metrics import metric_named
+from ally.report.statistics.pairs import without_spread
+from ally.report.statistics.significance import PairedTest, totals
+from ally.report.statistics.summary import Summary
 
 MARKED = 5
 """Ratios of fewer seeds are not coloured: a bootstrap of so few is too narrow."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy import stats
 
-from ally.report.campaigns import Curve
+from ally.report.statistics.curves import Curve
 from ally.types import FloatArray
 
 

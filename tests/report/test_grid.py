@@ -4,9 +4,8 @@ import pytest
 from report_grids import drawn
 
 from ally.errors import AllyError, InputError
-from ally.report import read_results, read_settings
-from ally.report.read import COLUMNS
-from ally.report.settings import Settings
+from ally.report import read_description, read_results
+from ally.report.grid import COLUMNS, Description
 
 
 @pytest.fixture
@@ -74,11 +73,11 @@ def test_a_missing_file_is_told(tmp_path):
 
 
 def test_settings_may_be_missing_or_partial(tmp_path):
-    assert read_settings(tmp_path) == Settings()
+    assert read_description(tmp_path) == Description()
     (tmp_path / "settings.json").write_text(
         json.dumps({"title": "T", "baseline": None, "settings": {"b": 20}, "other": 1})
     )
-    found = read_settings(tmp_path)
+    found = read_description(tmp_path)
     assert (found.title, found.baseline, found.settings, found.notes) == ("T", None, {"b": "20"}, ())
 
 
@@ -95,4 +94,4 @@ def test_settings_may_be_missing_or_partial(tmp_path):
 def test_bad_settings_are_named(tmp_path, content, message):
     (tmp_path / "settings.json").write_text(content)
     with pytest.raises(InputError, match=message):
-        read_settings(tmp_path)
+        read_description(tmp_path)

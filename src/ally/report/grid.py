@@ -1,14 +1,17 @@
-"""Results of a grid, read and checked."""
+"""What a grid wrote, read and checked: its results (``results.csv``) and its own words (``settings.json``)."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ally.errors import InputError
-from ally.report.metrics import metric_named
+from ally.report.statistics.metrics import metric_named
 
 NAMES = ("dataset", "model", "objective", "setting", "strategy", "metric")
 COUNTS = ("seed", "batch", "round", "labels", "validation_labels")
@@ -81,3 +84,52 @@ def _check_rows(file: Path, table: pd.DataFrame) -> None:
                 f"{file}, line {place + 2}: {row['strategy']} on {row['dataset']}, seed {row['seed']}, {key} "
                 f"{row[key]} is there {about}; remove the copy, or give the two runs different settings"
             )
+
+
+@dataclass(frozen=True)
+class Description:
+    """All parts may be left out."""
+
+    title: str = "Which strategy needs the fewest labels?"
+    question: str = ""
+    notes: tuple[str, ...] = ()
+    baseline: str | None = None
+    """Name of the strategy (or of one series) that others are compared with; None for random, where it was run."""
+    settings: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
+    substitute: str | None = None
+    """What was used in place of what: told at the top of the page."""
+
+
+def read_description(folder: Path) -> Description:
+    """``folder/settings.json``; defaults where the file or a key is missing, an error where a value is of the wrong
+    kind."""
+    file = folder / "settings.json"
+    if not file.is_file():
+        return Description()
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{file} is not JSON: {error}; mend or remove it") from None
+    if not isinstance(found, dict):
+        raise InputError(
+            f"{file} holds a {type(found).__name__}; it must be an object with keys such as title and notes"
+        )
+    known = {item.name for item in fields(Description)}
+    return Description(
+        **{name: _checked(file, name, value) for name, value in found.items() if name in known and value is not None}
+    )
+
+
+def _checked(file: Path, name: str, value: Any) -> Any:
+    if name in ("settings", "environment"):
+        if isinstance(value, dict):
+            return {str(key): entry if isinstance(entry, str) else json.dumps(entry) for key, entry in value.items()}
+        raise InputError(f"{file}: {name} is {value!r}; it must be an object of names and texts")
+    if name == "notes":
+        if isinstance(value, list) and all(isinstance(note, str) for note in value):
+            return tuple(value)
+        raise InputError(f"{file}: notes is {value!r}; it must be a list of texts")
+    if not isinstance(value, str):
+        raise InputError(f"{file}: {name} is {value!r}; it must be a text")
+    return value

@@ -8,11 +8,10 @@ import numpy as np
 import pandas as pd
 
 from ally.errors import InputError
-from ally.report.area import normalised_area
-from ally.report.campaigns import Curve, complete, curves_by_seed
-from ally.report.metrics import metric_named
-from ally.report.pairs import Pairs, pair, t_interval, without_spread
-from ally.report.series import add_series, baseline_for
+from ally.report.statistics.curves import Curve, complete, curves_by_seed, normalised_area
+from ally.report.statistics.metrics import metric_named
+from ally.report.statistics.pairs import Pairs, pair, t_interval, without_spread
+from ally.report.statistics.series import add_series, baseline_for
 
 
 @dataclass(frozen=True)

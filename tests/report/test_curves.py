@@ -4,9 +4,7 @@ from report_grids import rows
 
 from ally.errors import InputError
 from ally.report import add_series
-from ally.report.area import normalised_area
-from ally.report.averages import average_curves, smooth
-from ally.report.campaigns import Curve, complete, curves_by_seed, gaps
+from ally.report.statistics.curves import Curve, average_curves, complete, curves_by_seed, gaps, normalised_area, smooth
 
 
 def test_mean_deviation_and_interval_by_hand():

@@ -8,9 +8,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from ally.report.metrics import metric_named
+from ally.report.statistics.metrics import metric_named
+from ally.report.statistics.summary import Summary
 from ally.report.style import styles
-from ally.report.summary import Summary
 
 
 def chart_data(summary: Summary) -> list[dict[str, Any]]:
@@ -62,4 +62,4 @@ def packed_library() -> str:
 
 
 def asset(name: str) -> str:
-    return files("ally.report").joinpath("assets", name).read_text(encoding="utf-8")
+    return files("ally.report.page").joinpath("assets", name).read_text(encoding="utf-8")

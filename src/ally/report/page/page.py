@@ -5,16 +5,38 @@ from __future__ import annotations
 import base64
 from html import escape
 
-from ally.report import tables
 from ally.report.answer import answer_parts, highlighted, sentences
-from ally.report.charts import asset, chart_data, packed_library
-from ally.report.comparison import sentence
 from ally.report.figure import Band
-from ally.report.html import bullets, embedded_json, facts, paragraph
-from ally.report.reading import READING
-from ally.report.settings import Settings
+from ally.report.grid import Description
+from ally.report.page import tables
+from ally.report.page.charts import asset, chart_data, packed_library
+from ally.report.page.html import bullets, embedded_json, facts, paragraph
+from ally.report.statistics.comparison import sentence
+from ally.report.statistics.summary import Summary
 from ally.report.style import styles
-from ally.report.summary import Summary
+
+READING = {
+    "Series": "A strategy, with the setting, model, batch or objective where these vary within a data set. Each "
+    "series is compared with the baseline run under the same conditions, or the nearest to them.",
+    "Mean and gain": "The test metric averaged over the label counts after the first training. A gain is the "
+    "difference to the baseline, paired by seed; positive is better, also for errors. Its interval is Student's t "
+    "over seeds and says nothing about other splits or data sets.",
+    "Area": "Trapezoid under the curve over labels, divided by the range of labels.",
+    "Labels": "Every label bought, those of a validation set included.",
+    "Labels needed": "For 97 % of the best baseline's mean final value (for errors: 97 % of its reduction since the "
+    "first round). Raw curves, straight lines between rounds, the first crossing that also holds at the next round. "
+    "“> 1600” means that this did not happen within 1600 labels; such campaigns are counted with 1600 labels.",
+    "Ratio": "Labels needed over labels the other needs, per seed; geometric mean. Below 1 saves labels. “<” says "
+    "that the other never got there on some seeds (the ratio is at most this), “>” that the series did not (at least "
+    "this), “?” that both happened: it may err either way. It is empty where nobody got there. Neither of the last "
+    "two is part of the mean over data sets. The interval is a paired bootstrap over seeds (and data sets), with the "
+    "target held fixed; with few seeds it is too narrow, and fewer than five are not coloured.",
+    "Tests": "Two-sided, on the paired means. Holm's correction covers one table. With n seeds Wilcoxon's test cannot "
+    "go below 2/2ⁿ: five seeds give .0625 at best.",
+    "Wins / ties / losses": "Over data sets; a tie is a paired difference whose 95 % interval holds 0. Not corrected.",
+    "Unfinished campaigns": "They appear in the curves and are left out of means, gains and tests.",
+}
+
 
 # The browser itself refuses whatever is not inside the file.
 POLICY = (
@@ -27,18 +49,18 @@ FIRST = 6
 """Sentences at the top; the others are a click away."""
 
 
-def page(summary: Summary, settings: Settings, picture: bytes, band: Band = "ci") -> str:
+def page(summary: Summary, description: Description, picture: bytes, band: Band = "ci") -> str:
     """The whole page: answer first, then curves, tables, and how it was made. `picture` is a PNG, for readers without
     scripts."""
     sections = {
-        "answer": ("Answer", _answer(summary, settings)),
+        "answer": ("Answer", _answer(summary, description)),
         "curves-section": ("Curves", _curves(summary, picture, band)),
         "comparison": (f"Against {summary.baseline}", _comparisons(summary)),
         "efficiency": ("Label efficiency", _efficiency(summary)),
         "tests": ("Paired tests", _tests(summary)),
         "wins": ("Wins, ties, losses", _wins(summary)),
         "compute": ("Compute", "".join(tables.cost_table(summary, name) for name in summary.datasets)),
-        "made": ("How this was made", _made(summary, settings)),
+        "made": ("How this was made", _made(summary, description)),
         "reading": ("How to read this page", facts(READING)),
     }
     links = "".join(f'<a href="#{name}">{escape(title)}</a>' for name, (title, _) in sections.items())
@@ -47,13 +69,14 @@ def page(summary: Summary, settings: Settings, picture: bytes, band: Band = "ci"
         f'id="{name}-title">{escape(title)}</h2>{content}</section>'
         for name, (title, content) in sections.items()
     )
-    question = paragraph(settings.question, "question") if settings.question else ""
+    question = paragraph(description.question, "question") if description.question else ""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" '
         f'content="{POLICY}">'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>{escape(settings.title)}</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(description.title)}</title>"
         f'<link rel="icon" href="data:,"><style>{asset("page.css")}</style></head>'
-        f"<body><header><h1>{escape(settings.title)}</h1>{question}"
+        f"<body><header><h1>{escape(description.title)}</h1>{question}"
         f'<nav aria-label="Sections">{links}</nav></header><main>{body}</main>'
         f"{embedded_json('curves', chart_data(summary))}"
         f'<script type="text/plain" id="plotly">{packed_library()}</script>'
@@ -61,8 +84,8 @@ def page(summary: Summary, settings: Settings, picture: bytes, band: Band = "ci"
     )
 
 
-def _answer(summary: Summary, settings: Settings) -> str:
-    parts = [paragraph(f"Substitute: {settings.substitute}", "warning")] if settings.substitute else []
+def _answer(summary: Summary, description: Description) -> str:
+    parts = [paragraph(f"Substitute: {description.substitute}", "warning")] if description.substitute else []
     parts.append(f'<div class="answer">{"".join(paragraph(text) for text in answer_parts(summary))}</div>')
     told = [sentence(c, summary.baseline) for c in highlighted(summary) if c.gain is not None][:FIRST]
     parts.append(bullets(told) if told else "")
@@ -154,13 +177,13 @@ def _wins(summary: Summary) -> str:
     )
 
 
-def _made(summary: Summary, settings: Settings) -> str:
-    parts = [bullets(settings.notes)] if settings.notes else []
-    for title, pairs in (("Settings", settings.settings), ("Environment", settings.environment)):
+def _made(summary: Summary, description: Description) -> str:
+    parts = [bullets(description.notes)] if description.notes else []
+    for title, pairs in (("Settings", description.settings), ("Environment", description.environment)):
         if pairs:
             parts.append(f"<h3>{title}</h3>{facts(pairs)}")
     if summary.gaps:
         parts.append(f"<h3>What the grid lacks</h3>{bullets(summary.gaps)}")
     return "".join(parts) or paragraph(
-        "The grid left no settings.json; results.csv beside this page has every row.", "hint"
+        "The grid left no description.json; results.csv beside this page has every row.", "hint"
     )

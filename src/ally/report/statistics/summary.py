@@ -9,15 +9,52 @@ import numpy as np
 import pandas as pd
 
 from ally.errors import InputError
-from ally.report.averages import average_curves
-from ally.report.campaigns import gaps
-from ally.report.comparison import Comparison, compare_where_possible
-from ally.report.compute import Cost, costs
-from ally.report.efficiency import Efficiency, Target, counts_as_baseline, efficiencies
-from ally.report.ratios import Ratio, label_ratio
-from ally.report.series import add_series, series_of
-from ally.report.significance import PairedTest, against_baseline, all_pairs
-from ally.report.wins import Record, win_matrix
+from ally.report.statistics.comparison import Comparison, compare_where_possible
+from ally.report.statistics.curves import average_curves, gaps
+from ally.report.statistics.efficiency import Efficiency, Ratio, Target, counts_as_baseline, efficiencies, label_ratio
+from ally.report.statistics.series import add_series, series_of
+from ally.report.statistics.significance import PairedTest, Record, against_baseline, all_pairs, win_matrix
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Medians over campaigns of one series on one data set."""
+
+    dataset: str
+    series: str
+    train_per_label: float
+    """Seconds of all trainings over all labels bought."""
+    query_per_label: float
+    """Seconds of all queries over the labels they asked for; NaN before the first query."""
+    query: float
+    """Seconds of one query; NaN before the first."""
+
+
+def costs(results: pd.DataFrame) -> list[Cost]:
+    """One per data set and series, in the order of the file."""
+    found = []
+    for (dataset, series), rows in results.groupby(["dataset", "series"], sort=False):
+        # What the last row asked for has not been bought yet.
+        answered = rows["query_seconds"].where(rows["labels"] < rows.groupby("seed")["labels"].transform("max"), 0.0)
+        campaigns = (
+            rows.assign(query=answered)
+            .groupby("seed")
+            .agg(
+                train=("train_seconds", "sum"), query=("query", "sum"), first=("labels", "min"), last=("labels", "max")
+            )
+        )
+        asked = (campaigns["last"] - campaigns["first"]).where(lambda labels: labels > 0)
+        one = rows[rows["query_seconds"] > 0]["query_seconds"]
+        found.append(
+            Cost(
+                str(dataset),
+                str(series),
+                float((campaigns["train"] / campaigns["last"]).median()),
+                float((campaigns["query"] / asked).median()),
+                float(one.median()) if len(one) else float("nan"),
+            )
+        )
+    return found
 
 
 @dataclass(frozen=True)

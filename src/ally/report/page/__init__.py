@@ -1,0 +1,1 @@
+"""The page of a report, one file that needs no other."""

@@ -1,0 +1,1 @@
+"""The statistics of a report: curves, paired comparisons, tests, labels needed."""
