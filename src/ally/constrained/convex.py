@@ -1,0 +1,308 @@
+r"""Linear models under per-sample constraints, solved to optimality: parameters and duals.
+
+.. math:: \min_{W, b}\; \frac{a}{n}\sum_i \ell_i + \frac{1}{2 C n}\lVert W\rVert^2
+          \quad\text{s.t.}\quad \ell_i \le \varepsilon_i
+
+with :math:`a = 1` (CERM) or 0 (feasibility). The penalty is that of scikit-learn's ``LogisticRegression(C)`` for three
+and more classes (for two, its C is half of ours); for squared error it is ``Ridge(alpha=1 / (2 C))``. The intercept b is
+free. As elsewhere the Lagrangian holds the mean of λ_i s_i, so the optimum's derivative in ε_i is −λ_i / n.
+
+An upper bound on λ turns each constraint into the exact penalty :math:`\lambda_{\max} [\ell_i - \varepsilon_i]_+`. Where
+all constraints can hold and no dual exceeds the bound nothing changes; where they cannot, there is a solution all the
+same.
+
+The method of multipliers: :math:`\lambda \leftarrow \operatorname{clip}(\lambda + \rho s, 0, \lambda_{\max})` after an
+exact minimisation of the augmented Lagrangian by Newton steps, whose systems are solved by conjugate gradients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from ally.errors import TrainingDiverged
+from ally.types import FloatArray, IntArray
+
+CAP = 10.0
+"""The default bound of λ: even a wrong label counts at most eleven times as much as without constraints."""
+TOLERANCE = 1e-8
+"""Of the gradient's length in units of the curvature (half its square is what is left to gain), and of how far λ is
+from clip(λ + s, 0, cap)."""
+ROUNDING = 1e-14
+"""Share of the objective that float64 may get wrong: a Newton step that seems to lose less is taken."""
+RANK = 1e-12
+"""Directions whose variance is below this share of the largest are dropped where there are more features than rows."""
+MULTIPLIER_STEPS, NEWTON_STEPS, CG_STEPS = 200, 100, 500
+
+
+class Design:
+    """The rows of X, dense (n, d) or sparse, in the axes of their own variance: (n, r) with r at most min(n, d).
+
+    Weights in these axes have the norm they have in the features, so everything is solved here, however large d is.
+    """
+
+    def __init__(self, X: Any) -> None:
+        n, d = X.shape
+        dense: Any = X if hasattr(X, "toarray") else np.asarray(X, dtype=np.float64)
+        self._X: Any = dense.astype(np.float64) if dense.dtype != np.float64 else dense
+        self.mean: FloatArray = np.asarray(self._X.mean(axis=0)).reshape(-1)
+        if d <= n:
+            values = self._X.toarray() if hasattr(self._X, "toarray") else self._X
+            centred = values - self.mean
+            self._axes: FloatArray | None = np.linalg.eigh(centred.T @ centred)[1][:, ::-1] if d else np.empty((0, 0))
+            self.rows: FloatArray = centred @ self._axes
+            return
+        gram = self._X @ self._X.T
+        gram = gram.toarray() if hasattr(gram, "toarray") else gram
+        gram -= gram.mean(axis=0) + gram.mean(axis=1, keepdims=True) - gram.mean()
+        found, vectors = np.linalg.eigh(gram)
+        kept = found > RANK * max(float(found[-1]), 1e-300)
+        self._roots = np.sqrt(found[kept])
+        self._vectors = vectors[:, kept]
+        self._axes = None
+        self.rows = self._vectors * self._roots
+
+    def features(self, weights: FloatArray) -> FloatArray:
+        """Weights (r, K) of the axes as weights (d, K) of the features."""
+        if self._axes is not None:
+            return np.asarray(self._axes @ weights)
+        return np.asarray(self._X.T @ (self._vectors @ (weights / self._roots[:, None])))
+
+    @property
+    def spread(self) -> float:
+        """Mean squared distance of a row from the mean."""
+        return float(np.square(self.rows).sum() / max(1, len(self.rows)))
+
+
+class Slopes(NamedTuple):
+    """Losses (n,), their gradients in the outputs (n, K), and a product with their Hessians (n, K, K)."""
+
+    losses: FloatArray
+    gradient: FloatArray
+    curve: Callable[[FloatArray], FloatArray]
+    """(n, K) → (n, K): each row times the Hessian of its loss."""
+    diagonal: FloatArray
+    """(n, K) of the Hessians."""
+
+
+class PerSampleLoss(Protocol):
+    """A convex loss of outputs (n, K) and targets (n,)."""
+
+    def __call__(self, outputs: FloatArray, targets: Any) -> Slopes: ...
+
+
+def cross_entropy(outputs: FloatArray, targets: IntArray) -> Slopes:
+    """Of class numbers (n,) under the softmax of outputs (n, K)."""
+    rows = np.arange(len(targets))
+    shifted = outputs - outputs.max(axis=1, keepdims=True)
+    exponents = np.exp(shifted)
+    total = exponents.sum(axis=1, keepdims=True)
+    p = exponents / total
+    losses = np.log(total[:, 0]) - shifted[rows, targets]
+    gradient = p.copy()
+    gradient[rows, targets] -= 1
+
+    def curve(direction: FloatArray) -> FloatArray:
+        weighted = p * direction
+        return np.asarray(weighted - p * weighted.sum(axis=1, keepdims=True))
+
+    return Slopes(losses, gradient, curve, p * (1 - p))
+
+
+def squared_error(outputs: FloatArray, targets: FloatArray) -> Slopes:
+    """(f - y)² of outputs (n, 1)."""
+    residual = outputs - np.asarray(targets)[:, None]
+    return Slopes(np.square(residual[:, 0]), 2 * residual, lambda direction: 2 * direction, np.full_like(residual, 2.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """`weights` (r, K) are those of the design's axes, `intercept` (K,) that of the centred rows; `duals` (n,)."""
+
+    weights: FloatArray = field(repr=False)
+    intercept: FloatArray = field(repr=False)
+    duals: FloatArray = field(repr=False)
+    losses: FloatArray = field(repr=False)
+    residual: float
+    """The largest violation of the optimality conditions."""
+    steps: int
+    """Newton steps in all."""
+
+    def outputs(self, rows: FloatArray) -> FloatArray:
+        """(m, K) of rows (m, r) of a design."""
+        return np.asarray(rows @ self.weights + self.intercept)
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """ℓ_i ≤ eps_i, with λ at most `cap`. `risk` is a of the objective: 1, or 0 for feasibility."""
+
+    eps: FloatArray
+    cap: float = CAP
+    risk: float = 1.0
+
+
+def solve(
+    rows: FloatArray,
+    targets: Any,
+    loss: PerSampleLoss,
+    outputs: int,
+    penalty: float,
+    constraints: Constraints | None = None,
+    start: Solution | None = None,
+    tolerance: float = TOLERANCE,
+) -> Solution:
+    """The optimum for rows (n, r) of a design, with `penalty` in place of 1 / (C n); `start` warms it up."""
+    n, r = rows.shape
+    problem = _Problem(np.column_stack([rows, np.ones(n)]), targets, loss, penalty)
+    theta = np.zeros((r + 1, outputs))
+    if start is not None:
+        theta = np.vstack([start.weights, start.intercept])
+    if constraints is None:
+        theta, losses, residual, steps = problem.newton(theta, None, tolerance)
+        return Solution(theta[:-1], theta[-1], np.zeros(n), losses, residual, steps)
+    return _multipliers(problem, theta, constraints, start, tolerance)
+
+
+def _multipliers(
+    problem: _Problem, theta: FloatArray, constraints: Constraints, start: Solution | None, tolerance: float
+) -> Solution:
+    n = len(problem.rows)
+    eps, cap = np.broadcast_to(np.asarray(constraints.eps, dtype=np.float64), n), constraints.cap
+    duals = np.zeros(n) if start is None else np.clip(start.duals, 0, cap)
+    rho, steps, before = 1.0, 0, np.inf
+    inner = 1e-2
+    for _ in range(MULTIPLIER_STEPS):
+        augmented = _Augmented(duals, eps, cap, rho, constraints.risk)
+        theta, losses, residual, taken = problem.newton(theta, augmented, inner)
+        steps += taken
+        duals = augmented.moved(losses)
+        gap = float(np.abs(duals - np.clip(duals + losses - eps, 0, cap)).max(initial=0.0))
+        # The gradient of the Lagrangian at the moved λ is that of the augmented one at the old λ.
+        if max(gap, residual) <= tolerance:
+            return Solution(theta[:-1], theta[-1], duals, losses, max(gap, residual), steps)
+        if gap > 0.3 * before:
+            rho = min(4 * rho, 1e6)
+        before, inner = gap, max(min(inner, 0.1 * gap), 0.5 * tolerance)
+    raise TrainingDiverged(
+        f"the duals are {gap:.1e} from their optimum after {MULTIPLIER_STEPS} rounds; lower C or dual_cap, or raise eps"
+    )
+
+
+@dataclass(frozen=True)
+class _Augmented:
+    """max over 0 ≤ μ ≤ cap of μ s - (μ - λ)² / (2ρ), a smooth function of the slack s = ℓ - ε."""
+
+    duals: FloatArray
+    eps: FloatArray
+    cap: float
+    rho: float
+    risk: float
+
+    def moved(self, losses: FloatArray) -> FloatArray:
+        return np.clip(self.duals + self.rho * (losses - self.eps), 0, self.cap)
+
+    def value(self, losses: FloatArray) -> FloatArray:
+        moved = self.moved(losses)
+        return np.asarray(
+            self.risk * losses + moved * (losses - self.eps) - np.square(moved - self.duals) / (2 * self.rho)
+        )
+
+    def slope(self, losses: FloatArray) -> FloatArray:
+        return self.risk + self.moved(losses)
+
+    def bend(self, losses: FloatArray) -> FloatArray:
+        free = self.duals + self.rho * (losses - self.eps)
+        return np.where((free > 0) & (free < self.cap), self.rho, 0.0)
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """mean φ(ℓ_i) + penalty/2 ‖W‖² over θ = (W, b), (r + 1, K); φ is the identity or an augmented Lagrangian."""
+
+    rows: FloatArray
+    targets: Any
+    loss: PerSampleLoss
+    penalty: float
+
+    def value(self, theta: FloatArray, losses: FloatArray, outer: _Augmented | None) -> float:
+        total = losses if outer is None else outer.value(losses)
+        return float(total.mean() + 0.5 * self.penalty * np.square(theta[:-1]).sum())
+
+    def newton(
+        self, theta: FloatArray, outer: _Augmented | None, tolerance: float
+    ) -> tuple[FloatArray, FloatArray, float, int]:
+        """θ of a gradient below `tolerance`, its losses, the gradient's length, the steps taken."""
+        A, n = self.rows, len(self.rows)
+        squares = np.square(A)
+        ridge = np.full((len(theta), 1), self.penalty)
+        ridge[-1] = 0.0
+        at = self.loss(A @ theta, self.targets)
+        value = self.value(theta, at.losses, outer)
+        for step in range(NEWTON_STEPS):
+            slope = np.ones(n) if outer is None else outer.slope(at.losses)
+            bend = None if outer is None else outer.bend(at.losses)
+            gradient = A.T @ (slope[:, None] * at.gradient) / n + ridge * theta
+            curvature = slope[:, None] * at.diagonal
+            if bend is not None:
+                curvature = curvature + bend[:, None] * np.square(at.gradient)
+            scale = squares.T @ curvature / n + ridge
+            scale = np.maximum(scale, 1e-12 * float(scale.max()) + 1e-300)
+            size = float(np.sqrt((np.square(gradient) / scale).sum()))
+            if size <= tolerance:
+                return theta, at.losses, size, step
+
+            def product(
+                direction: FloatArray, at: Slopes = at, slope: FloatArray = slope, bend: FloatArray | None = bend
+            ) -> FloatArray:
+                moved = A @ direction
+                curved = slope[:, None] * at.curve(moved)
+                if bend is not None:
+                    curved += at.gradient * (bend * (at.gradient * moved).sum(axis=1))[:, None]
+                return np.asarray(A.T @ curved / n + ridge * direction)
+
+            direction = _conjugate(product, -gradient, scale, min(0.1, np.sqrt(size)))
+            descent = float((gradient * direction).sum())
+            length = 1.0
+            while True:
+                new = theta + length * direction
+                there = self.loss(A @ new, self.targets)
+                met = self.value(new, there.losses, outer)
+                if met <= value + 1e-4 * length * descent + ROUNDING * abs(value):
+                    break
+                length *= 0.5
+                if length < 1e-12:
+                    # Nothing more to gain in float64.
+                    return theta, at.losses, size, step
+            theta, at, value = new, there, met
+        return theta, at.losses, size, NEWTON_STEPS
+
+
+def _conjugate(
+    product: Callable[[FloatArray], FloatArray], wanted: FloatArray, scale: FloatArray, accuracy: float
+) -> FloatArray:
+    """x with product(x) ≈ wanted, preconditioned by `scale`, to `accuracy` relative to `wanted`."""
+    x = np.zeros_like(wanted)
+    residual = wanted.copy()
+    z = residual / scale
+    direction = z.copy()
+    power = float((residual * z).sum())
+    goal = accuracy**2 * power
+    for _ in range(CG_STEPS):
+        bent = product(direction)
+        curvature = float((direction * bent).sum())
+        if curvature <= 1e-300:
+            break
+        alpha = power / curvature
+        x += alpha * direction
+        residual -= alpha * bent
+        z = residual / scale
+        now = float((residual * z).sum())
+        if now <= goal:
+            break
+        direction = z + (now / power) * direction
+        power = now
+    return x if x.any() else wanted / scale
