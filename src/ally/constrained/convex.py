@@ -4,12 +4,12 @@ r"""Linear models under per-sample constraints, solved to optimality: parameters
           \quad\text{s.t.}\quad \ell_i \le \varepsilon_i
 
 with :math:`a = 1` (CERM) or 0 (feasibility). The penalty is that of scikit-learn's ``LogisticRegression(C)`` for three
-and more classes (for two, its C is half of ours); for squared error it is ``Ridge(alpha=1 / (2 C))``. The intercept b is
-free. As elsewhere the Lagrangian holds the mean of λ_i s_i, so the optimum's derivative in ε_i is −λ_i / n.
+and more classes (for two, its C is twice ours); for squared error it is ``Ridge(alpha=1 / (2 C))``. The intercept b is
+free. As elsewhere the Lagrangian holds the mean of λ_i s_i, so the derivative of the optimum in ε_i is −λ_i / n.
 
-An upper bound on λ turns each constraint into the exact penalty :math:`\lambda_{\max} [\ell_i - \varepsilon_i]_+`. Where
-all constraints can hold and no dual exceeds the bound nothing changes; where they cannot, there is a solution all the
-same.
+An upper bound on λ turns each constraint into the exact penalty :math:`\lambda_{\max} [\ell_i - \varepsilon_i]_+`.
+Where all constraints can hold and no dual exceeds the bound nothing changes; where they cannot, there is a solution all
+the same.
 
 The method of multipliers: :math:`\lambda \leftarrow \operatorname{clip}(\lambda + \rho s, 0, \lambda_{\max})` after an
 exact minimisation of the augmented Lagrangian by Newton steps, whose systems are solved by conjugate gradients.

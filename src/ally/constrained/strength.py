@@ -61,7 +61,7 @@ def logistic_strength(
 
 
 def ridge_strength(rows: FloatArray, targets: FloatArray, spread: float) -> Strength:
-    """By the exact leave-one-out error of ridge regression with an intercept; one decomposition serves all strengths."""
+    """By the exact leave-one-out error of ridge regression; one decomposition serves all strengths."""
     n = len(rows)
     left, values, _ = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
     mean = float(targets.mean())
