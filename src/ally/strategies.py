@@ -6,21 +6,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from ally.checks import check_count
-from ally.errors import InputError, UnsupportedTask
-from ally.features import Embedding, Gradient, LastLayer
+from ally.errors import InputError
+from ally.features import Gradient, LastLayer
 from ally.learning.dual_head import PaperHead
 from ally.learning.objectives import (
     PDCL,
-    VAAL,
-    WAAL,
     Feasibility,
-    LearningLoss,
     Objective,
-    OverPool,
     PDCLUnlabelled,
     resolve_objective,
 )
 from ally.learning.readouts import Readout, readouts_of
+from ally.names import ensure_task
 from ally.registry import Registry
 from ally.scoring import (
     Constant,
@@ -87,13 +84,13 @@ class Strategy:
     @property
     def needs(self) -> tuple[str, ...]:
         """What it takes besides a training on the labels."""
-        objective = resolve_objective(self.objective)
+        objective = getattr(resolve_objective(self.objective), "needs", ())
         found = {
             "probabilities": self.tasks == {"classification"},
             "embeddings": self.select.reads,
-            "duals": isinstance(objective, (PDCL, PDCLUnlabelled)),
+            "duals": "duals" in objective,
             "dropout or an ensemble": any(readout.members > 1 for readout in self.readouts),
-            "extra training": self.calibrates or isinstance(objective, (OverPool, LearningLoss, VAAL, WAAL)),
+            "extra training": self.calibrates or "extra training" in objective,
         }
         return tuple(name for name, wanted in found.items() if wanted)
 
@@ -104,12 +101,9 @@ class Strategy:
 
     @property
     def covers(self) -> bool:
-        """Whether it asks for nothing but distances between samples, and so can do without labels."""
-        return (
-            isinstance(self.score, Constant)
-            and isinstance(self.select, (Herding, KCenter, KMeansPP, LCMD, ProbCover, TypiClust))
-            and isinstance(getattr(self.select, "features", Embedding()), (Embedding, LastLayer))
-        )
+        """Whether it uses distances between samples only, and so works without labels."""
+        geometry = (self.select, getattr(self.select, "features", self.select))
+        return getattr(self.score, "constant", False) and all(getattr(part, "label_free", False) for part in geometry)
 
     @property
     def calibrates(self) -> bool:
@@ -122,9 +116,7 @@ class Strategy:
         return readouts_of(self.score, self.select, getattr(self.select, "features", None))
 
     def ensure_task(self, task: Task, name: str = "this strategy") -> None:
-        if task not in self.tasks:
-            others = ", ".join(key for key, entry in CATALOGUE.items() if task in entry.tasks)
-            raise UnsupportedTask(f"{name} is not defined for {task}; use one of {others}")
+        ensure_task(task, self.tasks, name, CATALOGUE)
 
 
 DUALS = PDCL(eps=0.01)

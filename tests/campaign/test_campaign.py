@@ -272,11 +272,17 @@ def test_bad_settings_are_named_and_nothing_is_made(table, tmp_path, settings, m
 def test_asking_and_telling_do_without_torch(table, tmp_path):
     Campaign.create(tmp_path / "d.db", table[0], automatic=False).close()
     code = (
-        "import sys; from ally import Campaign\n"
+        "import sys, ally; from ally import Campaign\n"
         f"with Campaign.open({str(tmp_path / 'd.db')!r}) as c:\n"
         "    q = c.ask(3); c.tell(q, {id: 'x' for id in q.ids}); c.undo(); c.show(q.ids[0]); c.status(); c.review(); "
         "c.export('l.csv')\n"
-        "    c.change(batch=5)\n"
+        "    c.change(batch=5); c.change(strategy='margin', objective='pdcl', model='linear')\n"
+        f"try: Campaign.create('e.db', {str(table[0])!r}, strategy='margni')\n"
+        "except ally.errors.UnknownName as error: assert \"did you mean 'margin'\" in str(error)\n"
+        f"Campaign.create('f.db', {str(table[0])!r}, strategy='badge', objective='erm', model='mlp').close()\n"
+        "from ally.cli.app import app\n"
+        f"app(['new', 'g', '--from', {str(table[0])!r}, '--strategy', 'badge'], standalone_mode=False)\n"
+        "app(['change', 'g', '--strategy', 'margin', '--model', 'linear'], standalone_mode=False)\n"
         "sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False, cwd=tmp_path).returncode == 0

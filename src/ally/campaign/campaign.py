@@ -159,7 +159,7 @@ class Campaign:
         """What `change` would make of the settings; raises if they cannot be."""
         changed = changed_settings(self.settings, chosen)
         if not NAMES.isdisjoint(chosen):
-            check_names(changed)  # imports torch, which other settings do not need
+            check_names(changed)
         if changed.classes is not None and "classes" in chosen:
             changed = replace(changed, classes=declared_classes(changed.classes, self._store.values(standing=True)[0]))
         return changed

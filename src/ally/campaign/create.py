@@ -9,6 +9,7 @@ from typing import Any
 from ally.campaign.settings import Settings
 from ally.campaign.source import beside, cache, kept_options, kept_place, new_sample
 from ally.campaign.status import GIVEN
+from ally.names import ANY_SHAPE, ensure_model, ensure_objective, ensure_strategy
 from ally.sources import Samples, open_source
 from ally.store import NewSample, Store
 from ally.store import create as create_store
@@ -82,7 +83,7 @@ def evaluate_by_default(samples: int) -> int:
 
 def check_model(settings: Settings, samples: Samples) -> None:
     """The model can take the samples."""
-    if settings.model is not None:
+    if settings.model is not None and settings.model not in ANY_SHAPE:
         from ally.models import MODELS
 
         MODELS[settings.model](samples.features([]).shape, 2)
@@ -90,12 +91,8 @@ def check_model(settings: Settings, samples: Samples) -> None:
 
 def check_names(settings: Settings) -> None:
     """The strategy, the objective and the model exist and suit the task."""
-    from ally.learning.objectives import resolve_objective
-    from ally.models import MODELS
-    from ally.strategies import resolve_strategy
-
-    resolve_strategy(settings.strategy).ensure_task(settings.task, f"strategy {settings.strategy!r}")
+    ensure_strategy(settings.strategy, settings.task)
     if settings.objective is not None:
-        resolve_objective(settings.objective)
+        ensure_objective(settings.objective)
     if settings.model is not None:
-        MODELS[settings.model]
+        ensure_model(settings.model)

@@ -15,6 +15,7 @@ class Embedding:
     """h = f_φ(x), (n, d), or the fixed vectors given as ``embeddings=``."""
 
     tasks: ClassVar[frozenset[Task]] = BOTH_TASKS
+    label_free: ClassVar[bool] = True
 
     def __call__(self, view: View) -> ProductRows:
         return ProductRows((view.points,))

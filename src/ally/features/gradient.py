@@ -36,6 +36,7 @@ class LastLayer:
     """
 
     tasks: ClassVar[frozenset[Task]] = BOTH_TASKS
+    label_free: ClassVar[bool] = True
 
     def __call__(self, view: View) -> ProductRows:
         return Embedding()(view) if view.probabilities is None else Gradient()(view)

@@ -32,7 +32,10 @@ class Score(Protocol):
 
     tasks: ClassVar[frozenset[Task]]
     reads: ClassVar[bool]
-    """Whether the score looks at the snapshot; if nothing does, nothing is trained."""
+    """Whether the score looks at the snapshot; if nothing does, nothing is trained.
+
+    A score may also have ``constant = True`` (it does not tell candidates apart) and ``calibrated = True`` (it needs
+    predictions of held-out labels)."""
 
     def __call__(self, snapshot: Snapshot, streams: Streams) -> Scored: ...
 

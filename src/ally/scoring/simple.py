@@ -30,6 +30,7 @@ class Constant:
 
     tasks: ClassVar[frozenset[Task]] = BOTH_TASKS
     reads: ClassVar[bool] = False
+    constant: ClassVar[bool] = True
 
     def __call__(self, snapshot: Snapshot, streams: Streams) -> Scored:
         return Scored(torch.zeros(len(snapshot.candidates), dtype=torch.float64))

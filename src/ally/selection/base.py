@@ -49,7 +49,10 @@ class Select(Protocol):
     def tasks(self) -> frozenset[Task]: ...
 
     reads: ClassVar[bool]
-    """Whether the selection looks at the snapshot beyond the scores."""
+    """Whether the selection looks at the snapshot beyond the scores.
+
+    A selection, or its features, may also have ``label_free = True``: it uses distances between samples only, and so
+    works before there are labels."""
 
     def __call__(
         self, snapshot: Snapshot, scores: torch.Tensor, n: int, streams: Streams, limits: Limits

@@ -49,6 +49,7 @@ class Herding:
     representatives: int | None = None
     tasks: ClassVar[frozenset[Task]] = BOTH_TASKS
     reads: ClassVar[bool] = True
+    label_free: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.bandwidth is not None:

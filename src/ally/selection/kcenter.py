@@ -27,6 +27,7 @@ class KCenter:
     features: Representation = Embedding()
     tasks: ClassVar[frozenset[Task]] = BOTH_TASKS
     reads: ClassVar[bool] = True
+    label_free: ClassVar[bool] = True
 
     def __call__(self, snapshot: Snapshot, scores: torch.Tensor, n: int, streams: Streams, limits: Limits) -> Selection:
         with limits.engine.crew(

@@ -30,6 +30,7 @@ class KMeansPP:
     features: Representation = Embedding()
     tasks: ClassVar[frozenset[Task]] = BOTH_TASKS
     reads: ClassVar[bool] = True
+    label_free: ClassVar[bool] = True
 
     def __call__(self, snapshot: Snapshot, scores: torch.Tensor, n: int, streams: Streams, limits: Limits) -> Selection:
         uniforms = streams.numpy("d2 draws").random(n)

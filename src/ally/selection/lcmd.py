@@ -42,6 +42,7 @@ class LCMD:
     features: Representation = Embedding()
     tasks: ClassVar[frozenset[Task]] = BOTH_TASKS
     reads: ClassVar[bool] = True
+    label_free: ClassVar[bool] = True
 
     def __call__(self, snapshot: Snapshot, scores: torch.Tensor, n: int, streams: Streams, limits: Limits) -> Selection:
         sums = np.zeros(len(snapshot.labelled) + n, np.int64)

@@ -51,6 +51,7 @@ class ProbCover:
     representatives: int | None = None
     tasks: ClassVar[frozenset[Task]] = BOTH_TASKS
     reads: ClassVar[bool] = True
+    label_free: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if (

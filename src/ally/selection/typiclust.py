@@ -52,6 +52,7 @@ class TypiClust:
     normalise: bool = True
     tasks: ClassVar[frozenset[Task]] = BOTH_TASKS
     reads: ClassVar[bool] = True
+    label_free: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         for name in ("neighbours", "clusters", "smallest", "iterations"):

@@ -99,7 +99,8 @@ class Session(ABC):
 
 @runtime_checkable
 class Objective(Protocol):
-    """A frozen description of a training problem."""
+    """A frozen description of a training problem. It may have a class attribute ``needs``: what it takes besides a
+    training on the labels, of ``"duals"`` and ``"extra training"``."""
 
     def start(self, problem: Problem) -> Session: ...
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -55,6 +55,7 @@ class PDCL:
     secondary_loss: Loss | str | None = None
     regularizer: Regularizer | None = None
     weighted: bool = True
+    needs: ClassVar[tuple[str, ...]] = ("duals",)
 
     def __post_init__(self) -> None:
         for name in ("dual_lr", "dual_init", "dual_decay"):

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import nn
@@ -47,6 +47,8 @@ class LearningLoss:
     layers: int = 4
     width: int = 128
     lr: float = 1e-3
+
+    needs: ClassVar[tuple[str, ...]] = ("extra training",)
 
     def __post_init__(self) -> None:
         for name in ("weight", "margin"):

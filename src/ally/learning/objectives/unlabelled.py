@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 import torch
 from torch import nn
@@ -52,6 +52,7 @@ class OverPool:
     shares_weight: float = 0.3
     batch: int = 256
     steps: int = 1500
+    needs: ClassVar[tuple[str, ...]] = ("extra training",)
 
     def __post_init__(self) -> None:
         for name in ("warmup", "confidence", "shares_weight"):
@@ -115,6 +116,7 @@ class PDCLUnlabelled(OverPool):
     dual_decay: float = 1 / 16
     dual_cap: float | None = None
     price: float | None = None
+    needs: ClassVar[tuple[str, ...]] = ("duals", "extra training")
 
     def __post_init__(self) -> None:
         super().__post_init__()

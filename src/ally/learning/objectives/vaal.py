@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import ClassVar, cast
 
 import torch
 from torch import nn
@@ -54,6 +54,8 @@ class VAAL:
     unlabelled_batch: int = 64
     width: int = 128
     lr: float = 5e-4
+
+    needs: ClassVar[tuple[str, ...]] = ("extra training",)
 
     def __post_init__(self) -> None:
         for name in ("beta", "adversary"):

@@ -10,7 +10,7 @@ the Wasserstein-1 distance between the embedded unlabelled and labelled samples 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
+from typing import ClassVar, cast
 
 import torch
 from torch import nn
@@ -41,6 +41,8 @@ class WAAL:
     unlabelled_batch: int = 64
     width: int = 64
     lr: float = 1e-3
+
+    needs: ClassVar[tuple[str, ...]] = ("extra training",)
 
     def __post_init__(self) -> None:
         for name in ("weight", "penalty"):

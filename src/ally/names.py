@@ -1,0 +1,110 @@
+"""Names of strategies, objectives and models, to check them without importing torch.
+
+A test keeps these equal to the catalogues themselves (`ally.strategies.CATALOGUE`,
+`ally.learning.objectives.OBJECTIVES`, `ally.models.MODELS`).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ally.errors import UnsupportedTask
+from ally.registry import Registry
+from ally.types import BOTH_TASKS, CLASSIFICATION, Task
+
+
+class HasTasks(Protocol):
+    @property
+    def tasks(self) -> frozenset[Task]: ...
+
+
+@dataclass(frozen=True)
+class Name:
+    tasks: frozenset[Task] = BOTH_TASKS
+
+
+CLASSIFIER = Name(CLASSIFICATION)
+STRATEGIES: Registry[Name] = Registry(
+    "strategy",
+    {
+        "ally": Name(),
+        "ally-paper": Name(),
+        "random": Name(),
+        "entropy": CLASSIFIER,
+        "margin": CLASSIFIER,
+        "badge": CLASSIFIER,
+        "coreset": Name(),
+        "bait": Name(),
+        "kmeanspp": Name(),
+        "ally-herding": Name(),
+        "ally-feasibility": Name(),
+        "ally-unlabelled": Name(),
+        "accumulated-loss": Name(),
+        "bald": Name(),
+        "powerbald": Name(),
+        "batchbald": CLASSIFIER,
+        "learning-loss": Name(),
+        "vaal": Name(),
+        "waal": CLASSIFIER,
+        "dal": Name(),
+        "lcmd": Name(),
+        "typiclust": Name(),
+        "probcover": Name(),
+        "maxherding": Name(),
+        "uherding": CLASSIFIER,
+        "dropquery": Name(),
+        "cluster-margin": CLASSIFIER,
+    },
+)
+OBJECTIVES: Registry[Name] = Registry(
+    "objective",
+    dict.fromkeys(
+        (
+            "erm",
+            "pdcl",
+            "smooth-unlabelled",
+            "pdcl-unlabelled",
+            "feasibility",
+            "accumulated-loss",
+            "learning-loss",
+            "vaal",
+            "waal",
+        ),
+        Name(),
+    ),
+)
+MODELS: Registry[Name] = Registry(
+    "model", dict.fromkeys(("mlp", "linear", "resnet18-slim", "resnet18", "resnet18-stl", "cnn"), Name())
+)
+
+ANY_SHAPE = ("mlp", "linear")
+"""Models that take samples of any shape."""
+
+
+def ensure_strategy(name: str, task: Task) -> None:
+    """The strategy exists and suits the task."""
+    catalogue = _loaded("ally.strategies", "CATALOGUE", STRATEGIES)
+    ensure_task(task, catalogue[name].tasks, f"strategy {name!r}", catalogue)
+
+
+def ensure_objective(name: str) -> None:
+    _loaded("ally.learning.objectives", "OBJECTIVES", OBJECTIVES)[name]
+
+
+def ensure_model(name: str) -> None:
+    _loaded("ally.models", "MODELS", MODELS)[name]
+
+
+def ensure_task(task: Task, tasks: frozenset[Task], name: str, catalogue: Mapping[str, HasTasks]) -> None:
+    """Raises unless a strategy of these `tasks` is defined for `task`; lists those of the catalogue that are."""
+    if task not in tasks:
+        others = ", ".join(key for key, entry in catalogue.items() if task in entry.tasks)
+        raise UnsupportedTask(f"{name} is not defined for {task}; use one of {others}")
+
+
+def _loaded(module: str, catalogue: str, names: Registry[Name]) -> Registry[Any]:
+    """The catalogue if its module is loaded, since a program may have added entries to it; else the names."""
+    return getattr(sys.modules.get(module), catalogue, names)
