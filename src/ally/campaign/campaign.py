@@ -13,9 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from typing_extensions import Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from ally.campaign import answers as given_answers
 from ally.campaign import source as sources
