@@ -72,7 +72,7 @@ def test_uci(real, name):
 @pytest.mark.parametrize(("name", "classes"), [("trec", 6), ("sst2", 2)])
 def test_texts(real, name, classes):
     data = real(name)
-    assert DATASETS[name].size.replace("60 614", "60614") == f"{size(data)}, {data.pool.shape[1]} hashed features"
+    assert DATASETS[name].size.replace("60 614", "60614") == f"{size(data)}, {data.pool.shape[1]} words and pairs"
     assert len(np.unique(data.pool_labels)) == classes
     assert set(data.test_labels) <= set(data.pool_labels)
 

@@ -1,10 +1,14 @@
+import base64
 import json
 
 import numpy as np
-from sklearn.feature_extraction.text import TfidfTransformer
+import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.preprocessing import normalize
 
+from ally.errors import DataError
 from ally.sources import as_source, fit_scaler, open_source
-from ally.sources.text import WordWeights, word_counts
+from ally.sources.text import FEATURES, WordWeights, word_counts
 
 TEXTS = ["the cat sat", "the dog ran", "the cat ran far", "Zoë naïve 😀 cafe\u0301"]
 
@@ -25,12 +29,59 @@ def test_one_text_a_line(tmp_path):
     }
 
 
+def texts_with_rare_words():
+    return [f"{TEXTS[number % 4]} word{number % 7} only{number} I x{number % 3}" for number in range(50)]
+
+
 def test_weights_equal_those_of_one_whole_matrix():
-    texts = [f"{TEXTS[number % 4]} word{number % 7}" for number in range(50)]
-    weights = WordWeights.learn([texts[:20], texts[20:]], 512)
-    exact = TfidfTransformer(sublinear_tf=True).fit_transform(word_counts(texts, 512))
-    np.testing.assert_allclose(weights(texts).toarray(), exact.toarray(), atol=1e-6)
-    np.testing.assert_array_equal(WordWeights.from_text(weights.to_text()).idf, weights.idf)
+    """Of scikit-learn with the same settings; a word of one text has no column."""
+    texts = texts_with_rare_words()
+    weights = WordWeights.learn([texts[:20], texts[20:]])
+    exact = TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2), min_df=2, token_pattern=r"\b\w+\b")
+    whole, ours = exact.fit_transform(texts), weights(texts)
+    assert ours.shape == whole.shape
+    np.testing.assert_allclose((ours @ ours.T).toarray(), (whole @ whole.T).toarray(), atol=1e-6)
+    order = np.lexsort(ours.toarray().round(5)), np.lexsort(whole.toarray().round(5))
+    np.testing.assert_allclose(ours.toarray()[:, order[0]], whole.toarray()[:, order[1]], atol=1e-5)
+
+
+def test_the_commonest_words_have_a_column():
+    texts = ["a b", "a b", "a c", "a c", "a d"]
+    weights = WordWeights.learn([texts], features=1)
+    assert weights.idf == pytest.approx([1.0])
+    np.testing.assert_allclose(weights(["a", "z", "", "a a z"]).toarray(), [[1], [0], [0], [1]])
+
+
+def test_weights_are_read_as_they_were_written():
+    texts = texts_with_rare_words()
+    weights = WordWeights.learn([texts])
+    again = WordWeights.from_json(json.loads(json.dumps(weights.to_json())))
+    np.testing.assert_array_equal(again(texts).toarray(), weights(texts).toarray())
+
+
+def test_what_is_kept_of_many_words_is_small():
+    rng = np.random.default_rng(0)
+    texts = [" ".join(f"word{number}" for number in rng.zipf(1.2, 60) % 40_000) for _ in range(3000)]
+    weights = WordWeights.learn([texts[:1000], texts[1000:]])
+    assert len(weights.idf) == FEATURES
+    assert len(json.dumps(weights.to_json())) < 60_000
+
+
+def test_weights_of_0_1_0_keep_their_columns():
+    """They are one text: a weight for each of 4096 hashes."""
+    idf = np.linspace(1, 5, 4096, dtype=np.float32)
+    kept = base64.b64encode(idf.tobytes()).decode()
+    old = WordWeights.from_json(kept)
+    assert old.to_json() == kept
+    counts = word_counts(TEXTS, 4096, short=False)
+    counts.data = (1 + np.log(counts.data)) * idf[counts.indices]
+    np.testing.assert_allclose(old(TEXTS).toarray(), normalize(counts).toarray(), atol=1e-6)
+
+
+@pytest.mark.parametrize("kept", ["?", {"steps": "?", "idf": ""}, {"idf": ""}, {}, 3, None])
+def test_damaged_weights_are_refused(kept):
+    with pytest.raises(DataError, match="word weights are damaged"):
+        WordWeights.from_json(kept)
 
 
 def test_weights_are_kept(tmp_path):

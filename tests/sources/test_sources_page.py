@@ -22,6 +22,6 @@ def test_the_examples_run(photos, monkeypatch, capsys):
 
 
 def test_the_numbers_are_those_of_the_code():
-    assert f"{FEATURES} hashed words" in PAGE
+    assert f"the {FEATURES} commonest words" in PAGE
     assert f"more than {MOST_CATEGORIES} values" in PAGE
     assert LONGEST_LINE == 16 * 2**20

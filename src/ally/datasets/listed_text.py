@@ -17,7 +17,7 @@ TEXT = {
         task="classification",
         kind="text",
         describe="what kind of answer a question wants, six classes",
-        size=f"5452 + 500, {FEATURES} hashed features",
+        size="5452 + 500, 7687 words and pairs",
         citation="Li, Roth: Learning question classifiers. COLING, 2002.",
         terms="cite the authors",
         read=read_trec,
@@ -27,7 +27,7 @@ TEXT = {
         task="classification",
         kind="text",
         describe="whether a phrase of a film review is positive",
-        size=f"60 614 + 872, {FEATURES} hashed features",
+        size=f"60 614 + 872, {FEATURES} words and pairs",
         citation="Socher, Perelygin, Wu, Chuang, Manning, Ng, Potts: Recursive deep models for semantic "
         "compositionality over a sentiment treebank. EMNLP, 2013.",
         terms="cite the authors",

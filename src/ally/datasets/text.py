@@ -1,4 +1,4 @@
-"""Text as numbers without any download: hashed words and pairs of words, weighted by TF-IDF."""
+"""Texts of the catalogue: questions and film reviews, as TF-IDF features."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 from ally.datasets.dataset import Parts
 from ally.datasets.places import locate
 from ally.errors import DataError
-from ally.sources.text import FEATURES, word_counts
+from ally.sources.text import WordWeights
 
 
 def read_trec(folder: Path) -> Parts:
@@ -34,23 +34,12 @@ def read_sst2(folder: Path) -> Parts:
 
 
 def _both(pool: list[str], pool_labels: list[Any], test: list[str], test_labels: list[Any]) -> tuple[Any, ...]:
-    X, X_test = hashed_tfidf(pool, test)
+    weights = WordWeights.learn([pool])
     note = (
-        f"text is hashed into {FEATURES} TF-IDF features of words and pairs of words; the weights come "
-        "from the pool's texts only"
+        f"texts are {len(weights.idf)} TF-IDF features: the words and pairs of words that most texts of the pool have; "
+        "the weights come from the pool's texts only"
     )
-    return X, np.asarray(pool_labels), X_test, np.asarray(test_labels), (note,)
-
-
-def hashed_tfidf(pool: list[str], test: list[str], features: int = FEATURES) -> tuple[Any, Any]:
-    """Sparse csr float32 matrices (n, features) and (m, features), rows of length 1; inverse document frequencies of
-    the pool."""
-    from sklearn.feature_extraction.text import TfidfTransformer
-
-    weights = TfidfTransformer(sublinear_tf=True).fit(counts := word_counts(pool, features))
-    return weights.transform(counts).astype(np.float32).tocsr(), weights.transform(word_counts(test, features)).astype(
-        np.float32
-    ).tocsr()
+    return weights(pool), np.asarray(pool_labels), weights(test), np.asarray(test_labels), (note,)
 
 
 def read_questions(path: Path) -> tuple[list[str], list[str]]:

@@ -1,9 +1,10 @@
-"""Text as numbers without any download: hashed words and pairs of words, weighted by TF-IDF."""
+"""Text as numbers without any download: the words and pairs of words that are met most, weighted by TF-IDF."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Sequence
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,16 +13,27 @@ import numpy as np
 from ally.errors import DataError
 from ally.types import AnyArray
 
-FEATURES = 4096
-"""Columns that words and pairs of words are hashed into; collisions are accepted."""
+FEATURES = 8192
+"""Words and pairs of words that become a column: those that most texts have."""
+LEAST = 2
+"""Texts that must have a word for it to become a column."""
+SPACE = 2**22
+"""Words are told apart by a hash of this size: a million different ones leave four in five a number of their own, and
+those that share one are nearly always too rare to matter."""
 
 
-def word_counts(texts: Sequence[str], features: int = FEATURES) -> Any:
-    """Sparse csr float32 matrix (n, features) of how often each hashed word or pair of words is met."""
+def word_counts(texts: Sequence[str], space: int = SPACE, *, short: bool = True) -> Any:
+    """Sparse csr float32 matrix (n, space) of how often each hashed word or pair of words is met. `short` counts words
+    of one character too."""
     from sklearn.feature_extraction.text import HashingVectorizer
 
     hashing = HashingVectorizer(
-        n_features=features, ngram_range=(1, 2), alternate_sign=False, norm=None, dtype=np.float32
+        n_features=space,
+        ngram_range=(1, 2),
+        token_pattern=r"(?u)\b\w+\b" if short else r"(?u)\b\w\w+\b",
+        alternate_sign=False,
+        norm=None,
+        dtype=np.float32,
     )
     # A text from JSON may hold half a surrogate pair, which the hash cannot take.
     return hashing.transform([text.encode("utf-8", "replace").decode() for text in texts])
@@ -29,36 +41,76 @@ def word_counts(texts: Sequence[str], features: int = FEATURES) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class WordWeights:
-    """Inverse document frequencies `idf` (features,) float32, learned once and kept."""
+    """What texts taught about words, learned once and kept.
+
+    `idf` (features,) float32 are inverse document frequencies. `words` (features,) are the hashes, ascending, of the
+    words that have a column; None for campaigns of 0.1.0, where every hash below ``len(idf)`` has one.
+    """
 
     idf: AnyArray
+    words: AnyArray | None
 
     @classmethod
     def learn(cls, batches: Iterable[Sequence[str]], features: int = FEATURES) -> WordWeights:
-        """``ln((1 + n) / (1 + df)) + 1`` over all texts, a batch at a time."""
-        n, found = 0, np.zeros(features, np.int64)
+        """``ln((1 + n) / (1 + df)) + 1`` over all texts, a batch at a time; of equally common words the lower hash."""
+        n, found = 0, np.zeros(SPACE, np.int32)
         for texts in batches:
-            counts = word_counts(texts, features)
+            counts = word_counts(texts)
             n += counts.shape[0]
-            found += np.bincount(counts.indices, minlength=features)
-        return cls((np.log((1 + n) / (1 + found)) + 1).astype(np.float32))
+            words, often = np.unique(counts.indices, return_counts=True)
+            found[words] += often.astype(np.int32)
+        words = np.flatnonzero(found >= min(LEAST, n))
+        words = np.sort(words[np.argsort(-found[words], kind="stable")[:features]])
+        if not len(words):
+            # No word is met twice; one column keeps the shape of a matrix.
+            words = np.zeros(1, np.int64)
+        return cls((np.log((1 + n) / (1 + found[words])) + 1).astype(np.float32), words)
 
     def __call__(self, texts: Sequence[str]) -> Any:
         """Sparse csr float32 rows of length 1, (n, features): ``(1 + ln count) · idf``, normalised."""
         from sklearn.preprocessing import normalize
 
-        counts = word_counts(texts, len(self.idf)).tocsr()
+        if self.words is None:
+            counts = word_counts(texts, len(self.idf), short=False).tocsr()
+        else:
+            counts = _columns(word_counts(texts), self.words)
         counts.data = (1 + np.log(counts.data)) * self.idf[counts.indices]
         return normalize(counts, copy=False)
 
-    def to_text(self) -> str:
-        return base64.b64encode(self.idf.astype("<f4").tobytes()).decode()
+    def to_json(self) -> Any:
+        if self.words is None:
+            return base64.b64encode(self.idf.astype("<f4").tobytes()).decode()
+        return {"steps": _pack(np.diff(self.words, prepend=0).astype("<i4")), "idf": _pack(self.idf.astype("<f4"))}
 
     @classmethod
-    def from_text(cls, text: str) -> WordWeights:
+    def from_json(cls, kept: Any) -> WordWeights:
         try:
-            return cls(np.frombuffer(base64.b64decode(text, validate=True), dtype="<f4").astype(np.float32))
-        except ValueError as error:
+            if isinstance(kept, Mapping):
+                words = np.cumsum(np.frombuffer(_unpack(kept["steps"]), dtype="<i4"), dtype=np.int64)
+                idf = np.frombuffer(_unpack(kept["idf"]), dtype="<f4").astype(np.float32)
+                if len(words) != len(idf) or not len(idf):
+                    raise ValueError(f"{len(words)} words and {len(idf)} weights")
+                return cls(idf, words)
+            return cls(np.frombuffer(base64.b64decode(kept, validate=True), dtype="<f4").astype(np.float32), None)
+        except (ValueError, KeyError, TypeError, zlib.error) as error:
             raise DataError(
                 f"the kept word weights are damaged ({error}); make the campaign again from its source"
             ) from error
+
+
+def _columns(counts: Any, words: AnyArray) -> Any:
+    """Those columns of a csr matrix, in ascending order."""
+    from scipy.sparse import csr_matrix
+
+    places = np.minimum(np.searchsorted(words, counts.indices), len(words) - 1)
+    known = words[places] == counts.indices
+    rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))[known]
+    return csr_matrix((counts.data[known], (rows, places[known])), shape=(counts.shape[0], len(words)))
+
+
+def _pack(values: AnyArray) -> str:
+    return base64.b64encode(zlib.compress(values.tobytes(), 9)).decode()
+
+
+def _unpack(text: str) -> bytes:
+    return zlib.decompress(base64.b64decode(text, validate=True))

@@ -52,7 +52,7 @@ class RowSamples:
         self._thumbnails = thumbnails
         self._embeddings = embeddings
         self._encoder = Encoder.from_json(kept["encoder"]) if kept and "encoder" in kept else None
-        self._words = WordWeights.from_text(kept["words"]) if kept and "words" in kept else None
+        self._words = WordWeights.from_json(kept["words"]) if kept and "words" in kept else None
         self._index: Index | None = None
         self._kept_index = kept_index
         self._stamp = self._rows.stamp()
@@ -137,7 +137,7 @@ class RowSamples:
         elif self._layout.image is not None:
             kept["size"] = self._thumbnails.side
         elif self._layout.text is not None:
-            kept["words"] = self._weights().to_text()
+            kept["words"] = self._weights().to_json()
         else:
             kept["encoder"] = self._table().to_json()
         return kept

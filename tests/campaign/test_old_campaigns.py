@@ -1,0 +1,41 @@
+"""Campaigns that 0.1.0 wrote are opened, keep what they had, and go on.
+
+``campaigns-0.1.0.zip`` holds `mails.db`, 40 texts of which 12 are labelled and never trained on, and `sizes.db`, 40
+rows of a table with a trained linear network.
+"""
+
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ally
+
+KEPT = Path(__file__).parent / "data" / "campaigns-0.1.0.zip"
+
+
+@pytest.fixture
+def old(tmp_path, monkeypatch):
+    with zipfile.ZipFile(KEPT) as kept:
+        kept.extractall(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_texts_keep_their_features(old):
+    with ally.Campaign.open(old / "mails.db") as campaign:
+        assert len(campaign.status().classes) == 2
+        samples = campaign.samples
+        features = samples.features([sample.id for sample in samples.scan()])
+        assert features.shape == (4096,)
+        assert np.square(features.read(np.arange(40))).sum(axis=1) == pytest.approx(np.ones(40), rel=1e-5)
+
+
+def test_a_trained_network_predicts(old):
+    with ally.Campaign.open(old / "sizes.db") as campaign:
+        predicted = campaign.predict()
+    assert len(predicted) == 28
+    seen = predicted.set_index("id")
+    assert seen["label"][["00", "03", "38"]].tolist() == ["food", "food", "sport"]
+    assert seen["probability"][["00", "03", "38"]].tolist() == pytest.approx([0.616216, 0.811853, 0.661165], abs=1e-4)
