@@ -16,9 +16,10 @@ import time
 import numpy as np
 import torch
 
-from ally.learning.learner import Learner
+from ally.learning.learner import Examples
+from ally.learning.network import Network
 from ally.learning.objectives import ERM, PDCL, Objective
-from ally.learning.training import Examples, Training
+from ally.learning.training import Training
 from ally.models import MODELS
 from ally.rng import Streams
 
@@ -28,7 +29,7 @@ CASES = {
 }
 
 
-def seconds(learner: Learner, examples: Examples, objective: Objective) -> float:
+def seconds(learner: Network, examples: Examples, objective: Objective) -> float:
     began = time.perf_counter()
     learner.fit(examples, objective, Streams(0))
     return time.perf_counter() - began
@@ -42,10 +43,9 @@ def main() -> None:
     worst = 0.0
     for name, (model, shape, n, epochs) in CASES.items():
         rng = np.random.default_rng(0)
-        examples = Examples(rng.normal(size=(n, *shape)).astype(np.float32), rng.integers(0, 10, size=n).astype(float))
-        learner = Learner(
-            MODELS[model], "classification", tuple(range(10)), Training(epochs=epochs, batch_size=64, device="cpu")
-        )
+        x, y = rng.normal(size=(n, *shape)).astype(np.float32), rng.integers(0, 10, size=n).astype(float)
+        examples = Examples.of(x, y, range(10))
+        learner = Network(MODELS[model], Training(epochs=epochs, batch_size=64, device="cpu"))
         ratios = []
         for repeat in range(arguments.repeats + 1):
             plain = seconds(learner, examples, ERM())

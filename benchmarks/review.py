@@ -40,11 +40,12 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from ally import Loop
 from ally.datasets import Dataset
 from ally.datasets import load as load_data
-from ally.learning.fit import Fit, evaluate
-from ally.learning.learner import Learner
+from ally.learning.fitted_network import FittedNetwork, evaluate
+from ally.learning.learner import Examples
 from ally.learning.losses import PRIMARY
+from ally.learning.network import Network
 from ally.learning.objectives import ERM, PDCL, Objective, Problem, Session
-from ally.learning.training import Examples, Training
+from ally.learning.training import Training
 from ally.models import model_builder
 from ally.rng import Streams
 from ally.sources import as_source, fit_scaler
@@ -185,15 +186,15 @@ def draw(data: Dataset, case: Case, streams: Streams) -> Labelled:
 
 def train(
     some: Labelled, rows: Any, objective: Objective, case: Case, streams: Streams, progress: Progress | None = None
-) -> Fit:
+) -> FittedNetwork:
     build = model_builder(case.model, some.x.shape[1:])
-    learner = Learner(build, some.task, some.classes, Training(epochs=case.epochs, device="cpu"))
-    return learner.fit(Examples(some.x[rows], some.y[rows]), objective, streams, progress=progress)
+    learner = Network(build, Training(epochs=case.epochs, device="cpu"))
+    return learner.fit(Examples.of(some.x[rows], some.y[rows], some.classes), objective, streams, progress=progress)
 
 
-def losses(fit: Fit, some: Labelled, rows: Any) -> FloatArray:
+def losses(fit: FittedNetwork, some: Labelled, rows: Any) -> FloatArray:
     """Loss of each of `rows` under its given label, (len(rows),), in nats or in squared units of the target."""
-    outputs = evaluate(fit.model, fit.inputs(some.x[rows])).double()
+    outputs = evaluate(fit.model, torch.from_numpy(some.x[rows])).double()
     targets = torch.as_tensor(some.y[rows])
     if some.task == "regression":
         return np.asarray(PRIMARY[some.task](fit.scale.invert(outputs), targets))

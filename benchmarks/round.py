@@ -22,10 +22,11 @@ from ally.execution.memory import Scratch
 from ally.experiment.demo import demo_trial
 from ally.learning.dual_head import PaperHead, RidgeHead
 from ally.learning.head_features import Labelled
-from ally.learning.learner import Learner
+from ally.learning.learner import Examples
+from ally.learning.network import Network
 from ally.learning.objectives import PDCL
 from ally.learning.snapshot import Snapshot, view
-from ally.learning.training import Examples, Training
+from ally.learning.training import Training
 from ally.models import MLP
 from ally.rng import Streams
 from ally.selection import ClusterTop
@@ -62,8 +63,8 @@ def main() -> None:
     )
     for size in (200, 1000):
         known, free = np.sort(order[:size]), np.sort(order[size:])
-        learner = Learner(MLP, "classification", tuple(range(10)), Training(lr=5e-3, epochs=30, batch_size=64))
-        examples = Examples(source.read(known), data.pool_labels[known].astype(float))
+        learner = Network(MLP, Training(lr=5e-3, epochs=30, batch_size=64))
+        examples = Examples(source, known, data.pool_labels[known].astype(float), "classification", tuple(range(10)))
         train, fit = clocked(
             lambda examples=examples, learner=learner: learner.fit(examples, PDCL(eps=0.01), Streams(0))
         )

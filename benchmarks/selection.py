@@ -37,10 +37,11 @@ import torch
 
 import ally
 from ally.features import Gradient
-from ally.learning.learner import Learner
+from ally.learning.learner import Examples
+from ally.learning.network import Network
 from ally.learning.objectives import PDCL
 from ally.learning.snapshot import Snapshot, View
-from ally.learning.training import Examples, Training
+from ally.learning.training import Training
 from ally.models import MLP
 from ally.rng import Streams
 from ally.scoring import Constant, Margin, PredictedDual, Score
@@ -206,11 +207,12 @@ def network(cell: Cell, images: Any, labels: Any) -> Iterator[tuple[Any, ...]]:
     images = (images - images.mean()) / images.std()
     known, free = np.split(rng.permutation(len(images)), [LABELLED])
     training = Training(lr=5e-3, epochs=30, batch_size=64, device="cpu")
-    learner = Learner(partial(MLP, hidden=(256, 256, cell.d)), "classification", tuple(range(cell.classes)), training)
-    fit = learner.fit(Examples(images[known], labels[known].astype(float)), PDCL(eps=0.01), Streams(0))
+    learner = Network(partial(MLP, hidden=(256, 256, cell.d)), training)
+    examples = Examples.of(images[known], labels[known].astype(float), range(cell.classes))
+    fit = learner.fit(examples, PDCL(eps=0.01), Streams(0))
 
     def embed(x: Any) -> tuple[Any, Any]:
-        h, outputs = fit.embed(fit.inputs(x))
+        h, outputs = fit.embed(torch.from_numpy(x))
         return h.numpy(), softmax(outputs.double().numpy())
 
     yield (*embed(images[known]), labels[known], fit.duals["labelled"].numpy())

@@ -16,8 +16,10 @@ from ally.generation import DualOf, ascend, bounds_of, draw, learn
 from ally.generation.climb import Climb, Rules
 from ally.generation.smooth import soften_by
 from ally.learning.dual_head import PaperHead, RidgeHead
-from ally.learning.fit import Fit, FitReport, TargetScale
+from ally.learning.fitted_network import FittedNetwork
 from ally.learning.head_features import Labelled
+from ally.learning.learner import FitReport
+from ally.learning.losses import TargetScale
 from ally.learning.objectives import PDCL
 from ally.learning.snapshot import view
 from ally.learning.training import Training
@@ -83,8 +85,7 @@ def gradient_of(dual, x):
 
 @pytest.mark.parametrize("head", ["ridge", "paper"])
 def test_gradient_of_images_equals_finite_differences(learned, digits, head):
-    dual = DualOf(learned[head].dual.fit, learned[head].dual.head, None).double()
-    dual.mean, dual.scale = learned[head].dual.mean, learned[head].dual.scale
+    dual = DualOf(learned[head].dual.fit, learned[head].dual.head).double()
     # Between pixel values, where no unit sits exactly on its kink.
     x = torch.from_numpy(digits[0][200:208]) + 0.123
     exact = gradient_of(dual, x)
@@ -95,7 +96,7 @@ def test_gradient_of_images_equals_finite_differences(learned, digits, head):
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_gradient_of_tables_equals_finite_differences(tables, task):
     model, X = tables[task]
-    dual = DualOf(model._fitted, model._head, model._scaler).double()
+    dual = DualOf(model._fitted, model._head).double()
     x = torch.from_numpy(X[210:230])
     exact = gradient_of(dual, x)
     assert exact.abs().amax(1).min() > 0
@@ -353,7 +354,7 @@ def by_hand(backbone, head, x, duals, task="classification", kind=None):
     """A DualOf over a network with known weights."""
     report = FitReport(len(x), 1, 1, 0.0, None, None, None)
     outputs = head.out_features
-    fit = Fit(
+    fit = FittedNetwork(
         Split(backbone, head).eval(),
         task,
         None if task == "regression" else tuple(range(outputs)),

@@ -17,16 +17,18 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ally.errors import InputError, ModelError
 from ally.execution.memory import Scratch
 from ally.learning.dual_head import FittedHead, RidgeHead
-from ally.learning.fit import Fit
+from ally.learning.fitted_network import FittedNetwork
 from ally.learning.head_features import Labelled
-from ally.learning.learner import Learner
+from ally.learning.learner import Examples, Learner
+from ally.learning.network import Network
 from ally.learning.objectives import PDCL, Objective, resolve_objective
+from ally.learning.resolve import resolve_learner
 from ally.learning.snapshot import View, view
-from ally.learning.training import Examples, Training
+from ally.learning.training import Training
 from ally.models import MLP, ModelBuilder
 from ally.pool import LabelCode, parse_labels
 from ally.rng import Streams, streams
-from ally.sources import Scaler, as_source, fit_scaler
+from ally.sources import as_source
 from ally.types import AnyArray, FloatArray, IntArray, Task
 
 
@@ -115,13 +117,12 @@ class _ConstrainedEstimator(BaseEstimator):  # type: ignore[misc]
         classes = None if code.classes is None else tuple(code.classes.tolist())
         rows, held_out = self._split(X, y, code, seeds)
         source = as_source(X)
-        self._scaler: Scaler = fit_scaler(source, rows)
-        learner = Learner(self._network(), self._task, classes, self._training())
-        self._fitted: Fit = learner.fit(
-            Examples(self._scaler.of(source).read(rows), y[rows]),
+        learner = Network(self._network(), self._training()).prepared(source, rows)
+        self._fitted: FittedNetwork = learner.fit(
+            Examples(source, rows, y[rows], self._task, classes),
             self._objective(rows),
             seeds.child("training"),
-            validation=None if held_out is None else Examples(self._scaled(held_out.x), held_out.y),
+            validation=held_out,
             progress=_print_progress if self.verbose else None,
         )
         self.report_ = self._fitted.report
@@ -131,7 +132,7 @@ class _ConstrainedEstimator(BaseEstimator):  # type: ignore[misc]
         if duals is not None:
             self.duals_ = duals.numpy()
             with Scratch() as scratch:
-                seen = view(self._fitted, self._scaler.of(source), rows, scratch)
+                seen = view(self._fitted, source, rows, scratch)
             self._head = RidgeHead().fit(Labelled(seen, torch.tensor(y[rows]), duals), seeds.child("dual head"))
 
     def _split(self, X: Any, y: FloatArray, code: LabelCode, seeds: Streams) -> tuple[IntArray, Examples | None]:
@@ -147,21 +148,19 @@ class _ConstrainedEstimator(BaseEstimator):  # type: ignore[misc]
             train, held = train_test_split(
                 everyone, test_size=float(self.validation), random_state=seeds.seed("validation") % 2**32
             )
-            return np.sort(train), Examples(X[held], y[held])
+            return np.sort(train), Examples.of(X[held], y[held], code.classes)
         if not isinstance(self.validation, (tuple, list)) or len(self.validation) != 2:
             raise InputError.about("validation", self.validation, "; pass a share, or (X, y)")
         other, labels = self.validation
         encoded = np.asarray([code.encode(label) for label in labels])
-        return everyone, Examples(validate_data(self, other, reset=False, accept_sparse="csr"), encoded)
-
-    def _scaled(self, X: Any) -> AnyArray:
-        source = self._scaler.of(as_source(X))
-        return source.read(np.arange(len(source)))
+        return everyone, Examples.of(
+            validate_data(self, other, reset=False, accept_sparse="csr"), encoded, code.classes
+        )
 
     def _view(self, X: Any) -> View:
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, accept_sparse="csr")
-        source = self._scaler.of(as_source(X))
+        source = as_source(X)
         with Scratch() as scratch:
             return view(self._fitted, source, np.arange(len(source)), scratch)
 
@@ -282,27 +281,35 @@ UNUSED_IN_QUERIES = (
 )
 
 
-def network_of(model: Any) -> tuple[Any, Training | None, str]:
-    """The network and the training settings of an estimator, and which of its other settings were given; else the model
-    as it is."""
-    if isinstance(model, type) and issubclass(model, _ConstrainedEstimator):
+def learner_of(
+    model: Any, shape: tuple[int, ...], training: Training | None, default: Training
+) -> tuple[Learner, tuple[str, ...]]:
+    """The learner that a user means by ``model=``, and notes about what of it is not used.
+
+    A network is trained by `training`, else by the settings of the estimator that stands for it, else by `default`.
+    """
+    if isinstance(model, type) and issubclass(model, BaseEstimator):
         raise ModelError(f"model is the class {model.__name__}; pass an instance, {model.__name__}()")
     if not isinstance(model, _ConstrainedEstimator):
-        return model, None, ""
+        return resolve_learner(model, shape, training or default), ()
     plain = type(model)().get_params()
     given = {name: value for name, value in model.get_params().items() if name in UNUSED_IN_QUERIES}
     unused = [name for name, value in given.items() if value is not plain[name] and repr(value) != repr(plain[name])]
-    return model._network(), model._training(), ", ".join(unused)
+    note = f"{', '.join(unused)} of the model are not used; pass them as objective=PDCL(...)"
+    own = model._training()
+    if default.device != "auto":
+        own = replace(own, device=default.device)
+    return Network(model._network(), training or own), (note,) if unused else ()
 
 
-def dual_parts(model: Any) -> tuple[Fit, FittedHead, Scaler]:
-    """What a fitted estimator predicts duals with: its network, its dual head and the scaling of its inputs."""
+def dual_parts(model: Any) -> tuple[FittedNetwork, FittedHead]:
+    """What a fitted estimator predicts duals with: its network and its dual head."""
     if not isinstance(model, _ConstrainedEstimator):
         raise ModelError(
             f"model is a {type(model).__name__}; pass a fitted ConstrainedClassifier or ConstrainedRegressor"
         )
     check_is_fitted(model)
-    return model._fitted, model._dual_head(), model._scaler
+    return model._fitted, model._dual_head()
 
 
 def _print_progress(stage: str, done: int, total: int) -> None:

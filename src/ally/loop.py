@@ -12,23 +12,22 @@ import pandas as pd
 import torch
 
 from ally.errors import AnswerError, InputError, LabelError
-from ally.estimators import network_of
+from ally.estimators import learner_of
 from ally.execution.memory import Scratch
 from ally.explain import why
 from ally.hygiene import Copies, Hygiene, choose, find_copies, put_last
-from ally.learning.fit import Fit
+from ally.learning.learner import Fitted, Learner
 from ally.learning.objectives import Objective, resolve_objective
 from ally.learning.pool_learner import PoolLearner, blind
 from ally.learning.snapshot import Snapshot
 from ally.learning.trained import Trained
 from ally.learning.training import Training
-from ally.models import has_dropout, model_builder, model_name
 from ally.pool import Ids, LabelCode, Pool, State, parse_labels
 from ally.rng import streams
 from ally.scoring import Constant, check_scores
 from ally.selection import ClusterCentre
 from ally.selection.base import Limits, Selection, check_selection
-from ally.sources import Scaler, Vectors, as_source, chunks, open_vectors
+from ally.sources import Vectors, as_source, chunks, open_vectors
 from ally.strategies import Strategy, resolve_strategy
 from ally.types import NULL, SKIP, AnyArray, FloatArray, IntArray, Progress, Task
 
@@ -73,8 +72,7 @@ class Loop:
     The arguments are those of `ally.query`, and:
 
     Args:
-        training: settings of the trainer, instead of those of `model`.
-        scaler: how features are standardised, if that was decided before; by default as the samples of the loop say.
+        training: settings of the trainer of networks, instead of those of `model`.
 
     Unlike there, `hygiene` is None by default: every free sample is a candidate.
     """
@@ -100,7 +98,6 @@ class Loop:
         memory_budget: int | None = None,
         validation: tuple[Any, Any] | None = None,
         training: Training | None = None,
-        scaler: Scaler | None = None,
         progress: Progress | None = None,
     ) -> None:
         self._strategy = resolve_strategy(strategy)
@@ -118,34 +115,36 @@ class Loop:
         self._decided = classes is not None or task != "auto"
         if candidates is not None:
             self._pool.restrict(_candidate_rows(candidates, self._ids))
-        network, own_training, unused = network_of(model)
-        self._model = model_name(model, source.shape)
-        if own_training is not None and device != "auto":
-            own_training = replace(own_training, device=device)
+        default = _training(self._strategy, device)
+        learner, notes = learner_of(model, source.shape, training, default)
         next(chunks(1, chunk_size))
         self._streams = streams(random_state)
+        self._source = source
+        self._rows = np.sort(np.concatenate([self._pool.rows(state) for state in (State.FREE, State.LABELLED)]))
+        self._chunk_size = chunk_size
+        self._progress = progress
+        self._geometry = _resolve_geometry(embeddings, len(source))
         self._learner = PoolLearner(
-            raw=source,
-            rows=np.sort(np.concatenate([self._pool.rows(state) for state in (State.FREE, State.LABELLED)])),
-            build=model_builder(network, source.shape),
+            source=source,
+            rows=self._rows,
+            learner=learner,
             objective=resolve_objective(self._strategy.objective if objective is None else objective),
-            training=training or own_training or _training(self._strategy, device),
             streams=self._streams.child("training"),
-            standardized=model is None or isinstance(model, str) or own_training is not None,
             validation=validation,
             chunk_size=chunk_size,
             progress=progress,
-            given_scaler=scaler,
-            geometry=_resolve_geometry(embeddings, len(source)),
+            geometry=self._geometry,
         )
         self._hygiene = _resolve_hygiene(hygiene)
         self._copies: Copies | None = None
         self._budget = memory_budget
         self._open: dict[str, IntArray] = {}
-        self._fits: list[Fit] = []
-        self._notes = [f"{unused} of the model are not used; pass them as objective=PDCL(...)"] if unused else []
+        self._fits: list[Fitted] = []
+        self._notes = [*notes]
+        if self._decided or len(self.labelled):
+            self._ensure_supported()
         if self._strategy.patience is not None and validation is None:
-            self._notes.append(_without_validation(self._learner.training.epochs))
+            self._notes.append(_without_validation((training or default).epochs))
 
     @property
     def labelled(self) -> AnyArray:
@@ -157,18 +156,19 @@ class Loop:
         """How many samples can still be asked about."""
         return len(self._pool.rows(State.FREE))
 
-    def fit(self) -> Fit:
+    @property
+    def learner(self) -> Learner:
+        """The learner in use, prepared for the pool and settled for the labels there are. As ``model=`` of another loop
+        over the same pool it saves the passes that this took."""
+        return self._learner.settled(self._pool, self._code) if len(self.labelled) else self._learner.prepared
+
+    def fit(self) -> Fitted:
         """The learner trained on everything labelled so far; trained once per labelled set."""
         return self._members(1)[0]
 
     def trained(self) -> Trained:
-        """The fit with all that it takes to predict; it can be written to a file. The model must be one by name."""
-        if self._model is None:
-            raise InputError(
-                "a network of your own cannot be rebuilt from a file; pass a model by name, or keep loop.fit().model "
-                "yourself"
-            )
-        return Trained(self.fit(), self._model, self._learner.raw.shape, self._learner.scaler)
+        """The fit as something that can be written to a file, if it can be rebuilt from one."""
+        return Trained(self.fit())
 
     def predict(self, X: Any) -> AnyArray:
         """Labels or targets predicted for other samples."""
@@ -268,9 +268,13 @@ class Loop:
         self._open[query_id] = rows
         return query_id
 
-    def _members(self, count: int) -> list[Fit]:
-        """Networks trained on everything labelled so far, differing in weights and shuffling; trained once per labelled
+    def _ensure_supported(self) -> None:
+        self._learner.ensure_supports(self._code.task, self._strategy.needs if self._strategy.trains else ())
+
+    def _members(self, count: int) -> list[Fitted]:
+        """Learners trained on everything labelled so far, differing in their random streams; trained once per labelled
         set."""
+        self._ensure_supported()
         while len(self._fits) < count:
             self._fits.append(self._learner.fit(self._pool, self._code, len(self._fits)))
         return self._fits[:count]
@@ -282,8 +286,7 @@ class Loop:
         if self._hygiene.duplicates == "keep":
             return free, free[:0], 0
         if self._copies is None:
-            learner = self._learner
-            self._copies = find_copies(learner.raw, learner.rows, learner.chunk_size, learner.progress)
+            self._copies = find_copies(self._source, self._rows, self._chunk_size, self._progress)
         distinct, copies = self._copies.collapse(free)
         recalled = copies[: max(0, n - len(distinct))]
         return np.sort(np.concatenate([distinct, recalled])), recalled, len(copies)
@@ -294,7 +297,7 @@ class Loop:
             return ()
         fit = self._fits[0] if self._strategy.trains and len(self.labelled) else None
         others = np.setdiff1d(
-            self._learner.rows, np.concatenate([self._pool.rows(state) for state in (State.FREE, State.LABELLED)])
+            self._rows, np.concatenate([self._pool.rows(state) for state in (State.FREE, State.LABELLED)])
         )
         return snapshot.labelled.points, self._learner.points(fit, others, scratch)
 
@@ -308,18 +311,19 @@ class Loop:
             return self._strategy, blind(self._pool, self._code, rows)
         if not len(self.labelled):
             cold = self._strategy if self._strategy.covers else COLD_START
-            space = "space of the given embeddings" if isinstance(self._learner.geometry, Vectors) else "input space"
+            space = "space of the given embeddings" if isinstance(self._geometry, Vectors) else "input space"
             notes.append(f"there are no labels yet: the first batch covers the {space} ({type(cold.select).__name__})")
             return cold, self._learner.untrained(self._pool, self._code, rows, scratch)
         fit = self.fit()
         report["fit"] = fit.report
+        notes.extend(fit.report.notes)
         share = fit.report.positive_duals
         if share is not None and share < FEW_POSITIVE_DUALS:
             notes.append(
                 f"only {share:.0%} of the duals are positive: the constraints are loose; lower eps or use eps='auto'"
             )
         readouts = self._strategy.readouts
-        size = 1 if has_dropout(fit.model) else max([readout.members for readout in readouts], default=1)
+        size = 1 if fit.spreads else max([readout.members for readout in readouts], default=1)
         members = self._members(size)[1:]
         seed = self._streams.child(f"round {len(self._open)}").seed("readouts")
         snapshot = self._learner.snapshot(fit, self._pool, rows, scratch, members=members, readouts=readouts, seed=seed)

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from ally.learning.learner import Learner
+from ally.learning.learner import Examples
+from ally.learning.network import Network
 from ally.learning.objectives import PDCL, Feasibility, HalfSquaredNorm
-from ally.learning.training import Examples, Training
+from ally.learning.training import Training
 from ally.models import MLP
 from ally.rng import streams
 
@@ -136,8 +137,8 @@ def reach(case, *, batch_size=None, y=None, dtype=torch.float32, **settings):
         **{"dual_lr": case.dual_lr, "dual_decay": 0.0} | settings,
     )
     classes = tuple(range(case.classes)) if case.classes > 1 else None
-    learner = Learner(lambda shape, outputs: MLP(shape, outputs, hidden=()).to(dtype), case.task, classes, training)
-    return learner.fit(Examples(x, targets), objective, streams(0))
+    learner = Network(lambda shape, outputs: MLP(shape, outputs, hidden=()).to(dtype), training)
+    return learner.fit(Examples.of(x, targets, classes), objective, streams(0))
 
 
 def duals_of(fit):

@@ -8,10 +8,11 @@ import pytest
 import torch
 from torch import nn
 
-from ally.learning.learner import Learner
+from ally.learning.learner import Examples
 from ally.learning.losses import PRIMARY
+from ally.learning.network import Network
 from ally.learning.objectives import PDCL, Batch, HalfSquaredNorm, Problem, Session
-from ally.learning.training import Examples, Training
+from ally.learning.training import Training
 from ally.models import MLP
 from ally.rng import streams
 
@@ -204,11 +205,9 @@ class Recorded:
 def test_the_trainer_makes_the_steps_of_cooper():
     x, targets, eps = data("classification")
     training = Training(lr=LR, lr_decay=1.0, epochs=EPOCHS, batch_size=BATCH, device="cpu")
-    learner = Learner(
-        lambda shape, outputs: MLP(shape, outputs, hidden=(10,)), "classification", tuple(range(CLASSES)), training
-    )
+    learner = Network(lambda shape, outputs: MLP(shape, outputs, hidden=(10,)), training)
     recorded = Recorded(objective_for("classification"))
-    fit = learner.fit(Examples(x.numpy(), targets.numpy().astype(np.float64)), recorded, streams(2))
+    fit = learner.fit(Examples.of(x.numpy(), targets.numpy().astype(np.float64), range(CLASSES)), recorded, streams(2))
     assert len(recorded.steps) >= 50
 
     problem = PerSample(copy.deepcopy(recorded.steps[0][1]), x, targets, PRIMARY["classification"], eps, 0.0)

@@ -14,14 +14,15 @@ from torch.nn import functional as F
 
 from ally.errors import InputError
 from ally.execution.memory import Scratch
-from ally.learning.learner import Learner
+from ally.learning.learner import Examples, Unlabelled
 from ally.learning.losses import PRIMARY, cross_entropy
+from ally.learning.network import Network
 from ally.learning.objectives import ERM, Batch, Problem, UnlabelledBatch
 from ally.learning.objectives.learning_loss import LOSS_PREDICTION, LearningLoss, ranking_loss, read_layers
 from ally.learning.objectives.vaal import VAAL, BetaVAE, negative_elbo
 from ally.learning.objectives.waal import WAAL, critic_gap, gradient_penalty
 from ally.learning.snapshot import Snapshot, view
-from ally.learning.training import Examples, Training, Unlabelled
+from ally.learning.training import Training
 from ally.models import MLP, ResNet18, Split
 from ally.rng import seeded_torch, streams
 from ally.scoring.adversarial import CriticUncertainty, Discriminator, PredictedLoss, loss_bound
@@ -45,8 +46,8 @@ def fit(objective, x, y, labelled, unlabelled, *, seed=0, task="classification",
     training = Training(**{"device": "cpu", "epochs": 4} | settings)
     classes = tuple(range(10)) if task == "classification" else None
     build = build or (lambda shape, outputs: MLP(shape, outputs, hidden=(32, 32)))
-    return Learner(build, task, classes, training).fit(
-        Examples(x[labelled], y[labelled]),
+    return Network(build, training).fit(
+        Examples.of(x[labelled], y[labelled], classes),
         objective,
         streams(seed),
         unlabelled=Unlabelled(as_source(x), np.asarray(unlabelled)),
@@ -99,7 +100,7 @@ def test_predicted_losses_rank_the_losses_of_unseen_digits(digits, seed):
     order = np.random.default_rng(seed).permutation(len(x))
     labelled, rest = order[:150], np.sort(order[150:])
     trained = fit(LearningLoss(), x, y, labelled, rest, seed=seed, epochs=30)
-    losses = cross_entropy(trained.embed(trained.inputs(x[rest]))[1], torch.from_numpy(y[rest]))
+    losses = cross_entropy(trained.embed(torch.from_numpy(x[rest]))[1], torch.from_numpy(y[rest]))
     assert spearmanr(scores(PredictedLoss(), trained, x[rest]), losses).statistic > 0.4
 
 
@@ -166,7 +167,7 @@ def test_layers_are_spread_over_the_backbone_and_hooks_are_removed(digits, build
     assert module.names == names
     with torch.no_grad():
         assert [
-            feature.shape[1] for feature in read_layers(trained.model.backbone, module.names, trained.inputs(x[:5]))
+            feature.shape[1] for feature in read_layers(trained.model.backbone, module.names, torch.from_numpy(x[:5]))
         ] == sizes
     assert np.isfinite(scores(PredictedLoss(), trained, x[:20]).numpy()).all()
     assert not any(part._forward_hooks for part in trained.model.modules())
@@ -185,15 +186,15 @@ def test_reading_the_layers_leaves_each_part_in_its_mode():
 @pytest.mark.parametrize(("objective", "score"), PAIRS.values(), ids=PAIRS)
 def test_networks_are_kept_with_the_best_epoch(digits, objective, score):
     x, y = digits
-    held_out = Examples(x[200:260], y[200:260])
+    held_out = Examples.of(x[200:260], y[200:260], range(10))
 
     def trained(epochs, validation=None):
         training = Training(device="cpu", epochs=epochs, patience=3, lr=0.02)
-        learner = Learner(
-            lambda shape, outputs: MLP(shape, outputs, hidden=(32,)), "classification", tuple(range(10)), training
-        )
+        learner = Network(lambda shape, outputs: MLP(shape, outputs, hidden=(32,)), training)
         pool = Unlabelled(as_source(x), np.arange(40, 200))
-        return learner.fit(Examples(x[:40], y[:40]), objective, streams(0), validation=validation, unlabelled=pool)
+        return learner.fit(
+            Examples.of(x[:40], y[:40], range(10)), objective, streams(0), validation=validation, unlabelled=pool
+        )
 
     stopped = trained(60, held_out)
     assert stopped.report.kept_epoch < stopped.report.epochs
@@ -312,14 +313,12 @@ def test_vaal_trains_the_task_as_erm_does(digits):
 def test_integer_samples_cannot_be_reconstructed():
     tokens = torch.from_numpy(np.random.default_rng(0).integers(0, 5, (40, 6)))
     source, rows = as_source(torch.utils.data.TensorDataset(tokens)), np.arange(20)
-    learner = Learner(
+    learner = Network(
         lambda shape, outputs: Split(nn.Sequential(nn.Embedding(5, 4), nn.Flatten()), nn.Linear(24, outputs)),
-        "classification",
-        (0, 1),
         Training(device="cpu", epochs=2),
     )
     for objective in (VAAL(), LearningLoss(), WAAL()):
-        given = Examples(source.read(rows), rows % 2), objective, streams(0)
+        given = Examples(source, rows, rows % 2, "classification", (0, 1)), objective, streams(0)
         if isinstance(objective, VAAL):
             with pytest.raises(InputError, match=r"VAAL reconstructs its samples, and these are torch\.int64"):
                 learner.fit(*given, unlabelled=Unlabelled(source, rows + 20))
@@ -374,7 +373,7 @@ def test_the_features_of_waal_come_closer(digits):
 
     def distance(weight):
         trained = fit(WAAL(weight=weight), x, y, labelled, rest, epochs=20)
-        ours, theirs = (trained.embed(trained.inputs(x[rows]))[0] for rows in (labelled, rest))
+        ours, theirs = (trained.embed(torch.from_numpy(x[rows]))[0] for rows in (labelled, rest))
         return float((ours.mean(0) - theirs.mean(0)).norm() / torch.cat([ours, theirs]).norm(dim=1).mean())
 
     assert distance(0.1) < 0.6 * distance(0.0)
@@ -397,7 +396,7 @@ def test_the_loss_of_waal_is_the_papers():
 def test_the_critic_score_prefers_the_uncertain_and_the_unlike(digits):
     x, y, labelled, rest = unseen_classes(digits)
     trained = fit(WAAL(), x, y, labelled, rest, epochs=20)
-    entropy = torch.distributions.Categorical(logits=trained.embed(trained.inputs(x[rest]))[1]).entropy()
+    entropy = torch.distributions.Categorical(logits=trained.embed(torch.from_numpy(x[rest]))[1]).entropy()
     assert spearmanr(scores(CriticUncertainty(weight=0.0), trained, x[rest]), entropy).statistic > 0.5
     assert roc_auc_score(y[rest] >= 5, scores(CriticUncertainty(weight=100.0), trained, x[rest])) > 0.8
 

@@ -10,12 +10,13 @@ from torch import nn
 
 from ally.constrained import Multipliers, lagrangian
 from ally.errors import InputError, ModelError, OneClassError, TrainingDiverged
-from ally.learning.fit import evaluate
-from ally.learning.learner import Learner
+from ally.learning.fitted_network import evaluate, to_tensor
+from ally.learning.learner import Examples, Unlabelled
 from ally.learning.losses import absolute_error, brier, cross_entropy, squared_error
+from ally.learning.network import Network
 from ally.learning.objectives import ERM, PDCL, Feasibility, Session
 from ally.learning.objectives.base import forward
-from ally.learning.training import Examples, Training, Unlabelled
+from ally.learning.training import Training
 from ally.models import MLP, Split, model_builder
 from ally.rng import streams
 from ally.sources import as_source
@@ -27,7 +28,13 @@ def examples(n=60, task="classification", seed=0):
     rng = np.random.default_rng(seed)
     x = rng.standard_normal((n, 6)).astype(np.float32)
     scores = np.tanh(x @ np.random.default_rng(99).standard_normal((6, 3))) + 0.4 * rng.standard_normal((n, 3))
-    return Examples(x, scores.argmax(1) if task == "classification" else 5 * scores[:, 0] + 2)
+    if task == "classification":
+        return Examples.of(x, scores.argmax(1), CLASSES)
+    return Examples.of(x, 5 * scores[:, 0] + 2)
+
+
+def features(data):
+    return data.source.read(data.rows)
 
 
 def mlp(shape, outputs):
@@ -38,9 +45,9 @@ def normed(shape, outputs):
     return Split(nn.Sequential(nn.Linear(shape[0], 12), nn.BatchNorm1d(12), nn.ReLU()), nn.Linear(12, outputs))
 
 
-def learner(build=mlp, task="classification", **settings):
+def learner(build=mlp, **settings):
     training = Training(**{"lr": 0.01, "epochs": 6, "batch_size": 16, "device": "cpu"} | settings)
-    return Learner(build, task, CLASSES if task == "classification" else None, training)
+    return Network(build, training)
 
 
 def state(fit):
@@ -70,10 +77,10 @@ OBJECTIVES = {
 def test_equal_seeds_give_equal_bits(task, objective):
     data = examples(task=task)
     torch.manual_seed(1)
-    first = learner(task=task).fit(data, objective, streams(5))
+    first = learner().fit(data, objective, streams(5))
     torch.manual_seed(2)
-    second = learner(task=task).fit(data, objective, streams(5))
-    other = learner(task=task).fit(data, objective, streams(6))
+    second = learner().fit(data, objective, streams(5))
+    other = learner().fit(data, objective, streams(6))
     assert same(state(first), state(second))
     assert report_of(first) == report_of(second)
     assert not torch.equal(first.model.head.weight, other.model.head.weight)
@@ -138,7 +145,9 @@ def test_the_kept_epoch_has_the_lowest_validation_loss():
     for epoch in range(1, fit.report.epochs + 1):
         model = learner(epochs=epoch, **settings).fit(data, ERM(), streams(0)).model
         losses.append(
-            cross_entropy(evaluate(model, torch.from_numpy(held_out.x)), torch.from_numpy(held_out.y)).mean().item()
+            cross_entropy(evaluate(model, torch.from_numpy(features(held_out))), torch.from_numpy(held_out.y))
+            .mean()
+            .item()
         )
     assert fit.report.kept_epoch == 1 + int(np.argmin(losses))
     assert fit.report.validation_loss == pytest.approx(min(losses), rel=1e-6)
@@ -161,7 +170,7 @@ def test_without_validation_the_last_epoch_is_kept():
 
 def test_empty_validation_is_refused():
     with pytest.raises(InputError, match="validation holds 0 samples"):
-        learner().fit(examples(), ERM(), streams(0), validation=Examples(np.empty((0, 6), np.float32), np.empty(0)))
+        learner().fit(examples(), ERM(), streams(0), validation=examples().at([]))
 
 
 def test_a_module_is_copied_and_never_modified():
@@ -180,7 +189,7 @@ def test_a_module_is_copied_and_never_modified():
 @pytest.mark.parametrize("build", [normed, model_builder(normed((6,), 3), (6,))], ids=["builder", "module"])
 def test_no_state_leaks_between_fits(build):
     alone = state(learner(build).fit(examples(), PDCL(), streams(0)))
-    learner(build, epochs=20).fit(Examples(100 + examples().x, examples().y), PDCL(), streams(1))
+    learner(build, epochs=20).fit(Examples.of(100 + features(examples()), examples().y, CLASSES), PDCL(), streams(1))
     assert same(state(learner(build).fit(examples(), PDCL(), streams(0))), alone)
 
 
@@ -190,17 +199,17 @@ def test_divergence_is_an_error(task, objective):
     with pytest.raises(
         TrainingDiverged, match=r"the training loss is (nan|inf) in epoch \d+ \(lr=1e\+30\); lower lr or dual_lr"
     ):
-        learner(task=task, lr=1e30).fit(examples(task=task), objective, streams(0))
+        learner(lr=1e30).fit(examples(task=task), objective, streams(0))
 
 
 def test_one_class_is_an_error():
     with pytest.raises(OneClassError, match=r"all 60 .*'a', and a classifier needs at least two classes"):
-        Learner(mlp, "classification", ("a",)).fit(Examples(examples().x, np.zeros(60)), ERM(), streams(0))
+        learner().fit(Examples.of(features(examples()), np.zeros(60), ("a",)), ERM(), streams(0))
 
 
 def test_no_samples_is_an_error():
     with pytest.raises(InputError, match="0 labelled samples"):
-        learner().fit(Examples(np.empty((0, 6), np.float32), np.empty(0)), ERM(), streams(0))
+        learner().fit(examples().at([]), ERM(), streams(0))
 
 
 def test_duals_move_once_per_three_epochs():
@@ -276,7 +285,7 @@ def still(shape, outputs):
 @pytest.mark.parametrize("held_out", [False, True], ids=["all-epochs", "early-stopped"])
 def test_auto_eps_is_a_multiple_of_the_unconstrained_loss(task, held_out):
     data, validation = examples(task=task), examples(40, task=task, seed=1) if held_out else None
-    settings = {"task": task, "lr": 0.05, "epochs": 30, "patience": 3}
+    settings = {"lr": 0.05, "epochs": 30, "patience": 3}
     reference = learner(**settings).fit(data, ERM(), streams(0), validation=validation).report
     assert (reference.kept_epoch < 30) == held_out
     auto = learner(**settings).fit(data, PDCL(eps="auto"), streams(0), validation=validation)
@@ -295,10 +304,10 @@ def thousandfold(outputs, targets):
 @pytest.mark.parametrize("held_out", [False, True], ids=["all-epochs", "early-stopped"])
 def test_auto_eps_is_of_the_loss_that_is_constrained(task, loss, held_out):
     data, validation = examples(task=task), examples(40, task=task, seed=1) if held_out else None
-    trains = learner(task=task, lr=0.05, epochs=30, patience=3)
+    trains = learner(lr=0.05, epochs=30, patience=3)
     plain = trains.fit(data, ERM(), streams(0), validation=validation)
     targets = torch.from_numpy(data.y if task == "classification" else plain.scale.apply(data.y).astype(np.float32))
-    mean = loss(plain.embed(plain.inputs(data.x))[1], targets).mean().item()
+    mean = loss(plain.embed(torch.from_numpy(features(data)))[1], targets).mean().item()
     assert abs(mean / plain.report.train_loss - 1) > 0.1
     if loss is thousandfold:
         assert mean == pytest.approx(1000 * plain.report.train_loss, rel=1e-5)
@@ -318,14 +327,14 @@ def test_auto_eps_is_of_the_loss_that_is_constrained(task, loss, held_out):
 )
 def test_the_report_can_be_recomputed(task, objective, loss):
     data = examples(task=task)
-    fit = learner(task=task, epochs=15).fit(data, objective, streams(0), validation=examples(40, task=task, seed=1))
+    fit = learner(epochs=15).fit(data, objective, streams(0), validation=examples(40, task=task, seed=1))
     targets = torch.from_numpy(data.y if task == "classification" else fit.scale.apply(data.y).astype(np.float32))
     eps = (
         np.asarray(objective.eps)
         if isinstance(objective.eps, tuple)
         else np.array([objective.eps[CLASSES[k]] for k in data.y])
     )
-    outputs = fit.embed(fit.inputs(data.x))[1]
+    outputs = fit.embed(torch.from_numpy(features(data)))[1]
     slacks = loss(outputs, targets) - torch.from_numpy(eps).float()
     duals, report = fit.duals["labelled"], fit.report
     primary = cross_entropy if task == "classification" else squared_error
@@ -411,7 +420,7 @@ def test_unlabelled_constraints_shape_the_network():
 
     def entropy(objective):
         fit = learner(epochs=30).fit(examples(), objective, streams(0), unlabelled=unlabelled)
-        return torch.distributions.Categorical(logits=fit.embed(fit.inputs(x))[1]).entropy().mean()
+        return torch.distributions.Categorical(logits=fit.embed(torch.from_numpy(x))[1]).entropy().mean()
 
     assert entropy(Confident(eps=0.1, dual_lr=0.2)) < 0.7 * entropy(ERM())
 
@@ -454,14 +463,14 @@ def test_unlabelled_rows_do_not_matter_to_other_objectives():
 @pytest.mark.parametrize("slacks", ["minibatch", "all"])
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_double_precision_modules(task, slacks):
-    double = learner(lambda shape, outputs: MLP(shape, outputs, hidden=(16,)).double(), task)
-    single = learner(lambda shape, outputs: MLP(shape, outputs, hidden=(16,)), task)
+    double = learner(lambda shape, outputs: MLP(shape, outputs, hidden=(16,)).double())
+    single = learner(lambda shape, outputs: MLP(shape, outputs, hidden=(16,)))
     objective = PDCL(eps=0.3, dual_lr=0.2, slacks=slacks)
     data, held_out = examples(task=task), examples(30, task=task, seed=1)
     fit = double.fit(data, objective, streams(0), validation=held_out)
     assert {parameter.dtype for parameter in fit.model.parameters()} == {torch.float64}
     assert fit.duals["labelled"].dtype == torch.float32
-    assert [part.dtype for part in fit.embed(fit.inputs(data.x))] == [torch.float32] * 2
+    assert [part.dtype for part in fit.embed(to_tensor(features(data), "cpu", torch.float64))] == [torch.float32] * 2
     rounded = single.fit(data, objective, streams(0), validation=held_out)
     torch.testing.assert_close(fit.duals["labelled"], rounded.duals["labelled"], rtol=1e-3, atol=1e-4)
 

@@ -4,10 +4,11 @@ import torch
 
 from ally.errors import NonFiniteInput
 from ally.execution.memory import Scratch
-from ally.learning.learner import Learner
+from ally.learning.learner import Examples
+from ally.learning.network import Network
 from ally.learning.objectives import ERM
 from ally.learning.snapshot import view
-from ally.learning.training import Examples, Training
+from ally.learning.training import Training
 from ally.models import MLP
 from ally.rng import Streams
 from ally.sources import as_source
@@ -17,8 +18,9 @@ Y = (X[:, 0] > 0).astype(float)
 
 
 def fitted(task="classification"):
-    learner = Learner(MLP, task, (0, 1) if task == "classification" else None, Training(epochs=2))
-    return learner.fit(Examples(X[:50], Y[:50] if task == "classification" else X[:50, 1]), ERM(), Streams(0))
+    learner = Network(MLP, Training(epochs=2))
+    examples = Examples.of(X[:50], Y[:50], (0, 1)) if task == "classification" else Examples.of(X[:50], X[:50, 1])
+    return learner.fit(examples, ERM(), Streams(0))
 
 
 def test_chunks_and_memory_maps_give_the_same_bits():
@@ -37,15 +39,15 @@ def test_rows_are_absolute():
     fit, source = fitted(), as_source(X)
     with Scratch() as scratch:
         part = view(fit, source, np.asarray([5, 700]), scratch)
-        embedding, outputs = fit.embed(fit.inputs(X[[5, 700]]))
+        embedding, outputs = fit.embed(torch.from_numpy(X[[5, 700]]))
     torch.testing.assert_close(part.embeddings, embedding)
     torch.testing.assert_close(part.probabilities, outputs.softmax(1))
     assert part.rows.tolist() == [5, 700]
 
 
 def test_regression_predictions_are_in_the_targets_units():
-    learner = Learner(MLP, "regression", None, Training(epochs=30))
-    fit = learner.fit(Examples(X[:200], 1e4 + 100 * X[:200, 1].astype(float)), ERM(), Streams(0))
+    learner = Network(MLP, Training(epochs=30))
+    fit = learner.fit(Examples.of(X[:200], 1e4 + 100 * X[:200, 1].astype(float)), ERM(), Streams(0))
     with Scratch() as scratch:
         seen = view(fit, as_source(X), np.arange(200, 400), scratch)
     assert np.corrcoef(seen.predictions, X[200:400, 1])[0, 1] > 0.9

@@ -12,7 +12,8 @@ from torch.nn import functional as F
 
 import ally
 from ally.errors import InputError, TrainingDiverged
-from ally.learning.learner import Learner
+from ally.learning.learner import Examples, Unlabelled
+from ally.learning.network import Network
 from ally.learning.objectives import ERM, PDCL, Batch, PDCLUnlabelled, Problem, SmoothUnlabelled, UnlabelledBatch
 from ally.learning.selfsupervised import (
     SELF_SUPERVISED,
@@ -26,7 +27,7 @@ from ally.learning.selfsupervised import (
     divergence,
 )
 from ally.learning.snapshot import Snapshot, View
-from ally.learning.training import Examples, Training, Unlabelled
+from ally.learning.training import Training
 from ally.models import MLP, Split
 from ally.rng import Streams, seeded_torch
 from ally.scoring import Margin, PredictedDual
@@ -62,11 +63,9 @@ CONVEX = PDCLUnlabelled(SquaredOutput(), eps=0.3, dual_lr=0.2, dual_decay=0.0, w
 
 def fit_convex(convex, objective, epochs):
     X, y = convex
-    learner = Learner(
-        linear, "regression", None, Training(lr=0.01, lr_decay=1.0, epochs=epochs, batch_size=12, device="cpu")
-    )
+    learner = Network(linear, Training(lr=0.01, lr_decay=1.0, epochs=epochs, batch_size=12, device="cpu"))
     return learner.fit(
-        Examples(X[:12], y), objective, Streams(0), unlabelled=Unlabelled(as_source(X), np.arange(12, 30))
+        Examples.of(X[:12], y), objective, Streams(0), unlabelled=Unlabelled(as_source(X), np.arange(12, 30))
     )
 
 
@@ -141,8 +140,8 @@ def parameters(fit):
 def fit_blobs(objective, *, labelled=12, epochs=6):
     scene = blobs("classification", labelled=labelled)
     X = scene.X.astype(np.float32)
-    learner = Learner(lambda s, o: MLP(s, o, (8,)), "classification", (0, 1, 2), Training(epochs=epochs, device="cpu"))
-    examples, rest = Examples(X[:labelled], scene.y[:labelled]), np.arange(labelled, len(X))
+    learner = Network(lambda s, o: MLP(s, o, (8,)), Training(epochs=epochs, device="cpu"))
+    examples, rest = Examples.of(X[:labelled], scene.y[:labelled], range(3)), np.arange(labelled, len(X))
     return learner.fit(examples, objective, Streams(0), unlabelled=Unlabelled(as_source(X), rest))
 
 
@@ -193,12 +192,10 @@ class Counting:
 def fit_uneven(objective, pool, steps):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(8 + pool, 3)).astype(np.float32)
-    learner = Learner(
-        lambda s, o: MLP(s, o, ()), "regression", None, Training(epochs=steps, batch_size=8, device="cpu")
-    )
+    learner = Network(lambda s, o: MLP(s, o, ()), Training(epochs=steps, batch_size=8, device="cpu"))
     counting = Counting(objective, torch.zeros(pool, dtype=torch.int64))
     fit = learner.fit(
-        Examples(X[:8], rng.normal(size=8)),
+        Examples.of(X[:8], rng.normal(size=8)),
         counting,
         Streams(1),
         unlabelled=Unlabelled(as_source(X), np.arange(8, len(X))),
@@ -356,10 +353,10 @@ def test_an_automatic_level_is_a_number_above_zero():
 def test_a_decoder_is_fitted_before_its_level_is_read():
     rng = np.random.default_rng(0)
     X = (rng.normal(size=(200, 2)) @ rng.normal(size=(2, 6))).astype(np.float32)
-    learner = Learner(lambda s, o: MLP(s, o, (16,)), "regression", None, Training(epochs=2, device="cpu"))
+    learner = Network(lambda s, o: MLP(s, o, (16,)), Training(epochs=2, device="cpu"))
     objective = PDCLUnlabelled(Reconstruction(hidden=0), eps="auto", batch=64, steps=2)
     fit = learner.fit(
-        Examples(X[:40], X[:40, 0].astype(float)),
+        Examples.of(X[:40], X[:40, 0].astype(float)),
         objective,
         Streams(0),
         unlabelled=Unlabelled(as_source(X), np.arange(40, 200)),
@@ -515,17 +512,17 @@ def test_every_loss_trains_by_its_name(name):
 def test_the_decoder_of_the_reconstruction_learns():
     rng = np.random.default_rng(0)
     X = (rng.normal(size=(300, 2)) @ rng.normal(size=(2, 6))).astype(np.float32)
-    learner = Learner(lambda s, o: MLP(s, o, (16,)), "regression", None, Training(lr=5e-3, epochs=20, device="cpu"))
+    learner = Network(lambda s, o: MLP(s, o, (16,)), Training(lr=5e-3, epochs=20, device="cpu"))
     objective = SmoothUnlabelled(Reconstruction(hidden=0), weight=10.0, batch=64, steps=1500, warmup=0.0)
     fit = learner.fit(
-        Examples(X[:40], X[:40, 0].astype(float)),
+        Examples.of(X[:40], X[:40, 0].astype(float)),
         objective,
         Streams(0),
         unlabelled=Unlabelled(as_source(X), np.arange(40, 300)),
     )
     loss = fit.modules["secondary loss"]
     with torch.no_grad():
-        x = fit.inputs(X)
+        x = torch.from_numpy(X)
         error = float(loss(fit.model, x, fit.model(x)).mean())
     assert error < 0.05 * float(X.var())
 
@@ -543,14 +540,17 @@ def test_shares_pull_the_predicted_classes():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 3)).astype(np.float32)
     y = (np.arange(20) < 16).astype(float)
-    learner = Learner(lambda s, o: MLP(s, o, ()), "classification", (0, 1), Training(lr=0.01, epochs=30, device="cpu"))
+    learner = Network(lambda s, o: MLP(s, o, ()), Training(lr=0.01, epochs=30, device="cpu"))
     mean = {}
     for shares in ("labels", "equal"):
         objective = SmoothUnlabelled(Smoothness(radius=0.1), shares=shares, shares_weight=50.0, batch=128, steps=600)
         fit = learner.fit(
-            Examples(X[:20], y), objective, Streams(0), unlabelled=Unlabelled(as_source(X), np.arange(20, 400))
+            Examples.of(X[:20], y, (0, 1)),
+            objective,
+            Streams(0),
+            unlabelled=Unlabelled(as_source(X), np.arange(20, 400)),
         )
-        mean[shares] = float(fit.embed(fit.inputs(X[20:]))[1].softmax(1).mean(0)[1])
+        mean[shares] = float(fit.embed(torch.from_numpy(X[20:]))[1].softmax(1).mean(0)[1])
     assert mean["labels"] == pytest.approx(17 / 22, abs=0.03)
     assert mean["equal"] == pytest.approx(0.5, abs=0.03)
 
@@ -570,18 +570,18 @@ def test_smoothness_over_the_pool_saves_labels():
     test, truth = moons(400, 1)
     scores = {}
     for name, objective in (("erm", ERM()), ("smooth", SmoothUnlabelled(Smoothness(radius=0.3), batch=128, steps=800))):
-        learner = Learner(
-            lambda s, o: MLP(s, o, (32, 32)), "classification", (0, 1), Training(lr=5e-3, epochs=40, device="cpu")
-        )
+        learner = Network(lambda s, o: MLP(s, o, (32, 32)), Training(lr=5e-3, epochs=40, device="cpu"))
         found = []
         for seed in range(3):
             rows = np.random.default_rng(seed).permutation(600)[:10]
             rest = np.setdiff1d(np.arange(600), rows)
-            examples = Examples(X[rows].astype(np.float32), label[rows].astype(float))
+            examples = Examples.of(X[rows].astype(np.float32), label[rows].astype(float), (0, 1))
             fit = learner.fit(
                 examples, objective, Streams(seed), unlabelled=Unlabelled(as_source(X.astype(np.float32)), rest)
             )
-            found.append(float((fit.embed(fit.inputs(test.astype(np.float32)))[1].argmax(1).numpy() == truth).mean()))
+            found.append(
+                float((fit.embed(torch.from_numpy(test.astype(np.float32)))[1].argmax(1).numpy() == truth).mean())
+            )
         scores[name] = np.mean(found)
     assert scores["smooth"] > scores["erm"] + 0.03
 
@@ -660,8 +660,8 @@ def test_bad_settings():
 
 def test_accumulated_loss_trains_like_erm_and_records():
     scene = blobs("classification", labelled=40)
-    learner = Learner(MLP, "classification", (0, 1, 2), Training(epochs=5, device="cpu"))
-    examples = Examples(scene.X[:40].astype(np.float32), scene.y[:40])
+    learner = Network(MLP, Training(epochs=5, device="cpu"))
+    examples = Examples.of(scene.X[:40].astype(np.float32), scene.y[:40], range(3))
     plain, recorded = (
         learner.fit(examples, objective, Streams(0)) for objective in (ERM(), PDCL(eps=0.01, weighted=False))
     )

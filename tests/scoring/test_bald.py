@@ -11,7 +11,9 @@ from torch import nn
 import ally
 from ally.errors import InputError, ModelError
 from ally.execution.memory import Scratch
-from ally.learning.fit import Fit, FitReport, TargetScale
+from ally.learning.fitted_network import FittedNetwork
+from ally.learning.learner import FitReport
+from ally.learning.losses import TargetScale
 from ally.learning.posterior import DisagreementReadout, MutualInformationReadout, PosteriorSamples, mutual_information
 from ally.learning.snapshot import view
 from ally.models import MLP, Split
@@ -28,7 +30,7 @@ DROPPING = partial(MLP, hidden=(16,), dropout=0.3)
 
 
 def fit_of(model, task="classification", scale=TargetScale()):
-    return Fit(model.eval(), task, None, scale, REPORT, {})
+    return FittedNetwork(model.eval(), task, None, scale, REPORT, {})
 
 
 def linear(weight, task="classification", scale=TargetScale()):

@@ -5,27 +5,26 @@ import pytest
 from PIL import Image
 
 from ally.errors import InputError
-from ally.learning.learner import Learner
+from ally.learning.learner import Examples
+from ally.learning.network import Network
 from ally.learning.objectives import ERM
-from ally.learning.training import Examples, Training
-from ally.models import MODELS
+from ally.learning.training import Training
 from ally.rng import streams
-from ally.sources import default_learner, fit_scaler, open_source
+from ally.sources import default_learner, open_source
 
 
 def learned(samples, labels):
     """Accuracy on the second half of the samples after training on the first."""
     ids = [sample.id for sample in samples.scan()]
     model, settings = default_learner(samples, "classification")
-    raw = samples.features(ids)
-    source = fit_scaler(raw, np.arange(len(ids))).of(raw)
+    source = samples.features(ids)
     kinds = sorted(set(labels.values()))
     y = np.array([kinds.index(labels[id]) for id in ids])
     train, test = np.split(np.arange(len(ids)), [len(ids) // 2])
-    learner = Learner(MODELS[model], "classification", tuple(kinds), Training(**settings))
-    fit = learner.fit(Examples(source.read(train), y[train].astype(np.float64)), ERM(), streams(0))
-    outputs = fit.embed(fit.inputs(source.read(test)))[1]
-    return float((outputs.argmax(1).numpy() == y[test]).mean())
+    learner = Network.named(model, Training(**settings)).prepared(source, np.arange(len(ids)))
+    examples = Examples(source, train, y[train].astype(np.float64), "classification", tuple(kinds))
+    seen = learner.fit(examples, ERM(), streams(0)).view(source, test)
+    return float((seen.predictions.numpy() == y[test]).mean())
 
 
 def test_table(tmp_path):

@@ -13,9 +13,8 @@ from torch import nn
 from ally.errors import InputError
 from ally.estimators import dual_parts
 from ally.learning.dual_head import FittedHead
-from ally.learning.fit import Fit, input_dtype
+from ally.learning.fitted_network import FittedNetwork, input_dtype
 from ally.learning.snapshot import View
-from ally.sources import Scaler
 
 
 class DualOf(nn.Module):
@@ -28,7 +27,7 @@ class DualOf(nn.Module):
     mean: torch.Tensor
     scale: torch.Tensor
 
-    def __init__(self, fit: Fit, head: FittedHead, scaler: Scaler | None = None) -> None:
+    def __init__(self, fit: FittedNetwork, head: FittedHead) -> None:
         super().__init__()
         if head.constant:
             raise InputError(
@@ -40,6 +39,7 @@ class DualOf(nn.Module):
         self.head = replace(head, predict=copy.deepcopy(head.predict))
         if isinstance(self.head.predict, nn.Module):
             self.omega = self.head.predict
+        scaler = fit.scaler
         self.standardized = scaler is not None
         self.register_buffer("mean", torch.as_tensor(0.0 if scaler is None else scaler.mean, dtype=torch.float64))
         self.register_buffer("scale", torch.as_tensor(1.0 if scaler is None else scaler.scale, dtype=torch.float64))
@@ -60,10 +60,11 @@ class DualOf(nn.Module):
 
 
 def as_dual(model: Any) -> DualOf:
-    """The predicted dual of a fitted estimator, of a pair (Fit, FittedHead) whose network takes samples as they are, or
-    as given."""
+    """The predicted dual of a fitted estimator, of a pair (FittedNetwork, FittedHead), or as given."""
     if isinstance(model, DualOf):
         return model
-    if isinstance(model, tuple) and len(model) == 2 and isinstance(model[0], Fit) and isinstance(model[1], FittedHead):
-        return DualOf(*model)
+    if isinstance(model, tuple) and len(model) == 2:
+        fit, head = model
+        if isinstance(fit, FittedNetwork) and isinstance(head, FittedHead):
+            return DualOf(fit, head)
     return DualOf(*dual_parts(model))

@@ -9,21 +9,22 @@ from typing import Any, Literal
 import numpy as np
 
 from ally.checks import check_count
-from ally.errors import InputError, PoolExhausted
+from ally.errors import InputError, ModelError, PoolExhausted
 from ally.execution.memory import Scratch
 from ally.generation.bounds import Bounds, bounds_of
 from ally.generation.dual import DualOf
 from ally.learning.dual_head import DualHead, RidgeHead
-from ally.learning.fit import FitReport
+from ally.learning.fitted_network import FittedNetwork
 from ally.learning.head_features import Labelled
+from ally.learning.learner import FitReport
+from ally.learning.network import Network
 from ally.learning.objectives import Objective, resolve_objective
 from ally.learning.pool_learner import PoolLearner
+from ally.learning.resolve import resolve_learner
 from ally.learning.training import Training
-from ally.models import model_builder
 from ally.pool import Pool, State, parse_labels
 from ally.rng import Streams, streams
-from ally.sources import Scaler, as_source
-from ally.sources.arrays.scaling import Standardized
+from ally.sources import as_source
 from ally.strategies import DUALS
 from ally.types import AnyArray, FloatArray, IntArray, Progress, Task
 
@@ -96,7 +97,7 @@ def learn(
         X, y: as for `ally.query`: a label per row, NaN or None where there is none.
         objective: one with a dual for every label: ``"pdcl"``, ``"feasibility"``, or either with settings of yours.
         head: how λ is predicted: `RidgeHead` or `PaperHead`.
-        model: a name of `ally.models.MODELS`.
+        model: a network by its name in `ally.models.MODELS`.
         validation: labelled rows, drawn at random, that are not trained on: training stops early by them
             (`Training.patience`).
     """
@@ -104,19 +105,22 @@ def learn(
     labels = parse_labels(y, len(source), task=task, classes=classes)
     seeds = streams(random_state)
     pool, held_out = _split(labels.values, check_count("validation", validation, least=0), seeds)
-    learner = PoolLearner(
-        raw=source,
+    learner = resolve_learner(model, source.shape, training)
+    if not isinstance(learner, Network):
+        raise ModelError(f"model={model!r} is no network, so that its duals have no gradient; use model='mlp'")
+    pool_learner = PoolLearner(
+        source=source,
         rows=np.arange(len(source)),
-        build=model_builder(model, source.shape),
+        learner=learner,
         objective=resolve_objective(objective),
-        training=training,
         streams=seeds.child("training"),
         validation=(source.read(held_out), labels.code.decode(labels.values[held_out])) if len(held_out) else None,
         progress=progress,
     )
-    fit = learner.fit(pool, labels.code)
+    fit = pool_learner.fit(pool, labels.code)
+    assert isinstance(fit, FittedNetwork)
     with Scratch() as scratch:
-        snapshot = learner.snapshot(fit, pool, pool.rows(State.FREE), scratch)
+        snapshot = pool_learner.snapshot(fit, pool, pool.rows(State.FREE), scratch)
         if snapshot.duals is None or snapshot.labels is None:
             raise InputError(f"objective {objective!r} has no dual for each label; use 'pdcl' or 'feasibility'")
         fitted = head.fit(Labelled(snapshot.labelled, snapshot.labels, snapshot.duals), seeds.child("dual head"))
@@ -124,9 +128,7 @@ def learn(
             Ranked(side.rows, fitted(side).numpy(), side.predictions.numpy().copy())
             for side in (snapshot.candidates, snapshot.labelled)
         )
-        seen = learner.source
-        assert isinstance(seen, Standardized)
-        dual = DualOf(fit, fitted, Scaler(seen.mean, seen.scale))
+        dual = DualOf(fit, fitted)
     return Learned(dual, bounds_of(X), fit.report, fitted.rank_quality, pooled, labelled, labels.notes, len(held_out))
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 
 from ally.errors import LabelError
 from ally.generation.bounds import Bounds
-from ally.learning.fit import Fit
+from ally.learning.learner import Fitted
 from ally.types import AnyArray, FloatArray, IntArray
 
 Stop = Literal["flat", "corner", "peak", "ceiling"]
@@ -132,7 +132,7 @@ class Progression:
         return self.samples[-1].copy(), given.copy()
 
 
-def join(steps: IntArray, parts: Sequence[Part], fit: Fit, bounds: Bounds, smooth: bool) -> Progression:
+def join(steps: IntArray, parts: Sequence[Part], fit: Fitted, bounds: Bounds, smooth: bool) -> Progression:
     """One progression from blocks of samples, classes by name."""
     rows = zip(*(moments for moments, _, _ in parts), strict=True)
     whole = [Moment(*(_side_by_side(values) for values in zip(*row, strict=True))) for row in rows]

@@ -16,7 +16,7 @@ from torch import nn
 
 from ally.checks import check_count
 from ally.errors import InputError
-from ally.learning.fit import input_dtype
+from ally.learning.fitted_network import input_dtype
 from ally.learning.head_features import DoubtFeatures, EmbeddingFeatures, HeadFeatures, Labelled, NeighbourFeatures
 from ally.learning.snapshot import View
 from ally.rng import Streams, seeded_torch

@@ -1,44 +1,225 @@
-"""One trainer for every objective: Adam, diminishing steps, early stopping, θ and λ of the same epoch kept unless asked
-otherwise."""
+"""The contract between a learner and all that is built on it: the loop, campaigns, the benchmark, scores, selections.
+
+A `Learner` is a frozen value; its repr is its configuration. It is used in this order:
+
+1. `supports` says, before anything is read or trained, why it cannot do what is asked of it, or None.
+2. `prepared` may look at the pool once, without labels, for what must stay the same from round to round (the mean and
+   scale of each column). It returns the learner to go on with; one that needs nothing returns itself.
+3. `settled` may look at the labels and return the learner to go on with, for learners that choose among others. It is
+   called for the first labels, and again when they have grown by half (`GROWTH`). Others return themselves.
+4. `fit` trains from scratch and returns a `Fitted`. Equal examples, objective and streams give the same `Fitted`,
+   to the last bit. What it was given is never changed.
+
+A `Fitted` says what it has learned, of raw samples: it does itself what has to be done to them first. It has no side
+effects and can be pickled, so that parts of a pool can be looked at in other processes. `view` computes in blocks of
+`ally.sources.BLOCK` rows counted from its first row; runs that begin at multiples of it give the same bits as
+one run over all of them.
+
+`Fitted` need not be a network. Whatever a score reads beyond a `View` is asked for by a method: `sampled`, `dropped`.
+Scores that read a network trained beside the model ask for a `FittedNetwork`.
+
+`ally.testing.learner.check_learner` checks all of this for any learner, ours and yours.
+"""
 
 from __future__ import annotations
 
-import copy
-import math
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from torch import nn
 
-from ally.constrained import Geometric
-from ally.errors import InputError, ModelError, OneClassError, TrainingDiverged
-from ally.execution.devices import resolve_device
-from ally.learning.fit import Fit, FitReport, TargetScale, evaluate, input_dtype, to_tensor
-from ally.learning.losses import PRIMARY, Loss
-from ally.learning.objectives import ERM, Batch, Objective, Problem, Session, UnlabelledBatch
-from ally.learning.objectives.regularizers import Regularizer
-from ally.learning.training import Examples, Training, Unlabelled
-from ally.models import ModelBuilder, check_split
-from ally.rng import Streams, seeded_torch
-from ally.types import FloatArray, Progress, Task
+from ally.constrained import Slacks
+from ally.errors import InputError, OneClassError
+from ally.rng import Streams
+from ally.sources import Source, as_source
+from ally.types import AnyArray, FloatArray, IntArray, Progress, Task
 
-Duals = dict[str, torch.Tensor]
-REFERENCE = 1024
-"""Samples of L ∪ U that the level of a constraint over the pool is worked out from."""
+if TYPE_CHECKING:
+    from ally.learning.objectives import Objective
+    from ally.learning.readouts import Readout
+    from ally.learning.snapshot import View
+
+GROWTH = 1.5
+"""A learner is settled again when there are this many times the labels it was settled with."""
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Labelled samples: rows of a source, and their labels `y` (n,) as class numbers or targets."""
+
+    source: Source = field(repr=False)
+    rows: IntArray = field(repr=False)
+    y: FloatArray = field(repr=False)
+    task: Task
+    classes: tuple[Any, ...] | None = None
+    """Names of the class numbers; None for regression. The labels need not show every class."""
+
+    @classmethod
+    def of(cls, X: Any, y: Any, classes: Iterable[Any] | None = None) -> Examples:
+        """All rows of an array, or of whatever else a source can be made of, with class numbers of `classes`, or with
+        targets."""
+        source, numbers = as_source(X), np.asarray(y)
+        if classes is None:
+            return cls(source, np.arange(len(source)), numbers, "regression")
+        return cls(source, np.arange(len(source)), numbers, "classification", tuple(classes))
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def at(self, places: AnyArray) -> Examples:
+        """Some of them, by place or by mask (n,)."""
+        return Examples(self.source, self.rows[places], self.y[places], self.task, self.classes)
+
+    @property
+    def outputs(self) -> int:
+        """How many numbers a learner predicts for a sample: one per class, or one. Raises where there is nothing to
+        learn."""
+        if not len(self):
+            raise InputError("there are 0 labelled samples to train on; label some first")
+        if self.classes is None:
+            return 1
+        if len(self.classes) < 2:
+            only = self.classes[0]
+            raise OneClassError(
+                f"the labels hold one class only: all {len(self)} are {only!r}, and a classifier needs at least two "
+                f"classes; declare them with classes=[{only!r}, ...] or label another class first"
+            )
+        return len(self.classes)
 
 
 @dataclass(frozen=True)
-class Learner:
-    """Builds a fresh network and trains it."""
+class Unlabelled:
+    """Rows of a source that an objective may draw from; read batch by batch, never whole."""
 
-    build: ModelBuilder
-    task: Task
-    classes: tuple[Any, ...] | None = None
-    training: Training = Training()
+    source: Source
+    rows: IntArray
+
+
+@dataclass(frozen=True)
+class FitReport:
+    """What happened during a fit. The dual fields are None for an objective without constraints."""
+
+    samples: int
+    epochs: int
+    """Passes over the samples; for a learner that solves at once, how often it did."""
+    kept_epoch: int
+    """The epoch of the network."""
+    train_loss: float
+    """Mean loss of the samples trained on, or of held-out ones where a learner memorises those it is trained on."""
+    validation_loss: float | None
+    positive_duals: float | None
+    """Share of samples with λ > 0 among those whose λ is known: the labelled ones, and the pool's where constraints
+    range over it."""
+    slacks: Slacks | None
+    seconds: float = 0.0
+    dual_epoch: int = 0
+    """The epoch of the duals: that of the network, unless `Training.keep` says otherwise."""
+    eps: float | None = None
+    """ε of constraints over the pool."""
+    notes: tuple[str, ...] = ()
+    """What a user should know about the fit, in sentences."""
+
+
+@runtime_checkable
+class Fitted(Protocol):
+    """A trained learner. Attributes are read only."""
+
+    @property
+    def task(self) -> Task: ...
+
+    @property
+    def classes(self) -> tuple[Any, ...] | None:
+        """Names of the columns of `View.probabilities`; None for regression."""
+        ...
+
+    @property
+    def report(self) -> FitReport: ...
+
+    @property
+    def duals(self) -> Mapping[str, torch.Tensor]:
+        """λ by what it belongs to: ``"labelled"``, in the order of the examples, and ``"unlabelled"``, which belongs to
+        `unlabelled_rows` and is NaN where it is not known. Empty for an objective without constraints."""
+        ...
+
+    @property
+    def unlabelled_rows(self) -> IntArray | None: ...
+
+    @property
+    def spreads(self) -> bool:
+        """Whether `sampled` gives predictions that differ, as of a network with dropout or of the trees of a forest.
+        Otherwise scores that ask for a spread are given an ensemble."""
+        ...
+
+    def view(
+        self,
+        source: Source,
+        rows: IntArray,
+        *,
+        readouts: Sequence[Readout] = (),
+        members: Sequence[Fitted] = (),
+        seed: int = 0,
+        start: int = 0,
+    ) -> View:
+        """What it says about a run of rows, ascending.
+
+        `readouts` are given it and the other `members` of its ensemble; `seed` is theirs, and `start` is the place of
+        the run in the whole pass.
+        """
+        ...
+
+    def predict(self, source: Source) -> AnyArray:
+        """Classes by name, or targets, (n,), of all rows."""
+        ...
+
+    def inputs(self, source: Source, rows: IntArray) -> Any:
+        """One block of samples as the methods below take them: of a type of its own, the same for all members of an
+        ensemble."""
+        ...
+
+    def outputs(self, x: Any) -> torch.Tensor:
+        """(B, C) probabilities, or (B, 1) predictions in units of standardised targets, float64, of one block."""
+        ...
+
+    def sampled(self, x: Any, samples: int, seed: int) -> Sequence[torch.Tensor]:
+        """`outputs` under at least two draws of θ, if it `spreads`. A draw is one predictor for all samples."""
+        ...
+
+    def dropped(self, x: Any, samples: int, rate: float, seed: int) -> Sequence[torch.Tensor]:
+        """`outputs` of `samples` copies of the block, each of which lost a share `rate` of the units of its
+        embedding."""
+        ...
+
+    def packed(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+        """Plain values and tensors to rebuild it from; the value ``"kind"`` says by what (`trained.KINDS`). Raises a
+        ModelError where it cannot be rebuilt."""
+        ...
+
+
+@runtime_checkable
+class Learner(Protocol):
+    """A frozen description of how to learn."""
+
+    def supports(self, objective: Objective, task: Task, needs: Collection[str] = ()) -> str | None:
+        """Why it cannot be trained by an objective, or cannot give a strategy what it `needs` (`Strategy.needs`); None
+        if it can."""
+        ...
+
+    def prepared(self, source: Source, rows: IntArray, chunk_size: int | None = None) -> Learner:
+        """Ready for a pool: with what one pass over `rows` tells about them."""
+        ...
+
+    def settled(
+        self, examples: Examples, objective: Objective, streams: Streams, progress: Progress | None = None
+    ) -> Learner:
+        """The learner that these labels are best learned by."""
+        ...
+
+    def points(self, source: Source, rows: IntArray) -> torch.Tensor:
+        """(n, d) float32: where distances are measured while nothing is trained, or where a user asks for the
+        inputs."""
+        ...
 
     def fit(
         self,
@@ -49,232 +230,11 @@ class Learner:
         validation: Examples | None = None,
         unlabelled: Unlabelled | None = None,
         progress: Progress | None = None,
-    ) -> Fit:
-        """Trains on `examples`. `validation` is used for early stopping only, `unlabelled` by objectives that draw from
-        it."""
-        started = time.perf_counter()
-        device = resolve_device(self.training.device)
-        outputs = self._outputs(len(examples))
-        scale = TargetScale.of(examples.y) if self.task == "regression" else TargetScale()
+        member: int = 0,
+    ) -> Fitted:
+        """Trained on `examples`. `validation` is used to stop early only, `unlabelled` by objectives that draw from it.
 
-        def reference_loss(loss: Loss, regularizer: Regularizer | None) -> float:
-            plain = self.fit(examples, ERM(regularizer), streams, validation=validation).model
-            return float(loss(evaluate(plain, x), problem.targets).mean())
-
-        def pool_reference(measure: Callable[[nn.Module, torch.Tensor], float]) -> float:
-            plain = self.fit(examples, ERM(), streams, validation=validation).model
-            with seeded_torch(streams.seed("reference"), device):
-                return measure(plain, _some_of_all(x, unlabelled, streams))
-
-        with seeded_torch(streams.seed("weights"), device):
-            built = self.build(tuple(examples.x.shape[1:]), outputs)
-            if not isinstance(built, nn.Module):
-                raise ModelError(f"the model's builder gave a {type(built).__name__}; it must give a torch module")
-            # Copied, because a builder may hand out one instance again and again.
-            model = copy.deepcopy(built).to(device)
-            dtype = input_dtype(model)
-            x = to_tensor(examples.x, device, dtype)
-            if not any(p.requires_grad for p in model.parameters()):
-                raise ModelError(
-                    f"{type(model).__name__} has no trainable parameters; leave at least the head trainable"
-                )
-            check_split(model, x[:2], outputs)
-            problem = Problem(
-                targets=self._targets(examples.y, scale, device, dtype),
-                task=self.task,
-                classes=self.classes,
-                loss=PRIMARY[self.task],
-                reference_loss=reference_loss,
-                n_unlabelled=0 if unlabelled is None else len(unlabelled.rows),
-                pool_reference=pool_reference,
-            )
-            session = objective.start(problem)
-            held_out = None
-            if validation is not None:
-                if not len(validation):
-                    raise InputError("validation holds 0 samples; give at least one, or None")
-                held_out = to_tensor(validation.x, device, dtype), self._targets(validation.y, scale, device, dtype)
-            draw = _unlabelled_batches(session, unlabelled, streams, device, dtype)
-            report, duals = self._train(model, session, x, held_out, draw, streams, progress)
-        report = replace(report, seconds=time.perf_counter() - started)
-        modules = {name: module.eval() for name, module in session.modules().items()}
-        rows = None if unlabelled is None else unlabelled.rows
-        return Fit(
-            model.eval(),
-            self.task,
-            self.classes,
-            scale,
-            report,
-            {name: value.cpu() for name, value in duals.items()},
-            modules,
-            rows,
-        )
-
-    def _train(
-        self,
-        model: nn.Module,
-        session: Session,
-        x: torch.Tensor,
-        held_out: tuple[torch.Tensor, torch.Tensor] | None,
-        draw: Iterator[UnlabelledBatch | None],
-        streams: Streams,
-        progress: Progress | None,
-    ) -> tuple[FitReport, Duals]:
-        training, problem = self.training, session.problem
-        optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=training.lr, fused=True)
-        primal_step = Geometric(training.lr, training.lr_decay)
-        shuffle = streams.torch("shuffle")
-        best = _Best()
-        stopped = False
-        step = 0
-        for epoch in range(1, training.epochs + 1):
-            optimizer.param_groups[0]["lr"] = primal_step(epoch)
-            session.start_epoch(epoch)
-            _training_mode(model, len(x))
-            total = torch.zeros((), device=x.device)
-            for index in self._batches(len(x), session.min_steps, shuffle):
-                index = index.to(x.device)
-                value = session.loss(model, Batch(index, x[index], problem.targets[index]), next(draw))
-                optimizer.zero_grad(set_to_none=True)
-                torch.autograd.backward(value)
-                optimizer.step()
-                total += value.detach()
-                step += 1
-                session.after_step(step, lambda: evaluate(model, x))
-            if not bool(torch.isfinite(total)):
-                raise TrainingDiverged(
-                    f"the training loss is {float(total)} in epoch {epoch} (lr={training.lr}); lower lr or dual_lr"
-                )
-            if progress is not None:
-                progress("train", epoch, training.epochs)
-            if held_out is not None:
-                loss = float(problem.loss(evaluate(model, held_out[0]), held_out[1]).mean())
-                if loss != loss:
-                    raise TrainingDiverged(
-                        f"the validation loss is NaN in epoch {epoch}; check the validation samples, or lower lr"
-                    )
-                if not stopped:
-                    best.offer(loss, epoch, model, session)
-                    stopped = epoch - best.epoch >= training.patience
-                if stopped and training.keep == "best":
-                    break
-        if held_out is None:
-            best.offer(0.0, epoch, model, session)
-        if training.keep == "best":
-            best.restore(model, session)
-        outputs = evaluate(model, x)
-        train_loss = float(problem.loss(outputs, problem.targets).mean())
-        if not math.isfinite(train_loss):
-            raise TrainingDiverged(
-                f"the training loss is {train_loss} after epoch {epoch} (lr={training.lr}); lower lr or dual_lr"
-            )
-        report = FitReport(
-            samples=len(x),
-            epochs=epoch,
-            kept_epoch=best.epoch if training.keep == "best" else epoch,
-            dual_epoch=best.epoch,
-            train_loss=train_loss,
-            validation_loss=best.loss if held_out is not None else None,
-            positive_duals=_positive(best.duals),
-            slacks=session.slacks(outputs),
-            eps=session.eps,
-        )
-        return report, best.duals
-
-    def _batches(self, n: int, min_steps: int, shuffle: torch.Generator) -> Iterator[torch.Tensor]:
-        """The batches of one epoch: a pass in a new order, or as many as it takes to reach `min_steps` over all
-        epochs."""
-        size = self.training.batch_size_for(n)
-        per_pass = -(-n // size)
-        for _ in range(max(1, -(-min_steps // (per_pass * self.training.epochs)))):
-            yield from _near_equal(torch.randperm(n, generator=shuffle), size)
-
-    def _outputs(self, n: int) -> int:
-        if n < 1:
-            raise InputError("there are 0 labelled samples to train on; label some first")
-        if self.classes is None:
-            return 1
-        if len(self.classes) < 2:
-            raise OneClassError(
-                f"the labels hold one class only: all {n} are {self.classes[0]!r}, and a classifier needs at least two "
-                f"classes; declare them with classes=[{self.classes[0]!r}, ...] or label another class first"
-            )
-        return len(self.classes)
-
-    def _targets(self, y: FloatArray, scale: TargetScale, device: str, dtype: torch.dtype) -> torch.Tensor:
-        if self.task == "classification":
-            return torch.as_tensor(np.asarray(y, dtype=np.int64), device=device)
-        return torch.as_tensor(scale.apply(y)).to(dtype).to(device)
-
-
-class _Best:
-    """The epoch with the lowest validation loss: the parameters of the model and of the session's networks, and the
-    duals."""
-
-    def __init__(self) -> None:
-        self.loss = float("inf")
-        self.epoch = 0
-        self.duals: Duals = {}
-        self._states: list[dict[str, torch.Tensor]] = []
-
-    def offer(self, loss: float, epoch: int, model: nn.Module, session: Session) -> None:
-        if loss < self.loss or not self._states:
-            self.loss, self.epoch = loss, epoch
-            networks = (model, *session.modules().values())
-            self._states = [
-                {name: value.detach().clone() for name, value in net.state_dict().items()} for net in networks
-            ]
-            self.duals = session.duals()
-
-    def restore(self, model: nn.Module, session: Session) -> None:
-        for net, state in zip((model, *session.modules().values()), self._states, strict=True):
-            net.load_state_dict(state)
-
-
-def _positive(duals: Duals) -> float | None:
-    """Share of the known duals that are positive; None without any."""
-    known = [values[~values.isnan()] for values in duals.values()]
-    return float((torch.cat(known) > 0).float().mean()) if known else None
-
-
-def _training_mode(model: nn.Module, n: int) -> None:
-    """Training mode; batch norm uses its running statistics where a single sample has none of its own."""
-    model.train()
-    if n == 1:
-        for module in model.modules():
-            if isinstance(module, nn.modules.batchnorm._BatchNorm):
-                module.eval()
-
-
-def _near_equal(order: torch.Tensor, size: int) -> tuple[torch.Tensor, ...]:
-    """Batches of at most `size` whose sizes differ by one at most, so that the last is not a remnant."""
-    return torch.tensor_split(order, max(1, -(-len(order) // size)))
-
-
-def _some_of_all(x: torch.Tensor, unlabelled: Unlabelled | None, streams: Streams) -> torch.Tensor:
-    """At most `REFERENCE` of the labelled inputs `x` and the unlabelled ones together, (m, *shape)."""
-    if unlabelled is None or not len(unlabelled.rows):
-        return x[:REFERENCE]
-    drawn = torch.randperm(len(x) + len(unlabelled.rows), generator=streams.torch("reference"))[:REFERENCE]
-    labelled, others = drawn[drawn < len(x)], (drawn[drawn >= len(x)] - len(x)).sort().values
-    read = to_tensor(unlabelled.source.read(unlabelled.rows[others.numpy()]), x.device, x.dtype)
-    return torch.cat([x[labelled.to(x.device)], read])
-
-
-def _unlabelled_batches(
-    session: Session, unlabelled: Unlabelled | None, streams: Streams, device: str, dtype: torch.dtype
-) -> Iterator[UnlabelledBatch | None]:
-    """Endless unlabelled batches of the size the session wants, each pass in a new order; None where it wants none."""
-    size = session.unlabelled_batch
-    if not size:
-        while True:
-            yield None
-    if unlabelled is None or not len(unlabelled.rows):
-        raise InputError(
-            f"{type(session).__name__} draws unlabelled samples and none are available; use another objective"
-        )
-    generator = streams.torch("unlabelled")
-    while True:
-        for index in _near_equal(torch.randperm(len(unlabelled.rows), generator=generator), size):
-            x = unlabelled.source.read(unlabelled.rows[index.numpy()])
-            yield UnlabelledBatch(index.to(device), to_tensor(x, device, dtype))
+        `member` counts the learners of an ensemble. The first is the plain learner; the others must differ, by their
+        streams or by training on a resample.
+        """
+        ...

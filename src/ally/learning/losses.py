@@ -1,16 +1,18 @@
-"""Per-sample losses ℓ and ℓ' by name."""
+"""Per-sample losses ℓ and ℓ' by name, and the units of regression targets."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import numpy as np
 import torch
 from torch.nn import functional as F
 
 from ally.errors import InputError
 from ally.registry import Registry
-from ally.types import Task
+from ally.types import FloatArray, Task
 
 Loss: TypeAlias = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 """``loss(outputs (B, C or 1), targets (B,))`` gives one number per sample, (B,)."""
@@ -56,3 +58,22 @@ def resolve_loss(loss: Any, task: Task) -> Loss:
         f"secondary_loss is a {type(loss).__name__}; pass a name ({', '.join(LOSSES[task])}) or a function (outputs, "
         "targets) -> (B,)"
     )
+
+
+@dataclass(frozen=True)
+class TargetScale:
+    """Regression targets are trained standardised; ε is in those units."""
+
+    mean: float = 0.0
+    std: float = 1.0
+
+    @classmethod
+    def of(cls, y: FloatArray) -> TargetScale:
+        std = float(np.std(y))
+        return cls(float(np.mean(y)), std if std > 1e-12 * max(1e-300, float(np.abs(y).max())) else 1.0)
+
+    def apply(self, y: FloatArray) -> FloatArray:
+        return (np.asarray(y) - self.mean) / self.std
+
+    def invert(self, values: torch.Tensor) -> torch.Tensor:
+        return values * self.std + self.mean

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 import torch
 
-from ally.errors import InputError
+from ally.errors import InputError, ModelError
 from ally.execution.memory import Scratch
 from ally.learning.calibration import folds
-from ally.learning.fit import Fit
-from ally.learning.learner import Learner
+from ally.learning.learner import GROWTH, Examples, Fitted, Learner, Unlabelled
 from ally.learning.objectives import Objective
 from ally.learning.readouts import Readout
 from ally.learning.snapshot import HeldOut, Snapshot, View, view
-from ally.learning.training import Examples, Training, Unlabelled
-from ally.models import ModelBuilder
 from ally.pool import LabelCode, Pool, State
 from ally.rng import Streams
-from ally.sources import Checked, Scaler, Source, Vectors, as_source, chunks, fit_scaler
-from ally.types import AnyArray, FloatArray, IntArray, Progress
+from ally.sources import Source, Vectors, as_source, chunks
+from ally.types import AnyArray, FloatArray, IntArray, Progress, Task
 
 FOLDS = 2
 """Each is a training. On digits five came little closer to the temperature that fits the unlabelled samples."""
@@ -30,47 +28,73 @@ FOLDS = 2
 
 @dataclass
 class PoolLearner:
-    """Features are standardised by the mean and scale of `rows`, which never change, unless the model takes them
-    raw."""
+    """What is known of the pool and stays from round to round: its prepared learner, and where distances are
+    measured."""
 
-    raw: Source
+    source: Source
     rows: IntArray
-    build: ModelBuilder
+    """What the learner may look at once before it is trained: they never change."""
+    learner: Learner
     objective: Objective
-    training: Training
     streams: Streams
-    standardized: bool = True
     validation: tuple[Any, Any] | None = None
     chunk_size: int | None = None
     progress: Progress | None = None
-    given_scaler: Scaler | None = None
     geometry: Vectors | Literal["inputs"] | None = None
-    """Where distances are measured instead of the network's embeddings: fixed vectors, or the inputs it sees."""
-    _scaler: Scaler | None = field(default=None, init=False)
+    """Where distances are measured instead of the learner's embeddings: fixed vectors, or the inputs it sees."""
+    _prepared: Learner | None = field(default=None, init=False)
+    _settled: Learner | None = field(default=None, init=False)
+    _settled_with: int = field(default=0, init=False)
+    """So many labels there were."""
 
-    def fit(self, pool: Pool, code: LabelCode, member: int = 0) -> Fit:
-        """A fresh network trained on every labelled row; members of an ensemble differ in weights and shuffling."""
+    def ensure_supports(self, task: Task, needs: Collection[str]) -> None:
+        """The learner can be trained by the objective, and gives a strategy what it needs."""
+        reason = self.learner.supports(self.objective, task, needs)
+        if reason is not None:
+            raise ModelError(reason)
+
+    @property
+    def prepared(self) -> Learner:
+        """The learner with what a pass over the pool told it; the pass is made when it is first needed."""
+        if self._prepared is None:
+            self._prepared = self.learner.prepared(self.source, self.rows, self.chunk_size)
+        return self._prepared
+
+    def settled(self, pool: Pool, code: LabelCode) -> Learner:
+        """The learner for the labels there are; kept until they have grown by half."""
+        labels = len(pool.rows(State.LABELLED))
+        if self._settled is None or labels >= GROWTH * self._settled_with:
+            examples = self._examples(pool, code, pool.rows(State.LABELLED))
+            self._settled = self.prepared.settled(
+                examples, self.objective, self.streams.child("learner"), self.progress
+            )
+            self._settled_with = labels
+        return self._settled
+
+    def fit(self, pool: Pool, code: LabelCode, member: int = 0) -> Fitted:
+        """Trained from scratch on every labelled row; members of an ensemble differ in their random streams."""
         streams = self.streams if member == 0 else self.streams.child(f"member {member}")
-        return self._fit(pool, code, pool.rows(State.LABELLED), streams)
+        return self._fit(pool, code, pool.rows(State.LABELLED), streams, member)
 
-    def _fit(self, pool: Pool, code: LabelCode, rows: IntArray, streams: Streams) -> Fit:
-        learner = Learner(
-            self.build, code.task, None if code.classes is None else tuple(code.classes.tolist()), self.training
-        )
-        return learner.fit(
-            Examples(self.source.read(rows), pool.values(rows)),
+    def _fit(self, pool: Pool, code: LabelCode, rows: IntArray, streams: Streams, member: int = 0) -> Fitted:
+        return self.settled(pool, code).fit(
+            self._examples(pool, code, rows),
             self.objective,
             streams,
             validation=self._validation(code),
             unlabelled=Unlabelled(self.source, pool.rows(State.FREE)),
             progress=self.progress,
+            member=member,
         )
 
-    def held_out(self, fit: Fit, pool: Pool, code: LabelCode) -> HeldOut | None:
-        """Predictions for labelled samples by networks that were not trained on them.
+    def _examples(self, pool: Pool, code: LabelCode, rows: IntArray) -> Examples:
+        return Examples(self.source, rows, pool.values(rows), code.task, _names(code))
+
+    def held_out(self, fit: Fitted, pool: Pool, code: LabelCode) -> HeldOut | None:
+        """Predictions for labelled samples by learners that were not trained on them.
 
         These are what the fit says about the validation samples. Without any, each of `FOLDS` folds of the labelled
-        samples is predicted by a network trained on the others. None for a single label, and for regression.
+        samples is predicted by one trained on the others. None for a single label, and for regression.
         """
         validation, rows = self._validation(code), pool.rows(State.LABELLED)
         if code.classes is None or (validation is None and len(rows) < 2):
@@ -88,12 +112,12 @@ class PoolLearner:
 
     def snapshot(
         self,
-        fit: Fit,
+        fit: Fitted,
         pool: Pool,
         rows: IntArray,
         scratch: Scratch,
         *,
-        members: Sequence[Fit] = (),
+        members: Sequence[Fitted] = (),
         readouts: Sequence[Readout] = (),
         seed: int = 0,
     ) -> Snapshot:
@@ -127,7 +151,7 @@ class PoolLearner:
         )
         return Snapshot(code.task, candidates, labelled)
 
-    def points(self, fit: Fit | None, rows: IntArray, scratch: Scratch) -> torch.Tensor:
+    def points(self, fit: Fitted | None, rows: IntArray, scratch: Scratch) -> torch.Tensor:
         """(n, d) float32 of any rows, for distances: the given geometry, the fit's embeddings, or the inputs."""
         if self.geometry is None and fit is not None:
             return view(fit, self.source, rows, scratch, chunk_size=self.chunk_size).embeddings
@@ -135,47 +159,38 @@ class PoolLearner:
 
     def _fixed(self, rows: IntArray, scratch: Scratch) -> torch.Tensor:
         """(n, d) float32, read chunk by chunk: the given vectors, or the inputs themselves."""
-        vectors: Vectors | Source = self.geometry if isinstance(self.geometry, Vectors) else self.source
-        found = scratch.empty(len(rows), int(np.prod(vectors.shape)))
-        for chunk in chunks(len(rows), self.chunk_size, found.shape[1]):
-            values = vectors.read(rows[chunk]).reshape(chunk.stop - chunk.start, -1)
-            found[chunk] = torch.from_numpy(values.astype(np.float32, copy=False))
-        return found
+        fixed = self.geometry if isinstance(self.geometry, Vectors) else None
+        width = math.prod(self.source.shape if fixed is None else fixed.shape)
 
-    def predict(self, fit: Fit, X: Any) -> View:
+        def read(some: IntArray) -> torch.Tensor:
+            return self.prepared.points(self.source, some) if fixed is None else torch.from_numpy(fixed.read(some))
+
+        found: torch.Tensor | None = None
+        for chunk in chunks(len(rows), self.chunk_size, width):
+            points = read(rows[chunk])
+            if found is None:
+                found = scratch.empty(len(rows), points.shape[1])
+            found[chunk] = points
+        return read(rows) if found is None else found
+
+    def predict(self, fit: Fitted, X: Any) -> View:
         """Other samples, seen the way the pool is."""
-        source = self._like(as_source(X))
+        source = as_source(X)
         with Scratch() as scratch:
             return view(fit, source, np.arange(len(source)), scratch, chunk_size=self.chunk_size)
-
-    @property
-    def source(self) -> Source:
-        """The pool as the network sees it."""
-        return self._like(self.raw)
-
-    @property
-    def scaler(self) -> Scaler | None:
-        """How features are standardised; None if the model takes them raw."""
-        if self.standardized and self._scaler is None:
-            self._scaler = self.given_scaler or fit_scaler(self.raw, self.rows, self.chunk_size)
-        return self._scaler
-
-    def _like(self, raw: Source) -> Source:
-        if raw.shape != self.raw.shape:
-            raise InputError(
-                f"the samples have shape {raw.shape} and the pool's {self.raw.shape}; pass the same features"
-            )
-        scaler = self.scaler
-        return Checked(raw) if scaler is None else scaler.of(raw)
 
     def _validation(self, code: LabelCode) -> Examples | None:
         if self.validation is None:
             return None
-        source = self._like(as_source(self.validation[0], "validation"))
-        labels: AnyArray = np.asarray([code.encode(label) for label in self.validation[1]], dtype=np.float64)
-        if len(labels) != len(source):
-            raise InputError(f"validation has {len(source)} samples and {len(labels)} labels; pass as many of each")
-        return Examples(source.read(np.arange(len(source))), labels)
+        source = as_source(self.validation[0], "validation")
+        y: AnyArray = np.asarray([code.encode(label) for label in self.validation[1]], dtype=np.float64)
+        if len(y) != len(source):
+            raise InputError(f"validation has {len(source)} samples and {len(y)} labels; pass as many of each")
+        return Examples(source, np.arange(len(source)), y, code.task, _names(code))
+
+
+def _names(code: LabelCode) -> tuple[Any, ...] | None:
+    return None if code.classes is None else tuple(code.classes.tolist())
 
 
 def _told(seen: View, labels: FloatArray) -> HeldOut:
@@ -183,7 +198,7 @@ def _told(seen: View, labels: FloatArray) -> HeldOut:
     return HeldOut(seen.probabilities, torch.from_numpy(labels.astype(np.int64)))
 
 
-def _candidate_duals(fit: Fit, candidates: IntArray) -> torch.Tensor | None:
+def _candidate_duals(fit: Fitted, candidates: IntArray) -> torch.Tensor | None:
     """λ of the candidates, from the rows that the objective held them for."""
     duals, rows = fit.duals.get("unlabelled"), fit.unlabelled_rows
     if duals is None or rows is None:

@@ -1,4 +1,4 @@
-"""What else a strategy reads from the network, sample by sample, while the pool is embedded.
+"""What else a strategy reads from the learner, sample by sample, while the pool is embedded.
 
 A score or selection lists its readouts; they are computed block by block with the embeddings and kept in
 ``View.readouts``, so that a pool is read once. Random readouts (dropout) are seeded by the pass and the block, and so
@@ -8,12 +8,12 @@ do not depend on the chunk size.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 
 from ally.errors import InputError
-from ally.learning.fit import Fit
+from ally.learning.learner import Fitted
 
 
 class Readout(Protocol):
@@ -26,12 +26,12 @@ class Readout(Protocol):
 
     @property
     def members(self) -> int:
-        """How many independently trained networks it would like, given that one has no dropout; 1 for none but the
-        fit."""
+        """How many independently trained learners it would like, given that one alone has no spread; 1 for none but
+        the fit."""
         ...
 
-    def __call__(self, fits: Sequence[Fit], x: torch.Tensor, seed: int, start: int) -> torch.Tensor:
-        """(B, ...) float32 on the CPU for the samples `x` (B, *shape) of one block, on the device of the fits.
+    def __call__(self, fits: Sequence[Fitted], x: Any, seed: int, start: int) -> torch.Tensor:
+        """(B, ...) float32 on the CPU for one block of samples, `x`, as `Fitted.inputs` gives it.
 
         `seed` is the same for all blocks of a pass, `start` the place of the block in it.
         """

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import torch
 
-from ally.errors import NonFiniteInput
 from ally.execution.memory import Scratch
-from ally.learning.fit import Fit
-from ally.learning.readouts import Readout
-from ally.sources import Source, blocks, chunks
-from ally.types import IntArray, Progress, Task
+from ally.sources import BLOCK, Source, blocks, chunks
+from ally.types import AnyArray, IntArray, Progress, Task
+
+if TYPE_CHECKING:
+    from ally.learning.learner import Fitted
+    from ally.learning.readouts import Readout
+
+
+RUN = 16 * BLOCK
+"""Most rows that are looked at before what was seen moves to scratch space."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +38,7 @@ class View:
     readouts: Mapping[str, torch.Tensor] = field(default_factory=dict)
     """(n, ...) what the strategy's readouts gave, by name."""
     geometry: torch.Tensor | None = None
-    """(n, g) float32 vectors given as ``embeddings=`` to measure distances in; None for the network's own."""
+    """(n, g) float32 vectors given as ``embeddings=`` to measure distances in; None for the learner's own."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -53,7 +60,7 @@ class View:
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """What networks say about m labelled samples that they were not trained on."""
+    """What learners say about m labelled samples that they were not trained on."""
 
     probabilities: torch.Tensor
     """(m, C)."""
@@ -83,59 +90,91 @@ class Snapshot:
         return replace(self, candidates=self.candidates.at(places), candidate_duals=duals)
 
 
+class Seen(NamedTuple):
+    """One block of samples, as the fields of a `View`."""
+
+    embeddings: torch.Tensor
+    probabilities: torch.Tensor | None
+    predictions: torch.Tensor
+
+
+def by_blocks(
+    fitted: Fitted,
+    source: Source,
+    rows: IntArray,
+    look: Callable[[Any, IntArray], Seen],
+    *,
+    readouts: Sequence[Readout] = (),
+    members: Sequence[Fitted] = (),
+    seed: int = 0,
+    start: int = 0,
+) -> View:
+    """`Fitted.view` from a function of one block: ``look(fitted.inputs(source, rows), rows)``."""
+    seen: list[Seen] = []
+    read: dict[str, list[torch.Tensor]] = {readout.name: [] for readout in readouts}
+    for block in blocks(len(rows)):
+        x = fitted.inputs(source, rows[block])
+        seen.append(look(x, rows[block]))
+        for readout in readouts:
+            read[readout.name].append(readout((fitted, *members), x, seed, start + block.start))
+    if not seen:
+        kind = torch.int64 if fitted.task == "classification" else torch.float64
+        return View(rows, torch.empty(0, 0), None, torch.empty(0, dtype=kind))
+    probabilities = [part.probabilities for part in seen if part.probabilities is not None]
+    return View(
+        rows,
+        torch.cat([part.embeddings for part in seen]),
+        torch.cat(probabilities) if probabilities else None,
+        torch.cat([part.predictions for part in seen]),
+        {name: torch.cat(parts) for name, parts in read.items()},
+    )
+
+
 def view(
-    fit: Fit,
+    fitted: Fitted,
     source: Source,
     rows: IntArray,
     scratch: Scratch,
     *,
-    members: Sequence[Fit] = (),
+    members: Sequence[Fitted] = (),
     readouts: Sequence[Readout] = (),
     seed: int = 0,
     chunk_size: int | None = None,
     progress: Progress | None = None,
 ) -> View:
-    """Embeds `rows` chunk by chunk. Each block of rows is computed alone, so the chunk size does not change a bit.
+    """`Fitted.view` of many rows, chunk by chunk into scratch space. A chunk holds whole blocks, so its size does not
+    change a bit."""
+    kept: dict[str, torch.Tensor] = {}
 
-    `readouts` are given the fit and the other `members` of its ensemble.
-    """
-    read: dict[str, torch.Tensor] = {}
-    embeddings: torch.Tensor | None = None
-    probabilities: torch.Tensor | None = None
-    predictions = torch.empty(len(rows), dtype=torch.int64 if fit.task == "classification" else torch.float64)
-    for chunk in chunks(len(rows), chunk_size, math.prod(source.shape)):
-        values = source.read(rows[chunk])
-        for block in blocks(len(values)):
-            here = slice(chunk.start + block.start, chunk.start + block.stop)
-            x = fit.inputs(values[block])
-            embedding, outputs = fit.embed(x)
-            _check_finite(embedding, outputs, rows[here])
-            if embeddings is None:
-                embeddings = scratch.empty(len(rows), embedding.shape[1])
-                if fit.task == "classification":
-                    probabilities = scratch.empty(len(rows), outputs.shape[1])
-            embeddings[here] = embedding
-            if probabilities is not None:
-                probabilities[here] = outputs.double().softmax(1).float()
-                predictions[here] = outputs.argmax(1)
-            else:
-                predictions[here] = fit.scale.invert(outputs.double().squeeze(1))
-            for readout in readouts:
-                found = readout((fit, *members), x, seed, here.start)
-                if readout.name not in read:
-                    read[readout.name] = scratch.empty(len(rows), *found.shape[1:])
-                read[readout.name][here] = found
+    def keep(name: str, found: torch.Tensor, here: slice) -> None:
+        if name not in kept:
+            kept[name] = scratch.empty(len(rows), *found.shape[1:])
+        kept[name][here] = found
+
+    predictions = torch.empty(len(rows), dtype=torch.int64 if fitted.task == "classification" else torch.float64)
+    for chunk in chunks(len(rows), min(chunk_size or RUN, RUN), math.prod(source.shape)):
+        seen = fitted.view(source, rows[chunk], readouts=readouts, members=members, seed=seed, start=chunk.start)
+        keep("embeddings", seen.embeddings, chunk)
+        if seen.probabilities is not None:
+            keep("probabilities", seen.probabilities, chunk)
+        predictions[chunk] = seen.predictions
+        for name, found in seen.readouts.items():
+            keep(f"readout {name}", found, chunk)
         if progress is not None:
             progress("embed", chunk.stop, len(rows))
-    if embeddings is None:
-        embeddings = torch.empty(0, 0)
-    return View(rows, embeddings, probabilities, predictions, read)
+    read = {name.removeprefix("readout "): found for name, found in kept.items() if name.startswith("readout ")}
+    return View(rows, kept.get("embeddings", torch.empty(0, 0)), kept.get("probabilities"), predictions, read)
 
 
-def _check_finite(embedding: torch.Tensor, outputs: torch.Tensor, rows: IntArray) -> None:
-    finite = torch.isfinite(embedding).all(1) & torch.isfinite(outputs).all(1)
-    if not bool(finite.all()):
-        row = int(rows[int((~finite).nonzero()[0])])
-        raise NonFiniteInput(
-            f"the network gives NaN or infinity for sample {row}; check its features, or lower the learning rate"
-        )
+def predict_labels(fitted: Fitted, source: Source) -> AnyArray:
+    """`Fitted.predict` from its view: classes by name, or targets, (n,)."""
+    with Scratch() as scratch:
+        numbers = view(fitted, source, np.arange(len(source)), scratch).predictions.numpy()
+    return numbers if fitted.classes is None else class_array(fitted.classes)[numbers]
+
+
+def class_array(classes: Sequence[Any]) -> AnyArray:
+    """Classes of any types as an array of objects, (C,)."""
+    array: AnyArray = np.empty(len(classes), dtype=object)
+    array[:] = classes
+    return array

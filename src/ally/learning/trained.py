@@ -1,83 +1,78 @@
-"""A trained network with all that it takes to predict, and as one safetensors file."""
+"""A fitted learner with all that it takes to predict, and as one safetensors file.
+
+The header holds plain values as JSON, the tensors hold numbers; nothing is pickled. What a learner needs to be rebuilt
+from is its own matter (`Fitted.packed`); `KINDS` knows how to read it.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 
-from ally.errors import DataError, InputError
+from ally.errors import DataError
 from ally.execution.memory import Scratch
 from ally.files import write_whole
-from ally.learning.fit import Fit, FitReport, TargetScale
-from ally.learning.snapshot import View, view
-from ally.models import MODELS
+from ally.learning.fitted_network import rebuilt
+from ally.learning.learner import FitReport, Fitted
+from ally.learning.snapshot import View, class_array, view
 from ally.pool import LabelCode
-from ally.sources import Scaler, Source
+from ally.registry import Registry
+from ally.sources import Source
 from ally.types import AnyArray, FloatArray
 
-VERSION = 1
-_NETWORK = "network."
+VERSION = 2
+"""Files of version 1 hold networks only, and do not say so."""
+
+Rebuild: TypeAlias = Callable[
+    [dict[str, Any], dict[str, torch.Tensor], FitReport, tuple[Any, ...] | None],
+    Fitted,
+]
+"""A fitted learner from the values and tensors that it was packed as, a report, and the classes."""
+KINDS: Registry[Rebuild] = Registry("kind of learner", {"network": rebuilt})
 
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """`model` is a name of `ally.models.MODELS`; `about` holds plain values that travel with the weights."""
+    """`about` holds plain values that travel with the learner."""
 
-    fit: Fit = field(repr=False)
-    model: str
-    shape: tuple[int, ...]
-    scaler: Scaler | None = field(default=None, repr=False)
+    fit: Fitted = field(repr=False)
     about: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def code(self) -> LabelCode:
         classes = self.fit.classes
-        if classes is None:
-            return LabelCode("regression", None)
-        array: AnyArray = np.empty(len(classes), dtype=object)
-        array[:] = classes
-        return LabelCode("classification", array)
+        return LabelCode("regression", None) if classes is None else LabelCode("classification", class_array(classes))
 
     def predict(self, source: Source) -> tuple[AnyArray, FloatArray | None]:
-        """Labels (n,) or targets, and the probability of each label (None for regression), of all rows of a source."""
+        """Labels (n,) or targets, and the probability of each label (None where there is none), of all rows of a
+        source."""
         seen = self.look(source)
         probability = None if seen.probabilities is None else seen.probabilities.amax(1).double().numpy()
         return self.code.decode(seen.predictions.numpy()), probability
 
     def look(self, source: Source) -> View:
-        """What the network says about all rows of a source."""
-        if source.shape != self.shape:
-            raise InputError(
-                f"the samples have shape {source.shape} and the model takes {self.shape}; pass the same features"
-            )
-        seen = source if self.scaler is None else self.scaler.of(source)
+        """What the learner says about all rows of a source."""
         with Scratch() as scratch:
-            return view(self.fit, seen, np.arange(len(source)), scratch)
+            return view(self.fit, source, np.arange(len(source)), scratch)
 
     def to_bytes(self) -> bytes:
         """A safetensors file; `from_bytes` reads it back."""
-        tensors = {f"{_NETWORK}{name}": value.cpu().contiguous() for name, value in self.fit.model.state_dict().items()}
-        if self.scaler is not None:
-            tensors["input.mean"] = torch.from_numpy(np.ascontiguousarray(self.scaler.mean))
-            tensors["input.scale"] = torch.from_numpy(np.ascontiguousarray(self.scaler.scale))
+        packed, tensors = self.fit.packed()
         facts = {
             "version": VERSION,
             "task": self.fit.task,
-            "model": self.model,
-            "shape": list(self.shape),
             "classes": None if self.fit.classes is None else list(self.fit.classes),
-            "target": [self.fit.scale.mean, self.fit.scale.std],
             "about": dict(self.about),
         }
-        return save(tensors, {"ally": json.dumps(facts)})
+        return save(tensors, {"ally": json.dumps(facts | packed)})
 
     def write(self, path: str | Path) -> None:
         write_whole(Path(path), self.to_bytes())
@@ -85,28 +80,17 @@ class Trained:
     @classmethod
     def from_bytes(cls, data: bytes, name: str = "the model") -> Trained:
         facts, tensors = _read(data, name)
-        if facts.get("version") != VERSION:
+        if facts.get("version") not in (1, VERSION):
             raise DataError(
                 f"{name} has version {facts.get('version')!r} and {VERSION} is needed; update ally, or train again"
             )
+        report = FitReport(0, 0, 0, float("nan"), None, None, None)
         try:
-            shape = tuple(int(side) for side in facts["shape"])
             classes = None if facts["classes"] is None else tuple(facts["classes"])
-            net = MODELS[facts["model"]](shape, 1 if classes is None else len(classes))
-            net.load_state_dict(
-                {key.removeprefix(_NETWORK): value for key, value in tensors.items() if key.startswith(_NETWORK)}
-            )
-            scaler = (
-                Scaler(tensors["input.mean"].numpy(), tensors["input.scale"].numpy())
-                if "input.mean" in tensors
-                else None
-            )
-            scale = TargetScale(*map(float, facts["target"]))
+            fit = KINDS[facts.get("kind", "network")](facts, tensors, report, classes)
         except (KeyError, RuntimeError, TypeError, ValueError) as error:
             raise DataError(f"{name} does not hold what it says it does ({error}); train again") from error
-        report = FitReport(0, 0, 0, float("nan"), None, None, None)
-        fit = Fit(net.eval(), facts["task"], classes, scale, report, {})
-        return cls(fit, facts["model"], shape, scaler, facts.get("about", {}))
+        return cls(fit, facts.get("about", {}))
 
     @classmethod
     def read(cls, path: str | Path) -> Trained:

@@ -1,4 +1,4 @@
-"""How a network is trained, and on what."""
+"""How a network is trained."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import Literal
 
 from ally.checks import check_count, check_number
 from ally.errors import InputError
-from ally.sources import Source
-from ally.types import AnyArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -47,22 +45,3 @@ class Training:
 
     def batch_size_for(self, n: int) -> int:
         return self.batch_size if self.batch_size is not None else min(64, max(8, n // 16))
-
-
-@dataclass(frozen=True, eq=False)
-class Examples:
-    """Labelled samples: `x` (n, *shape) and encoded labels `y` (n,)."""
-
-    x: AnyArray
-    y: FloatArray
-
-    def __len__(self) -> int:
-        return len(self.y)
-
-
-@dataclass(frozen=True)
-class Unlabelled:
-    """Rows of a source that an objective may draw from; read batch by batch, never whole."""
-
-    source: Source
-    rows: IntArray

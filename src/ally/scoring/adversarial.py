@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeVar, cast
+from typing import Any, ClassVar, Literal, TypeVar, cast
 
 import torch
 from torch import nn
 
 from ally.checks import check_number
-from ally.errors import InputError
-from ally.learning.fit import Fit
+from ally.errors import InputError, ModelError
+from ally.learning.fitted_network import FittedNetwork
+from ally.learning.learner import Fitted
 from ally.learning.objectives.learning_loss import LOSS_PREDICTION, LossPrediction, read_layers
 from ally.learning.objectives.vaal import DISCRIMINATOR, VAE
 from ally.learning.objectives.waal import CRITIC
@@ -100,10 +101,10 @@ class _PredictedLosses:
     name: ClassVar[str] = "predicted loss"
     members: ClassVar[int] = 1
 
-    def __call__(self, fits: Sequence[Fit], x: torch.Tensor, seed: int, start: int) -> torch.Tensor:
-        module = _trained(fits[0], LOSS_PREDICTION, LossPrediction, "the predicted loss", "LearningLoss()")
+    def __call__(self, fits: Sequence[Fitted], x: Any, seed: int, start: int) -> torch.Tensor:
+        fit, module = _trained(fits[0], LOSS_PREDICTION, LossPrediction, "the predicted loss", "LearningLoss()")
         with torch.inference_mode():
-            return cast(torch.Tensor, module(read_layers(_part(fits[0], "backbone"), module.names, x))).float().cpu()
+            return cast(torch.Tensor, module(read_layers(_part(fit, "backbone"), module.names, x))).float().cpu()
 
 
 @dataclass(frozen=True)
@@ -111,9 +112,9 @@ class _UnlabelledOdds:
     name: ClassVar[str] = "unlabelled odds"
     members: ClassVar[int] = 1
 
-    def __call__(self, fits: Sequence[Fit], x: torch.Tensor, seed: int, start: int) -> torch.Tensor:
+    def __call__(self, fits: Sequence[Fitted], x: Any, seed: int, start: int) -> torch.Tensor:
         vae, judge = (
-            _trained(fits[0], name, nn.Module, "the discriminator", "VAAL()") for name in (VAE, DISCRIMINATOR)
+            _trained(fits[0], name, nn.Module, "the discriminator", "VAAL()")[1] for name in (VAE, DISCRIMINATOR)
         )
         with torch.inference_mode():
             return -cast(torch.Tensor, judge(vae(x))).squeeze(1).float().cpu()
@@ -130,11 +131,11 @@ class _CriticAndBound:
     def name(self) -> str:
         return f"critic and {self.bound} bound"
 
-    def __call__(self, fits: Sequence[Fit], x: torch.Tensor, seed: int, start: int) -> torch.Tensor:
-        critic = _trained(fits[0], CRITIC, nn.Module, "the critic", "WAAL()")
+    def __call__(self, fits: Sequence[Fitted], x: Any, seed: int, start: int) -> torch.Tensor:
+        fit, critic = _trained(fits[0], CRITIC, nn.Module, "the critic", "WAAL()")
         with torch.inference_mode():
-            embedding = _part(fits[0], "backbone")(x)
-            outputs = _part(fits[0], "head")(embedding)
+            embedding = _part(fit, "backbone")(x)
+            outputs = _part(fit, "head")(embedding)
             bound = loss_bound(outputs.double().log_softmax(1), self.bound)
             return torch.stack([critic(embedding).squeeze(1).double(), bound], 1).float().cpu()
 
@@ -146,7 +147,13 @@ def _read(snapshot: Snapshot, readout: Readout) -> torch.Tensor:
     return read[readout.name].double()
 
 
-def _trained(fit: Fit, name: str, kind: type[Module], what: str, objective: str) -> Module:
+def _trained(fit: Fitted, name: str, kind: type[Module], what: str, objective: str) -> tuple[FittedNetwork, Module]:
+    """The fit as a network, and the network of this name that was trained beside it."""
+    if not isinstance(fit, FittedNetwork):
+        raise ModelError(
+            f"{what} is read from a network trained beside the model, and the model is a {type(fit).__name__}; use a "
+            "network, such as model='mlp', or another strategy"
+        )
     module = fit.modules.get(name)
     if not isinstance(module, kind):
         trained = ", ".join(fit.modules) or "none"
@@ -154,8 +161,8 @@ def _trained(fit: Fit, name: str, kind: type[Module], what: str, objective: str)
             f"{what} needs a network that this objective did not train (it trained: {trained}); use "
             f"objective={objective}"
         )
-    return module
+    return fit, module
 
 
-def _part(fit: Fit, name: str) -> nn.Module:
+def _part(fit: FittedNetwork, name: str) -> nn.Module:
     return cast(nn.Module, getattr(fit.model, name))

@@ -19,11 +19,12 @@ from ally.campaign.training.review import suspects
 from ally.campaign.training.schedule import begin
 from ally.errors import AllyError, StoreError
 from ally.hygiene import Hygiene
+from ally.learning.learner import Learner
 from ally.learning.objectives import PDCL, Objective
 from ally.learning.trained import Trained
 from ally.learning.training import Training
 from ally.loop import Loop, Query
-from ally.sources import Samples, Scaler, default_learner
+from ally.sources import Samples, default_learner
 from ally.store import Measure, Ranked, Store
 from ally.types import Progress
 
@@ -84,9 +85,9 @@ class _Round:
         self.settings = settings
         self.material = material
         self.progress = progress
+        self.model: str | Learner
         self.model, self.training = _learner(samples, settings, len(material.training))
         self.classes = list(settings.classes or material.classes) if settings.task == "classification" else None
-        self.scaler: Scaler | None = None
         self.report: dict[str, Any] = {"notes": [], "candidates": len(material.candidates), "free": material.free}
 
     def run(self) -> tuple[bytes | None, dict[str, Any], list[Ranked], list[Measure]]:
@@ -96,7 +97,7 @@ class _Round:
         loop = self._loop(self.material.training)
         ranking = self._ranking(loop)
         trained = loop.trained().with_about({"fingerprint": dict(self.settings.fingerprint)})
-        self.scaler = trained.scaler  # the loops below need not read the pool for it again
+        self.model = loop.learner  # the loops below need not read the pool for it again
         self.report["fit"] = {name: value for name, value in asdict(trained.fit.report).items() if _plain(value)}
         self.report["suspects"] = suspects(
             loop,
@@ -133,7 +134,6 @@ class _Round:
             random_state=self.settings.seed,
             validation=validation,
             training=self.training,
-            scaler=self.scaler,
             progress=self.progress,
         )
 

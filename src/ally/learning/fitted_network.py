@@ -1,0 +1,227 @@
+"""A trained network, with all that it takes to see samples as it did in training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from ally.errors import InputError, ModelError, NonFiniteInput
+from ally.learning.learner import FitReport, Fitted
+from ally.learning.losses import TargetScale
+from ally.learning.snapshot import Seen, View, by_blocks, predict_labels
+from ally.models import MODELS, has_dropout
+from ally.models.split import DROPOUT
+from ally.rng import seeded_torch
+from ally.sources import Checked, Scaler, Source, blocks
+from ally.types import AnyArray, IntArray, Task
+
+if TYPE_CHECKING:
+    from ally.learning.readouts import Readout
+
+WEIGHTS = "network."
+
+
+@dataclass(frozen=True, eq=False)
+class FittedNetwork:
+    """A network in evaluation mode, with the duals of the epoch it was kept from."""
+
+    model: nn.Module = field(repr=False)
+    task: Task
+    classes: tuple[Any, ...] | None
+    scale: TargetScale
+    report: FitReport
+    duals: dict[str, torch.Tensor] = field(default_factory=dict, repr=False)
+    modules: dict[str, nn.Module] = field(default_factory=dict, repr=False)
+    """Other networks the objective trained beside the model, in evaluation mode, by name."""
+    unlabelled_rows: IntArray | None = field(default=None, repr=False)
+    """Absolute rows of ``duals["unlabelled"]``, which is NaN where a dual is not known."""
+    scaler: Scaler | None = field(default=None, repr=False)
+    """How features are standardised; None if the network takes them as they are."""
+    shape: tuple[int, ...] | None = None
+    """Shape of a sample; None if it is not known."""
+    name: str | None = None
+    """What `ally.models.MODELS` calls the network; None for a network of the user's own."""
+
+    @property
+    def spreads(self) -> bool:
+        return has_dropout(self.model)
+
+    def view(
+        self,
+        source: Source,
+        rows: IntArray,
+        *,
+        readouts: Sequence[Readout] = (),
+        members: Sequence[Fitted] = (),
+        seed: int = 0,
+        start: int = 0,
+    ) -> View:
+        return by_blocks(self, source, rows, self._look, readouts=readouts, members=members, seed=seed, start=start)
+
+    def predict(self, source: Source) -> AnyArray:
+        return predict_labels(self, source)
+
+    def inputs(self, source: Source, rows: IntArray) -> torch.Tensor:
+        """Samples as the network takes them, on its device."""
+        seen = seen_through(self.scaler, source, self.shape)
+        return to_tensor(seen.read(rows), self.device, input_dtype(self.model))
+
+    def embed(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Embeddings (B, d) and outputs of the head (B, C or 1) of one block of inputs, on the CPU."""
+        with torch.inference_mode():
+            embedding = cast(nn.Module, self.model.backbone)(x)
+            outputs = cast(nn.Module, self.model.head)(embedding)
+        return embedding.float().cpu(), outputs.float().cpu()
+
+    def outputs(self, x: torch.Tensor) -> torch.Tensor:
+        with _restored_modes(self.model):
+            return self._predictive(self.embed(x)[1])
+
+    def sampled(self, x: torch.Tensor, samples: int, seed: int) -> Sequence[torch.Tensor]:
+        """Draws of the dropout masks."""
+        if not self.spreads:
+            raise ModelError(
+                f"{type(self.model).__name__} has no dropout and there is one network, so predictions have no spread; "
+                "use a model with dropout, such as model=functools.partial(MLP, dropout=0.2), or members > 1"
+            )
+        with seeded_torch(seed, str(x.device)), shared_masks(self.model):
+            return [self._predictive(self.embed(x)[1]) for _ in range(samples)]
+
+    def dropped(self, x: torch.Tensor, samples: int, rate: float, seed: int) -> Sequence[torch.Tensor]:
+        head = cast(nn.Module, self.model.head)
+        with torch.inference_mode(), _restored_modes(self.model), seeded_torch(seed, str(x.device)):
+            embedding = cast(nn.Module, self.model.backbone)(x)
+            outputs = [head(F.dropout(embedding, rate, training=True)).float().cpu() for _ in range(samples)]
+        return [self._predictive(one) for one in outputs]
+
+    def packed(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+        if self.name is None or self.shape is None:
+            raise ModelError(
+                "a network of your own cannot be rebuilt from a file; pass a model by name, or keep loop.fit().model "
+                "yourself"
+            )
+        tensors = {f"{WEIGHTS}{name}": value.cpu().contiguous() for name, value in self.model.state_dict().items()}
+        if self.scaler is not None:
+            tensors["input.mean"] = torch.from_numpy(np.ascontiguousarray(self.scaler.mean))
+            tensors["input.scale"] = torch.from_numpy(np.ascontiguousarray(self.scaler.scale))
+        return {
+            "kind": "network",
+            "model": self.name,
+            "shape": list(self.shape),
+            "target": [self.scale.mean, self.scale.std],
+        }, tensors
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.model.parameters()).device
+
+    def _look(self, x: torch.Tensor, rows: IntArray) -> Seen:
+        embedding, outputs = self.embed(x)
+        finite = torch.isfinite(embedding).all(1) & torch.isfinite(outputs).all(1)
+        if not bool(finite.all()):
+            row = int(rows[int((~finite).nonzero()[0])])
+            raise NonFiniteInput(
+                f"the network gives NaN or infinity for sample {row}; check its features, or lower the learning rate"
+            )
+        if self.task == "classification":
+            return Seen(embedding, outputs.double().softmax(1).float(), outputs.argmax(1))
+        return Seen(embedding, None, self.scale.invert(outputs.double().squeeze(1)))
+
+    def _predictive(self, outputs: torch.Tensor) -> torch.Tensor:
+        return outputs.double().softmax(1) if self.task == "classification" else outputs.double()
+
+
+def rebuilt(
+    facts: dict[str, Any], tensors: dict[str, torch.Tensor], report: FitReport, classes: tuple[Any, ...] | None
+) -> FittedNetwork:
+    """A network from what `FittedNetwork.packed` gave."""
+    shape = tuple(int(side) for side in facts["shape"])
+    net = MODELS[facts["model"]](shape, 1 if classes is None else len(classes))
+    net.load_state_dict({key.removeprefix(WEIGHTS): value for key, value in tensors.items() if key.startswith(WEIGHTS)})
+    scaler = None
+    if "input.mean" in tensors:
+        scaler = Scaler(tensors["input.mean"].numpy(), tensors["input.scale"].numpy())
+    scale = TargetScale(*map(float, facts["target"]))
+    return FittedNetwork(
+        net.eval(), facts["task"], classes, scale, report, scaler=scaler, shape=shape, name=facts["model"]
+    )
+
+
+def seen_through(scaler: Scaler | None, source: Source, shape: tuple[int, ...] | None = None) -> Source:
+    """A source as a network sees it: standardised, or as it is; in either case checked, also for the `shape` of its
+    samples."""
+    if shape is not None and source.shape != shape:
+        raise InputError(f"the samples have shape {source.shape} and the model takes {shape}; pass the same features")
+    return Checked(source) if scaler is None else scaler.of(source)
+
+
+def input_dtype(model: nn.Module) -> torch.dtype:
+    """The dtype of the first floating-point parameter: what the network expects as input."""
+    return next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32)
+
+
+def to_tensor(x: AnyArray, device: torch.device | str, dtype: torch.dtype) -> torch.Tensor:
+    """Samples for the network: floats in its dtype, integers (tokens) as they are."""
+    tensor = torch.from_numpy(np.ascontiguousarray(x))
+    return tensor.to(device, dtype if tensor.is_floating_point() else None)
+
+
+def evaluate(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    """Outputs of all rows of `x` in evaluation mode, block by block."""
+    training = model.training
+    model.eval()
+    with torch.no_grad():
+        outputs = torch.cat(
+            [cast(nn.Module, model.head)(cast(nn.Module, model.backbone)(x[block])) for block in blocks(len(x))]
+        )
+    model.train(training)
+    return outputs
+
+
+@contextmanager
+def shared_masks(model: nn.Module) -> Iterator[None]:
+    """Within, dropout layers drop, each call with one mask for all rows (the first dimension); all else is in
+    evaluation mode.
+
+    Given its mask, dropout of any kind is affine in its input, so what it makes of zeros and ones tells what it does to
+    a row.
+    """
+
+    def drop(layer: nn.Module, inputs: Any, outputs: torch.Tensor) -> torch.Tensor:
+        row = torch.ones_like(outputs[:1])
+        layer.train()
+        try:
+            with torch.random.fork_rng(devices=[row.device] if row.is_cuda else []):
+                shift: torch.Tensor = layer.forward(torch.zeros_like(row))
+            scale: torch.Tensor = layer.forward(row) - shift
+        finally:
+            layer.eval()
+        return outputs * scale + shift
+
+    layers = [layer for layer in model.modules() if isinstance(layer, DROPOUT) and layer.p > 0]
+    with _restored_modes(model):
+        handles = [layer.register_forward_hook(drop) for layer in layers]
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+
+@contextmanager
+def _restored_modes(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode within; every module's own mode afterwards."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, training in modes:
+            module.training = training

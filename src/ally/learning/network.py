@@ -1,0 +1,306 @@
+"""A network as a learner. One trainer for every objective: Adam, diminishing steps, early stopping, θ and λ of the same
+epoch kept unless asked otherwise."""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import torch
+from torch import nn
+
+from ally.constrained import Geometric
+from ally.errors import InputError, ModelError, TrainingDiverged
+from ally.execution.devices import resolve_device
+from ally.learning.fitted_network import FittedNetwork, evaluate, input_dtype, seen_through, to_tensor
+from ally.learning.learner import Examples, FitReport, Unlabelled
+from ally.learning.losses import PRIMARY, Loss, TargetScale
+from ally.learning.objectives import ERM, Batch, Objective, Problem, Session, UnlabelledBatch
+from ally.learning.objectives.regularizers import Regularizer
+from ally.learning.training import Training
+from ally.models import MODELS, ModelBuilder, check_split
+from ally.rng import Streams, seeded_torch
+from ally.sources import Scaler, Source, fit_scaler
+from ally.types import IntArray, Progress, Task
+
+Duals = dict[str, torch.Tensor]
+REFERENCE = 1024
+"""Samples of L ∪ U that the level of a constraint over the pool is worked out from."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """Builds a fresh network for every fit and trains it.
+
+    Features are standardised by the mean and scale of the pool, unless the network takes them as they are.
+    """
+
+    build: ModelBuilder
+    training: Training = Training()
+    standardized: bool = True
+    scaler: Scaler | None = field(default=None, repr=False, compare=False)
+    """Of the pool, once `prepared`; None before, and where nothing is standardised."""
+    name: str | None = None
+    """What `ally.models.MODELS` calls the network; None for a network of the user's own."""
+
+    @classmethod
+    def named(cls, name: str, training: Training = Training()) -> Network:
+        return cls(MODELS[name], training, name=name)
+
+    def supports(self, objective: Objective, task: Task, needs: Collection[str] = ()) -> str | None:
+        return None
+
+    def prepared(self, source: Source, rows: IntArray, chunk_size: int | None = None) -> Network:
+        if not self.standardized or self.scaler is not None:
+            return self
+        return replace(self, scaler=fit_scaler(source, rows, chunk_size))
+
+    def settled(
+        self, examples: Examples, objective: Objective, streams: Streams, progress: Progress | None = None
+    ) -> Network:
+        return self
+
+    def points(self, source: Source, rows: IntArray) -> torch.Tensor:
+        """The inputs as the network sees them, flattened."""
+        values = seen_through(self.scaler, source).read(rows).reshape(len(rows), math.prod(source.shape))
+        return torch.from_numpy(values.astype(np.float32, copy=False))
+
+    def fit(
+        self,
+        examples: Examples,
+        objective: Objective,
+        streams: Streams,
+        *,
+        validation: Examples | None = None,
+        unlabelled: Unlabelled | None = None,
+        progress: Progress | None = None,
+        member: int = 0,
+    ) -> FittedNetwork:
+        """Members of an ensemble differ by their streams alone: in their first weights, shuffling and dropout."""
+        started = time.perf_counter()
+        device = resolve_device(self.training.device)
+        task, outputs, shape = examples.task, examples.outputs, examples.source.shape
+        scale = TargetScale.of(examples.y) if task == "regression" else TargetScale()
+
+        seen_pool = None
+        if unlabelled is not None:
+            seen_pool = Unlabelled(seen_through(self.scaler, unlabelled.source), unlabelled.rows)
+
+        def reference_loss(loss: Loss, regularizer: Regularizer | None) -> float:
+            plain = self.fit(examples, ERM(regularizer), streams, validation=validation).model
+            return float(loss(evaluate(plain, x), problem.targets).mean())
+
+        def pool_reference(measure: Callable[[nn.Module, torch.Tensor], float]) -> float:
+            plain = self.fit(examples, ERM(), streams, validation=validation).model
+            with seeded_torch(streams.seed("reference"), device):
+                return measure(plain, _some_of_all(x, seen_pool, streams))
+
+        with seeded_torch(streams.seed("weights"), device):
+            built = self.build(shape, outputs)
+            if not isinstance(built, nn.Module):
+                raise ModelError(f"the model's builder gave a {type(built).__name__}; it must give a torch module")
+            # Copied, because a builder may hand out one instance again and again.
+            model = copy.deepcopy(built).to(device)
+            dtype = input_dtype(model)
+            x = to_tensor(seen_through(self.scaler, examples.source).read(examples.rows), device, dtype)
+            if not any(p.requires_grad for p in model.parameters()):
+                raise ModelError(
+                    f"{type(model).__name__} has no trainable parameters; leave at least the head trainable"
+                )
+            check_split(model, x[:2], outputs)
+            problem = Problem(
+                targets=_targets(examples, scale, device, dtype),
+                task=task,
+                classes=examples.classes,
+                loss=PRIMARY[task],
+                reference_loss=reference_loss,
+                n_unlabelled=0 if unlabelled is None else len(unlabelled.rows),
+                pool_reference=pool_reference,
+            )
+            session = objective.start(problem)
+            held_out = None
+            if validation is not None:
+                if not len(validation):
+                    raise InputError("validation holds 0 samples; give at least one, or None")
+                beside = seen_through(self.scaler, validation.source, shape).read(validation.rows)
+                held_out = to_tensor(beside, device, dtype), _targets(validation, scale, device, dtype)
+            draw = _unlabelled_batches(session, seen_pool, streams, device, dtype)
+            report, duals = self._train(model, session, x, held_out, draw, streams, progress)
+        report = replace(report, seconds=time.perf_counter() - started)
+        modules = {name: module.eval() for name, module in session.modules().items()}
+        return FittedNetwork(
+            model.eval(),
+            task,
+            examples.classes,
+            scale,
+            report,
+            {name: value.cpu() for name, value in duals.items()},
+            modules,
+            None if unlabelled is None else unlabelled.rows,
+            self.scaler,
+            shape,
+            self.name,
+        )
+
+    def _train(
+        self,
+        model: nn.Module,
+        session: Session,
+        x: torch.Tensor,
+        held_out: tuple[torch.Tensor, torch.Tensor] | None,
+        draw: Iterator[UnlabelledBatch | None],
+        streams: Streams,
+        progress: Progress | None,
+    ) -> tuple[FitReport, Duals]:
+        training, problem = self.training, session.problem
+        optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=training.lr, fused=True)
+        primal_step = Geometric(training.lr, training.lr_decay)
+        shuffle = streams.torch("shuffle")
+        best = _Best()
+        stopped = False
+        step = 0
+        for epoch in range(1, training.epochs + 1):
+            optimizer.param_groups[0]["lr"] = primal_step(epoch)
+            session.start_epoch(epoch)
+            _training_mode(model, len(x))
+            total = torch.zeros((), device=x.device)
+            for index in self._batches(len(x), session.min_steps, shuffle):
+                index = index.to(x.device)
+                value = session.loss(model, Batch(index, x[index], problem.targets[index]), next(draw))
+                optimizer.zero_grad(set_to_none=True)
+                torch.autograd.backward(value)
+                optimizer.step()
+                total += value.detach()
+                step += 1
+                session.after_step(step, lambda: evaluate(model, x))
+            if not bool(torch.isfinite(total)):
+                raise TrainingDiverged(
+                    f"the training loss is {float(total)} in epoch {epoch} (lr={training.lr}); lower lr or dual_lr"
+                )
+            if progress is not None:
+                progress("train", epoch, training.epochs)
+            if held_out is not None:
+                loss = float(problem.loss(evaluate(model, held_out[0]), held_out[1]).mean())
+                if loss != loss:
+                    raise TrainingDiverged(
+                        f"the validation loss is NaN in epoch {epoch}; check the validation samples, or lower lr"
+                    )
+                if not stopped:
+                    best.offer(loss, epoch, model, session)
+                    stopped = epoch - best.epoch >= training.patience
+                if stopped and training.keep == "best":
+                    break
+        if held_out is None:
+            best.offer(0.0, epoch, model, session)
+        if training.keep == "best":
+            best.restore(model, session)
+        outputs = evaluate(model, x)
+        train_loss = float(problem.loss(outputs, problem.targets).mean())
+        if not math.isfinite(train_loss):
+            raise TrainingDiverged(
+                f"the training loss is {train_loss} after epoch {epoch} (lr={training.lr}); lower lr or dual_lr"
+            )
+        report = FitReport(
+            samples=len(x),
+            epochs=epoch,
+            kept_epoch=best.epoch if training.keep == "best" else epoch,
+            dual_epoch=best.epoch,
+            train_loss=train_loss,
+            validation_loss=best.loss if held_out is not None else None,
+            positive_duals=_positive(best.duals),
+            slacks=session.slacks(outputs),
+            eps=session.eps,
+        )
+        return report, best.duals
+
+    def _batches(self, n: int, min_steps: int, shuffle: torch.Generator) -> Iterator[torch.Tensor]:
+        """The batches of one epoch: a pass in a new order, or as many as it takes to reach `min_steps` over all
+        epochs."""
+        size = self.training.batch_size_for(n)
+        per_pass = -(-n // size)
+        for _ in range(max(1, -(-min_steps // (per_pass * self.training.epochs)))):
+            yield from _near_equal(torch.randperm(n, generator=shuffle), size)
+
+
+class _Best:
+    """The epoch with the lowest validation loss: the parameters of the model and of the session's networks, and the
+    duals."""
+
+    def __init__(self) -> None:
+        self.loss = float("inf")
+        self.epoch = 0
+        self.duals: Duals = {}
+        self._states: list[dict[str, torch.Tensor]] = []
+
+    def offer(self, loss: float, epoch: int, model: nn.Module, session: Session) -> None:
+        if loss < self.loss or not self._states:
+            self.loss, self.epoch = loss, epoch
+            networks = (model, *session.modules().values())
+            self._states = [
+                {name: value.detach().clone() for name, value in net.state_dict().items()} for net in networks
+            ]
+            self.duals = session.duals()
+
+    def restore(self, model: nn.Module, session: Session) -> None:
+        for net, state in zip((model, *session.modules().values()), self._states, strict=True):
+            net.load_state_dict(state)
+
+
+def _targets(examples: Examples, scale: TargetScale, device: str, dtype: torch.dtype) -> torch.Tensor:
+    """(n,) class numbers, or standardised targets."""
+    if examples.task == "classification":
+        return torch.as_tensor(np.asarray(examples.y, dtype=np.int64), device=device)
+    return torch.as_tensor(scale.apply(examples.y)).to(dtype).to(device)
+
+
+def _positive(duals: Duals) -> float | None:
+    """Share of the known duals that are positive; None without any."""
+    known = [values[~values.isnan()] for values in duals.values()]
+    return float((torch.cat(known) > 0).float().mean()) if known else None
+
+
+def _training_mode(model: nn.Module, n: int) -> None:
+    """Training mode; batch norm uses its running statistics where a single sample has none of its own."""
+    model.train()
+    if n == 1:
+        for module in model.modules():
+            if isinstance(module, nn.modules.batchnorm._BatchNorm):
+                module.eval()
+
+
+def _near_equal(order: torch.Tensor, size: int) -> tuple[torch.Tensor, ...]:
+    """Batches of at most `size` whose sizes differ by one at most, so that the last is not a remnant."""
+    return torch.tensor_split(order, max(1, -(-len(order) // size)))
+
+
+def _some_of_all(x: torch.Tensor, unlabelled: Unlabelled | None, streams: Streams) -> torch.Tensor:
+    """At most `REFERENCE` of the labelled inputs `x` and the unlabelled ones together, (m, *shape)."""
+    if unlabelled is None or not len(unlabelled.rows):
+        return x[:REFERENCE]
+    drawn = torch.randperm(len(x) + len(unlabelled.rows), generator=streams.torch("reference"))[:REFERENCE]
+    labelled, others = drawn[drawn < len(x)], (drawn[drawn >= len(x)] - len(x)).sort().values
+    read = to_tensor(unlabelled.source.read(unlabelled.rows[others.numpy()]), x.device, x.dtype)
+    return torch.cat([x[labelled.to(x.device)], read])
+
+
+def _unlabelled_batches(
+    session: Session, unlabelled: Unlabelled | None, streams: Streams, device: str, dtype: torch.dtype
+) -> Iterator[UnlabelledBatch | None]:
+    """Endless unlabelled batches of the size the session wants, each pass in a new order; None where it wants none."""
+    size = session.unlabelled_batch
+    if not size:
+        while True:
+            yield None
+    if unlabelled is None or not len(unlabelled.rows):
+        raise InputError(
+            f"{type(session).__name__} draws unlabelled samples and none are available; use another objective"
+        )
+    generator = streams.torch("unlabelled")
+    while True:
+        for index in _near_equal(torch.randperm(len(unlabelled.rows), generator=generator), size):
+            x = unlabelled.source.read(unlabelled.rows[index.numpy()])
+            yield UnlabelledBatch(index.to(device), to_tensor(x, device, dtype))
