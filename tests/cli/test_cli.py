@@ -57,7 +57,7 @@ def test_query_writes_csv_to_standard_output(command, files):
     assert "note: task: classification, as the labels are 3 distinct classes" in done.stderr
 
 
-def test_rank_quality_is_told(command, files, tmp_path):
+def test_rank_quality_is_reported(command, files, tmp_path):
     scene = blobs("classification", n=60, labelled=40)
     labels = tmp_path / "L.csv"
     labels.write_text("id,label\n" + "".join(f"{row},{int(scene.y[row])}\n" for row in range(40)))
@@ -163,7 +163,10 @@ def test_duplicates_and_outliers(command, tmp_path):
         (["query", "{X.npy}", "--n", "2", "--outliers", "2"], "error: --outliers 2.0 is not a share of the candidates"),
         (["query", "{X.npy}", "--n", "2", "--duplicates", "some"], "Invalid value for '--duplicates'"),
         (["query", "{X.csv}", "--id-column", "name", "--n", "2"], "has no column 'name'"),
-        (["query", "{X.npy}", "--n", "2", "--out", "no/such/Q.csv"], "error: the folder no/such of --out is not there"),
+        (
+            ["query", "{X.npy}", "--n", "2", "--out", "no/such/Q.csv"],
+            "error: --out no/such/Q.csv: the folder no/such does not exist",
+        ),
         (["query", "{X.npy}", "--n", "2", "--out", "."], "error: --out . is a folder"),
         (["demo", "--out", "{X.npy}"], "File exists"),
         (["query", "{X.npy}"], "Missing option"),
@@ -206,3 +209,21 @@ def test_demo_tells_the_story(command, tmp_path, monkeypatch, strategies):
     assert 'src="http' not in page
     assert 'href="http' not in page
     assert (tmp_path / "demo" / "curves.png").read_bytes().startswith(b"\x89PNG")
+
+
+def _commands(group, words=("ally",)):
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from _commands(command, (*words, name))
+        else:
+            yield " ".join((*words, name)), command
+
+
+def test_every_command_has_an_example_in_its_help():
+    import typer.main
+
+    from ally.cli.app import app
+
+    found = dict(_commands(typer.main.get_command(app)))
+    assert {"ally query", "ally tell", "ally datasets fetch", "ally paper run"} <= set(found)
+    assert [name for name, command in found.items() if f"Example: {name}" not in command.help] == []

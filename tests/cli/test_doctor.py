@@ -40,7 +40,7 @@ def test_the_machine(run, monkeypatch, tmp_path):
     assert sqlite3.sqlite_version in found["SQLite"]
     assert found["data"].endswith("1 data set (sst2)")
     assert found["a query"].startswith("3 samples chosen in ")
-    assert found["a campaign"].startswith("12 labels told, 1 model trained in ")
+    assert found["a campaign"].startswith("12 labels given, 1 model trained in ")
     assert {"Python", "torch", "devices", "memory", *doctor.PARTS} <= set(found)
 
 
@@ -60,7 +60,7 @@ def test_what_is_missing_and_what_fails_is_told(run, monkeypatch):
 def test_a_healthy_campaign_and_its_backup(run, campaign):
     out, _ = run("notes")
     assert "notes.db: 3 samples, 0 labels" in out
-    assert "store and source are as they should be" in out
+    assert "no problem with store or source" in out
     assert "none beside it; `ally doctor notes.db --backup` makes one" in out
     assert out.endswith("everything works\n")
     assert "backup-0001" in run("notes", "--backup")[0]
@@ -83,13 +83,13 @@ def test_a_damaged_campaign(run, campaign, backup):
     out, err = run("notes", code=2)
     assert "WRONG: " in out
     assert "is damaged or not a campaign" in out
-    assert ("work with a copy of a backup: cp notes.db.backup-0001 restored.db" in out) == backup
+    assert ("continue with a copy of a backup: cp notes.db.backup-0001 restored.db" in out) == backup
     assert "Traceback" not in err
 
 
 def test_bad_calls(run):
-    assert "there is no campaign pets.db; `ally new pets --from FOLDER` makes one" in run("pets", code=2)[1]
-    assert "--backup copies a campaign; name it" in run("--backup", code=2)[1]
+    assert "there is no campaign pets.db; create it: ally new pets --from FOLDER" in run("pets", code=2)[1]
+    assert "--backup needs the name of a campaign" in run("--backup", code=2)[1]
 
 
 def test_only_whole_backups_count(run, tmp_path):

@@ -119,13 +119,13 @@ def test_the_users_errors(files, tmp_path):
     pool, labels = files / "X.csv", files / "L.csv"
     for arguments, words in (
         ((pool,), "needs --labels"),
-        ((pool, "--labels", labels, "--share", 0.5), "--share does not go with POOL"),
-        ((pool, "--labels", labels, "--dataset", "digits"), "--dataset does not go with POOL"),
-        (("--labels", labels), "--labels needs POOL"),
-        (("--share", 0), "--share 0 is not a share"),
-        (("--share", 1.5), "--share 1.5 is not a share"),
+        ((pool, "--labels", labels, "--share", 0.5), "--share and POOL"),
+        ((pool, "--labels", labels, "--dataset", "digits"), "--dataset and POOL"),
+        (("--labels", labels), "--labels is for POOL"),
+        (("--share", 0), "--share 0 is out of range"),
+        (("--share", 1.5), "--share 1.5 is out of range"),
         (("--image-shape", "8"), "is not a shape"),
-        (("--image-shape", "7x7"), "holds 49 numbers and a sample 64"),
+        (("--image-shape", "7x7"), "has 49 numbers, but a sample has 64"),
         (("--dataset", "no-such-set"), "no-such-set"),
         (("--out", file), "is a file"),
     ):

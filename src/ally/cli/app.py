@@ -1,4 +1,4 @@
-"""Commands and how they end: 0 good, 2 the user's input, 130 interrupted."""
+"""All commands, and their exit codes: 0 success, 2 wrong input, 130 interrupted."""
 
 from __future__ import annotations
 

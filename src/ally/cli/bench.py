@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,42 +13,60 @@ from ally.cli.console import live_progress, stderr
 from ally.cli.report import BandChoice, report
 
 TaskName = Literal["auto", "classification", "regression"]
+of_data = partial(typer.Option, rich_help_panel="Data")
+of_strategies = partial(typer.Option, rich_help_panel="Strategies")
+of_campaigns = partial(typer.Option, rich_help_panel="Campaigns")
 
 
 def bench(
-    out: Annotated[Path, typer.Option(help="Folder for results; run again with the same one, the grid goes on.")],
+    out: Annotated[Path, typer.Option(help="Folder for the results; run again with the same folder to continue.")],
     dataset: Annotated[
-        list[str], typer.Option(help="A name that `ally datasets` lists, a table file, or a folder of images by class.")
+        list[str],
+        of_data(help="A name listed by `ally datasets`, a table file, or a folder of images by class.", metavar="D"),
     ],
     strategy: Annotated[
         list[str] | None,
-        typer.Option(help="Names that `ally strategies` lists (default: ally, badge, margin, random)."),
+        of_strategies(help="Names listed by `ally strategies` (default: ally, badge, margin, random).", metavar="S"),
     ] = None,
-    target: Annotated[str | None, typer.Option(help="Column of a table file that holds the labels.")] = None,
+    target: Annotated[str | None, of_data(help="Column with the labels, if the data set is a table file.")] = None,
     task: Annotated[
-        TaskName, typer.Option(help="What the target is (auto: up to 100 different whole numbers are classes).")
+        TaskName,
+        of_data(
+            help="auto, classification or regression (auto: up to 100 different whole numbers are classes).",
+            metavar="TASK",
+        ),
     ] = "auto",
-    seeds: Annotated[int, typer.Option(help="Campaigns per strategy.", min=1)] = 5,
-    init: Annotated[int | None, typer.Option(help="Random labels at the start (default: a batch).", min=1)] = None,
-    batch: Annotated[
-        int | None, typer.Option(help="Labels per round (default: a hundredth of the pool, 10 to 200).", min=1)
+    seeds: Annotated[int, of_campaigns(help="Campaigns per strategy.", min=1, metavar="N")] = 5,
+    init: Annotated[
+        int | None, of_campaigns(help="Random labels at the start (default: one batch).", min=1, metavar="N")
     ] = None,
-    rounds: Annotated[int, typer.Option(help="Batches after the start; may be raised later.", min=0)] = 8,
-    model: Annotated[list[str] | None, typer.Option(help="Networks (default: by the kind of data).")] = None,
-    objective: Annotated[list[str] | None, typer.Option(help="How to train (default: as each strategy says).")] = None,
+    batch: Annotated[
+        int | None,
+        of_campaigns(help="Labels per round (default: 1 % of the pool, 10 to 200).", min=1, metavar="N"),
+    ] = None,
+    rounds: Annotated[int, of_campaigns(help="Rounds after the start; can be raised later.", min=0, metavar="N")] = 8,
+    model: Annotated[
+        list[str] | None, of_strategies(help="Models (default: by the kind of data).", metavar="M")
+    ] = None,
+    objective: Annotated[
+        list[str] | None, of_strategies(help="How to train (default: as each strategy does).", metavar="O")
+    ] = None,
     validation: Annotated[
-        int, typer.Option(help="Labels bought at the start for early stopping; they are counted.", min=0)
+        int, of_campaigns(help="Labels bought at the start for early stopping; they count too.", min=0, metavar="N")
     ] = 0,
     candidates: Annotated[
-        int | None, typer.Option(help="Ask only about so many samples, drawn at random.", min=1)
+        int | None, of_campaigns(help="Choose from this many samples, drawn at random.", min=1, metavar="N")
     ] = None,
     data_dir: Annotated[
-        Path | None, typer.Option(help="Where data sets are (default: ALLY_DATA, else a cache folder).")
+        Path | None, of_data(help="Where the data sets are (default: ALLY_DATA, else a cache folder).")
     ] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes (default: one per core).", min=1)] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes (default: one per core).", min=1, metavar="N")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Compare strategies on data with known labels, in a grid that can be interrupted."""
+    """Compare strategies on data with known labels. Interrupt it, run it again, and it continues.
+
+    Example: ally bench --dataset digits --strategy ally --strategy random --out runs/digits
+    """
     from ally.experiment import bench as run
     from ally.experiment.bench import STRATEGIES
 

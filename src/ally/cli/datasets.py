@@ -18,9 +18,11 @@ WIDE = 150
 """From this width on, every fact has a column."""
 app = typer.Typer(help="List, fetch and verify data sets.", pretty_exceptions_enable=False)
 
-DataDir = Annotated[Path | None, typer.Option(help="Where the data is (default: ALLY_DATA, else a cache folder).")]
+DataDir = Annotated[
+    Path | None, typer.Option(help="Where the data sets are (default: ALLY_DATA, else a cache folder).")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Names = Annotated[list[str] | None, typer.Argument(help="Names that `ally datasets` lists.")]
+Names = Annotated[list[str] | None, typer.Argument(help="Names listed by `ally datasets`.", metavar="NAME")]
 
 
 @app.callback(invoke_without_command=True)
@@ -33,7 +35,10 @@ def datasets(context: typer.Context, data_dir: DataDir = None, as_json: AsJson =
 
 @app.command("list")
 def list_command(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """List all data sets, and whether they are here."""
+    """List all data sets, and which of them are on this machine.
+
+    Example: ally datasets list
+    """
     folder, as_json = _settings(context, data_dir, as_json)
     rows = _describe(folder)
     if as_json:
@@ -46,13 +51,16 @@ def list_command(context: typer.Context, data_dir: DataDir = None, as_json: AsJs
 def fetch_command(
     context: typer.Context, names: Names = None, data_dir: DataDir = None, as_json: AsJson = False
 ) -> None:
-    """Fetch data sets. What is here and verified is not fetched again."""
+    """Download data sets. Files that are complete are not downloaded again.
+
+    Example: ally datasets fetch mnist
+    """
     from ally.datasets import DATASETS, fetch
     from ally.errors import InputError
 
     folder, as_json = _settings(context, data_dir, as_json)
     if not names:
-        raise InputError("no data set is named; give one or more names that `ally datasets` lists")
+        raise InputError("no data set is named; give one or more names listed by `ally datasets`")
     for name in names:
         DATASETS[name]
     done: dict[str, list[str]] = {}
@@ -70,8 +78,10 @@ def fetch_command(
 def verify_command(
     context: typer.Context, names: Names = None, data_dir: DataDir = None, as_json: AsJson = False
 ) -> None:
-    """Check files against their checksums; without names, those of every data set that is here. Ends with 2 if any is
-    bad."""
+    """Compare files with their checksums (default: all that are on this machine). Exits with 2 if one differs.
+
+    Example: ally datasets verify mnist
+    """
     from ally.datasets import DATASETS, state, verify
 
     folder, as_json = _settings(context, data_dir, as_json)
@@ -87,7 +97,7 @@ def verify_command(
         print(json.dumps({"data_dir": str(folder), "checks": rows}, indent=2))
     else:
         if not found:
-            stderr.print(f"none of the data sets that need files is in {folder}", highlight=False, soft_wrap=True)
+            stderr.print(f"{folder} holds no data set to verify", highlight=False, soft_wrap=True)
         for name, checks in found.items():
             for check in checks:
                 detail = f" ({check.detail})" if check.detail else ""
@@ -104,7 +114,7 @@ def verify_command(
 
 
 def _settings(context: typer.Context, data_dir: Path | None, as_json: bool) -> tuple[Path, bool]:
-    """Options may stand before or after the name of the command."""
+    """Options can come before or after the name of the command."""
     from ally.datasets import default_data_dir
 
     before, json_before = context.obj or (None, False)
@@ -152,5 +162,5 @@ def _listing(rows: Sequence[dict[str, Any]], folder: Path) -> RenderableType:
         else:
             table.add_row(Text(row["name"]), Group(Text(row["about"]), Text(" · ".join(facts), style="dim")))
     return Group(
-        table, "", Text(f"folder: {folder}", style="dim"), Text("ally datasets fetch NAME fetches one.", style="dim")
+        table, "", Text(f"folder: {folder}", style="dim"), Text("ally datasets fetch NAME downloads one.", style="dim")
     )

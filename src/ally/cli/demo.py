@@ -18,9 +18,12 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for results.csv, curves.png, report.html and tables.")] = Path(
         "ally-demo"
     ),
-    seeds: Annotated[int, typer.Option(help="Campaigns per strategy and data set.", min=2)] = 5,
+    seeds: Annotated[int, typer.Option(help="Campaigns per strategy and data set.", min=2, metavar="N")] = 5,
 ) -> None:
-    """Compare ALLY with every baseline on scikit-learn's digits and diabetes (about a minute)."""
+    """Compare ALLY with the baselines on scikit-learn's digits and diabetes (about a minute).
+
+    Example: ally demo --out ally-demo
+    """
     import torch
 
     import ally

@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 PARTS = {
     "pyarrow": "reads and writes .parquet: pip install 'ally-learn[parquet]'",
     "psycopg": "campaigns on a PostgreSQL server: pip install 'ally-learn[postgresql]'",
-    "polars": "frames of Polars as sources: pip install polars",
+    "polars": "Polars frames as sources: pip install polars",
 }
 """Optional parts, what for, and how to get them."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the page; `good` is False for what should be mended."""
+    """One line of output; `good` is False for a problem."""
 
     what: str
     found: str
@@ -45,23 +45,26 @@ class Finding:
 
 def doctor(
     name: Annotated[
-        str | None, typer.Argument(help="A campaign to look at; without it, this machine.", metavar="[NAME]")
+        str | None, typer.Argument(help="A campaign to check (default: this machine).", metavar="NAME")
     ] = None,
     backup: Annotated[
         bool,
         typer.Option(
-            "--backup", help="Copy the campaign to a numbered file beside it; one on a server, to this folder."
+            "--backup", help="Copy the campaign to a numbered file beside it (from a server: to this folder)."
         ),
     ] = False,
     source: Moved = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check this machine, or a campaign. Ends with 2 if something is wrong."""
+    """Check this machine, or a campaign. Exits with 2 if something is wrong.
+
+    Example: ally doctor pets --backup
+    """
     from ally.errors import InputError
 
     if name is None and backup:
-        raise InputError("--backup copies a campaign; name it: ally doctor NAME --backup")
-    with stderr.status("looking"):
+        raise InputError("--backup needs the name of a campaign: ally doctor NAME --backup")
+    with stderr.status("checking"):
         findings = _machine() if name is None else _campaign(name, source, backup)
     wrong = [finding for finding in findings if not finding.good]
     if as_json:
@@ -111,7 +114,7 @@ def _data() -> Finding:
     found = (
         f"{counted(len(here), 'data set')} ({few(here, 20)})"
         if here
-        else "no data sets; `ally datasets` lists what can be fetched"
+        else "no data sets; `ally datasets` lists what can be downloaded"
     )
     return Finding("data", f"{folder}: {found}")
 
@@ -126,7 +129,7 @@ def _part(name: str, use: str) -> Finding:
 
 
 def _tried(what: str, work: Callable[[], str]) -> Finding:
-    """Whatever goes wrong is what a doctor is for."""
+    """Any error becomes a finding."""
     began = time.perf_counter()
     try:
         found = work()
@@ -160,7 +163,7 @@ def _try_campaign() -> str:
         told, asked = campaign.status(), campaign.ask(annotator="doctor")
         assert told.labels == 12
         assert not set(asked.ids) & set(query.ids)
-        return f"{told.labels} labels told, {told.model.number if told.model else 0} model trained"
+        return f"{told.labels} labels given, {told.model.number if told.model else 0} model trained"
 
 
 def _campaign(name: str, source: str | None, backup: bool) -> list[Finding]:
@@ -175,7 +178,9 @@ def _campaign(name: str, source: str | None, backup: bool) -> list[Finding]:
         found = [Finding("store", str(error), good=False), _backups(place)]
         if _kept(place):
             found.append(
-                Finding("remedy", f"work with a copy of a backup: cp {shlex.quote(str(_kept(place)[-1]))} restored.db")
+                Finding(
+                    "remedy", f"continue with a copy of a backup: cp {shlex.quote(str(_kept(place)[-1]))} restored.db"
+                )
             )
         return found
 
@@ -186,7 +191,7 @@ def _healthy(campaign: Campaign) -> list[Finding]:
         Finding("store", f"{campaign.name}: {counted(status.samples, 'sample')}, {counted(status.labels, 'label')}")
     ]
     found += [Finding("check", problem, good=False) for problem in problems] or [
-        Finding("check", "store and source are as they should be")
+        Finding("check", "no problem with store or source")
     ]
     found.append(
         Finding("source", f"{status.source}, {counted(len(campaign.problems()), 'problem')} when it was last read")
@@ -194,7 +199,7 @@ def _healthy(campaign: Campaign) -> list[Finding]:
     failed = status.training_state == "failed"
     words = f"a training failed: {status.training_error}" if failed else status.training_state
     found.append(
-        Finding("training", f"{words}; {counted(status.waiting, 'answer')} since the last model", good=not failed)
+        Finding("training", f"{words}; {counted(status.waiting, 'new answer')} since the last model", good=not failed)
     )
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -16,12 +17,15 @@ if TYPE_CHECKING:
 
 Head = Literal["ridge", "paper"]
 Start = Literal["pool", "labelled"]
+of_data = partial(typer.Option, rich_help_panel="Data")
+of_training = partial(typer.Option, rich_help_panel="Training")
+of_ascent = partial(typer.Option, rich_help_panel="Gradient ascent")
 DRAWN_AS = {"digits": "1x8x8"}
 """Tables of the catalogue whose rows are images."""
 
 
 @dataclass(frozen=True)
-class Material:
+class Labelled:
     """Samples, the labels known of them (None elsewhere) and their names."""
 
     title: str
@@ -36,59 +40,61 @@ class Material:
 
 def generate(
     pool: Annotated[
-        Path | None, typer.Argument(help="Features of yours: .npy, .npz (X, ids), .csv or .parquet; needs --labels.")
+        Path | None,
+        typer.Argument(
+            help="Your own features: .npy, .npz (X, ids), .csv or .parquet; needs --labels.", metavar="POOL"
+        ),
     ] = None,
-    labels: Annotated[Path | None, typer.Option(help="Labels for POOL: a table with columns id and label.")] = None,
+    labels: Annotated[Path | None, of_data(help="Labels for POOL: a table with the columns id and label.")] = None,
     dataset: Annotated[
-        str | None, typer.Option(help="A name that `ally datasets` lists, or a file (default: digits).")
+        str | None, of_data(help="A name listed by `ally datasets`, or a file (default: digits).")
     ] = None,
-    target: Annotated[str | None, typer.Option(help="Column with the labels, if --dataset is a table.")] = None,
-    share: Annotated[
-        float | None, typer.Option(help="Share of the data set to label and train on (default: 0.1).")
-    ] = None,
-    samples: Annotated[int, typer.Option(help="How many samples to lead.", min=1)] = 8,
+    target: Annotated[str | None, of_data(help="Column with the labels, if --dataset is a table.")] = None,
+    share: Annotated[float | None, of_training(help="Share of the data set to train on (default: 0.1).")] = None,
+    samples: Annotated[int, of_ascent(help="How many samples to generate.", min=1, metavar="N")] = 8,
     start: Annotated[
-        Start, typer.Option(help="Start from the lowest predicted duals of the unlabelled pool or of the labelled.")
+        Start, of_ascent(help="Start from the lowest predicted duals in the pool, or among the labelled.")
     ] = "pool",
-    steps: Annotated[int, typer.Option(help="Steps of gradient ascent.", min=1)] = 200,
-    step_size: Annotated[float, typer.Option(help="Length of a step, in standard deviations of the features.")] = 0.01,
-    ceiling: Annotated[float | None, typer.Option(help="Lead no sample above this predicted dual.")] = None,
+    steps: Annotated[int, of_ascent(help="Number of steps.", min=1, metavar="N")] = 200,
+    step_size: Annotated[float, of_ascent(help="Length of a step, in standard deviations of the features.")] = 0.01,
+    ceiling: Annotated[float | None, of_ascent(help="Stop a sample at this predicted dual.")] = None,
     head: Annotated[
-        Head, typer.Option(help="How duals are predicted: ridge on the doubt, or the paper's network.")
+        Head, of_training(help="How duals are predicted: ridge (on the doubt) or the paper's network.")
     ] = "ridge",
     smooth: Annotated[
         bool,
-        typer.Option(
-            "--smooth", help="Change features the way they vary together in the data, rather than each on its own."
-        ),
+        of_ascent("--smooth", help="Change features together, as they vary in the data, not each on its own."),
     ] = False,
     eps: Annotated[
         float | None,
-        typer.Option(
-            help="Every training loss is to stay below this (default: 0.01; the paper's value with its head)."
-        ),
+        of_training(help="Keep every training loss below this (default: 0.01; with the paper's head, its value)."),
     ] = None,
     epochs: Annotated[
-        int | None, typer.Option(help="Epochs of training (default: 40; with the paper's head 100 at most).", min=1)
+        int | None, of_training(help="Epochs (default: 40; with the paper's head, at most 100).", min=1, metavar="N")
     ] = None,
     validation: Annotated[
         int | None,
-        typer.Option(
-            help="Labels to stop training by (default: none; with the paper's head 200, a tenth at most).", min=0
+        of_training(
+            help="Labels kept for early stopping (default: 0; with the paper's head 200, at most a tenth).",
+            min=0,
+            metavar="N",
         ),
     ] = None,
     image_shape: Annotated[
-        str | None, typer.Option(help="Read rows as images of this shape, such as 28x28 or 3x32x32.")
+        str | None, of_data(help="Read rows as images of this shape, such as 28x28 or 3x32x32.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Equal seeds give equal samples.")] = 0,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same samples.")] = 0,
     data_dir: Annotated[
-        Path | None, typer.Option(help="Folder of the data sets (default: ALLY_DATA, else a cache folder).")
+        Path | None, of_data(help="Where the data sets are (default: ALLY_DATA, else a cache folder).")
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for progression.png, .svg and .csv, and samples.npy.")] = Path(
         "ally-generate"
     ),
 ) -> None:
-    """Lead uninformative samples to the highest predicted dual, by gradient ascent on the samples."""
+    """Change samples until the model would learn the most from them (gradient ascent on the predicted dual).
+
+    Example: ally generate --dataset digits --samples 8 --out ally-generate
+    """
     from ally.errors import InputError
     from ally.generation import ascend, learn
 
@@ -97,38 +103,38 @@ def generate(
         raise InputError(f"--out {out} is a file; give the name of a folder")
     if pool is None:
         name = "digits" if dataset is None else dataset
-        material = _from_dataset(
+        labelled = _from_dataset(
             name, target, 0.1 if share is None else share, image_shape or DRAWN_AS.get(name), seed, data_dir, labels
         )
     else:
-        material = _from_files(pool, labels, image_shape, {"--dataset": dataset, "--target": target, "--share": share})
+        labelled = _from_files(pool, labels, image_shape, {"--dataset": dataset, "--target": target, "--share": share})
     with live_progress() as progress:
         learned = learn(
-            material.X,
-            material.y,
-            task=material.task,
-            classes=material.classes,
+            labelled.X,
+            labelled.y,
+            task=labelled.task,
+            classes=labelled.classes,
             random_state=seed,
             progress=progress,
-            **_training(head, eps, epochs, validation, sum(label is not None for label in material.y)),
+            **_training(head, eps, epochs, validation, sum(label is not None for label in labelled.y)),
         )
         rows = learned.quietest(samples, start)
         path = ascend(
             learned.dual,
-            material.X[rows],
+            labelled.X[rows],
             bounds=learned.bounds,
             steps=steps,
             step_size=step_size,
             ceiling=ceiling,
-            smooth=material.X if smooth else None,
+            smooth=labelled.X if smooth else None,
             random_state=seed,
             progress=progress,
         )
-    _write(out, path, material, rows)
-    for note in (*material.notes, *learned.notes, *path.notes):
+    _write(out, path, labelled, rows)
+    for note in (*labelled.notes, *learned.notes, *path.notes):
         stderr.print(f"note: {note}", highlight=False, soft_wrap=True)
     for line in (
-        *_story(material, learned, path),
+        *_story(labelled, learned, path),
         f"{out / 'progression.png'}, progression.svg, progression.csv and samples.npy",
     ):
         stdout.print(line, highlight=False, soft_wrap=True)
@@ -169,7 +175,7 @@ def _from_dataset(
     seed: int,
     data_dir: Path | None,
     labels: Path | None,
-) -> Material:
+) -> Labelled:
     """A share of the pool, drawn at random, keeps its labels."""
     import numpy as np
 
@@ -178,14 +184,13 @@ def _from_dataset(
     from ally.rng import streams
 
     if labels is not None:
-        raise InputError("--labels needs POOL; a data set has its own labels")
+        raise InputError("--labels is for POOL; a data set has its own labels")
     if not 0 < share <= 1:
-        raise InputError(f"--share {share:g} is not a share; give a number above 0 and up to 1")
+        raise InputError(f"--share {share:g} is out of range; give a number above 0 and up to 1")
     data = load(name, data_dir, target=target)
     if data.kind == "text":
         raise InputError(
-            f"{name} is text: its features are hashed words, and no text belongs to a changed one; choose images or a "
-            "table"
+            f"{name} is text, and changed features are no longer the words of any text; choose images or a table"
         )
     n = len(data.pool_labels)
     known = streams(seed).numpy("share").permutation(n)[: max(1, round(share * n))]
@@ -193,10 +198,10 @@ def _from_dataset(
     for row in known.tolist():
         y[row] = data.pool_labels[row]
     classes = None if data.task == "regression" else np.unique(data.pool_labels).tolist()
-    return Material(data.name, _shaped(data.pool, image_shape), y, data.task, classes, notes=data.notes)
+    return Labelled(data.name, _shaped(data.pool, image_shape), y, data.task, classes, notes=data.notes)
 
 
-def _from_files(pool: Path, labels: Path | None, image_shape: str | None, others: dict[str, Any]) -> Material:
+def _from_files(pool: Path, labels: Path | None, image_shape: str | None, others: dict[str, Any]) -> Labelled:
     """The samples and labels of the user; every label is trained on."""
     import numpy as np
 
@@ -207,7 +212,7 @@ def _from_files(pool: Path, labels: Path | None, image_shape: str | None, others
 
     given = next((option for option, value in others.items() if value is not None), None)
     if given is not None:
-        raise InputError(f"{given} does not go with POOL {pool}; leave out one of the two")
+        raise InputError(f"{given} and POOL {pool} exclude each other; leave one out")
     if labels is None:
         raise InputError(f"POOL {pool} needs --labels: a table with columns id and label")
     X, ids = read_pool(pool)
@@ -219,7 +224,7 @@ def _from_files(pool: Path, labels: Path | None, image_shape: str | None, others
     y: list[Any] = [None] * len(X)
     for id, label in read_labels(labels).items():
         y[known.row(id)] = label
-    return Material(pool.stem, _shaped(X, image_shape), y, "auto", ids=known, names=None if image_shape else names)
+    return Labelled(pool.stem, _shaped(X, image_shape), y, "auto", ids=known, names=None if image_shape else names)
 
 
 def _shaped(X: Any, image_shape: str | None) -> Any:
@@ -236,25 +241,25 @@ def _shaped(X: Any, image_shape: str | None) -> Any:
     shape = tuple(map(int, sides))
     if math.prod(shape) != math.prod(X.shape[1:]):
         raise InputError(
-            f"--image-shape {image_shape} holds {math.prod(shape)} numbers and a sample {math.prod(X.shape[1:])}; "
+            f"--image-shape {image_shape} has {math.prod(shape)} numbers, but a sample has {math.prod(X.shape[1:])}; "
             "make them equal"
         )
     return X.reshape(len(X), *(shape if len(shape) == 3 else (1, *shape)))
 
 
-def _write(out: Path, path: Progression, material: Material, rows: Any) -> None:
+def _write(out: Path, path: Progression, labelled: Labelled, rows: Any) -> None:
     import numpy as np
 
     from ally.generation import draw
 
     out.mkdir(parents=True, exist_ok=True)
-    draw(path, out / "progression.png", out / "progression.svg", names=material.names)
-    starts = rows if material.ids is None else material.ids.of(rows)
-    path.table(material.names, starts).to_csv(out / "progression.csv", index=False)
+    draw(path, out / "progression.png", out / "progression.svg", names=labelled.names)
+    starts = rows if labelled.ids is None else labelled.ids.of(rows)
+    path.table(labelled.names, starts).to_csv(out / "progression.csv", index=False)
     np.save(out / "samples.npy", path.samples[-1])
 
 
-def _story(material: Material, learned: Learned, path: Progression) -> list[str]:
+def _story(labelled: Labelled, learned: Learned, path: Progression) -> list[str]:
     """What happened, in sentences."""
     quality = (
         ""
@@ -268,7 +273,7 @@ def _story(material: Material, learned: Learned, path: Progression) -> list[str]
         else ""
     )
     lines = [
-        f"{material.title}: trained on {learned.report.samples} labelled samples{held_out}, "
+        f"{labelled.title}: trained on {learned.report.samples} labelled samples{held_out}, "
         f"{100 * (learned.report.positive_duals or 0):.0f} % of their duals are positive{quality}",
         f"predicted dual from {path.duals[0].mean():.3g} to {path.duals[-1].mean():.3g} on average, up for {rose} of "
         f"{len(path)} samples",

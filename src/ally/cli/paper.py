@@ -23,12 +23,15 @@ GENERATION: dict[str, dict[str, Any]] = {
     "full": {"dataset": "mnist", "share": 0.1, "samples": 8, "steps": 120, "head": "paper", "smooth": True},
 }
 """Arguments of `ally generate` that are the paper's figure; `small` labels 2 % of MNIST instead of 10 %."""
-paper = typer.Typer(no_args_is_help=True, help="The paper's experiments, by name.")
+paper = typer.Typer(no_args_is_help=True, help="Run the paper's experiments, by name.")
 
 
 @paper.command("list")
 def listing(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """List the experiments: what each shows and what the paper says about it."""
+    """List the experiments and what the paper claims.
+
+    Example: ally paper list
+    """
     from ally.experiment.presets import PRESETS
 
     if as_json:
@@ -53,20 +56,26 @@ def listing(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 @paper.command()
 def show(
-    name: Annotated[str, typer.Argument(help="A name that `ally paper list` prints.")],
+    name: Annotated[str, typer.Argument(help="A name listed by `ally paper list`.", metavar="NAME")],
     scale: Annotated[
-        Scale, typer.Option(help="smoke: seconds; small: minutes to an hour; full: the paper's size.")
+        Scale,
+        typer.Option(help="smoke (seconds), small (minutes to an hour) or full (the paper's size).", metavar="SCALE"),
     ] = "small",
     protocol: Annotated[
         ProtocolChoice | None,
-        typer.Option(help="How long networks are trained (default: paper, early stopping)."),
+        typer.Option(
+            help="How long to train: paper (early stopping, the default), fixed or early-duals.", metavar="PROTOCOL"
+        ),
     ] = None,
     data_dir: Annotated[
-        Path | None, typer.Option(help="Where data sets are (default: ALLY_DATA, else a cache folder).")
+        Path | None, typer.Option(help="Where the data sets are (default: ALLY_DATA, else a cache folder).")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Print every setting of an experiment without running it."""
+    """Print all settings of an experiment without running it.
+
+    Example: ally paper show mnist-200 --scale small
+    """
     from ally.experiment.presets import PRESETS
 
     preset = PRESETS[name]
@@ -91,7 +100,7 @@ def show(
 
 
 def _data_notes(name: str, data_dir: Path | None) -> list[str]:
-    """What is to be known of a data set, be it that it is not here."""
+    """Notes about a data set, or why it cannot be read."""
     from ally.experiment.folder import data_notes, trial
 
     try:
@@ -102,22 +111,28 @@ def _data_notes(name: str, data_dir: Path | None) -> list[str]:
 
 @paper.command()
 def run(
-    name: Annotated[str, typer.Argument(help="A name that `ally paper list` prints.")],
+    name: Annotated[str, typer.Argument(help="A name listed by `ally paper list`.", metavar="NAME")],
     scale: Annotated[
-        Scale, typer.Option(help="smoke: seconds; small: minutes to an hour; full: the paper's size.")
+        Scale,
+        typer.Option(help="smoke (seconds), small (minutes to an hour) or full (the paper's size).", metavar="SCALE"),
     ] = "small",
     protocol: Annotated[
         ProtocolChoice | None,
-        typer.Option(help="How long networks are trained (default: paper, early stopping)."),
+        typer.Option(
+            help="How long to train: paper (early stopping, the default), fixed or early-duals.", metavar="PROTOCOL"
+        ),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for results (default: paper-runs/NAME-SCALE).")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the results (default: paper-runs/NAME-SCALE).")] = None,
     data_dir: Annotated[
-        Path | None, typer.Option(help="Where data sets are (default: ALLY_DATA, else a cache folder).")
+        Path | None, typer.Option(help="Where the data sets are (default: ALLY_DATA, else a cache folder).")
     ] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes (default: one per core).", min=1)] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes (default: one per core).", min=1, metavar="N")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Run an experiment; interrupted, it goes on when run again."""
+    """Run an experiment. Interrupt it, run it again, and it continues.
+
+    Example: ally paper run mnist-200 --scale smoke
+    """
     from ally.experiment import run as run_grid
     from ally.experiment.presets import PRESETS
 
@@ -127,7 +142,7 @@ def run(
         from ally.cli.generate import generate
 
         if workers not in (None, 1) or as_json:
-            raise InputError(f"{name} is one training and prints no table; leave out --workers and --json")
+            raise InputError(f"{name} is a single training and prints no table; leave out --workers and --json")
         generate(**GENERATION[scale], out=folder, data_dir=data_dir)
         return
     grid = preset.build(scale, data_dir, protocol)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,30 +15,34 @@ from ally.cli.console import live_progress, stderr
 
 TaskName = Literal["auto", "classification", "regression"]
 Duplicates = Literal["keep", "exact", "near"]
+of_labels = partial(typer.Option, rich_help_panel="Labels")
+of_learner = partial(typer.Option, rich_help_panel="Learner")
+of_candidates = partial(typer.Option, rich_help_panel="Candidates")
 
 
 def query(
-    pool: Annotated[Path, typer.Argument(help="Features: .npy, .npz (X, ids), .csv or .parquet.")],
-    n: Annotated[int, typer.Option("--n", help="How many samples to ask for.")],
-    labels: Annotated[Path | None, typer.Option(help="Labels so far: a table with columns id and label.")] = None,
-    strategy: Annotated[str, typer.Option(help="A name that `ally strategies` lists.")] = "ally",
-    objective: Annotated[str | None, typer.Option(help="How to train, if not as the strategy says.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Write the query here as CSV instead of standard output.")] = None,
-    id_column: Annotated[
-        str | None, typer.Option(help="Column of a table that holds the ids (default: id, if there is one).")
-    ] = None,
-    task: Annotated[TaskName, typer.Option(help="What the labels are.")] = "auto",
-    classes: Annotated[str | None, typer.Option(help="All classes, separated by commas.")] = None,
+    pool: Annotated[Path, typer.Argument(help="Features: .npy, .npz (X, ids), .csv or .parquet.", metavar="POOL")],
+    n: Annotated[int, typer.Option("--n", help="How many samples to choose.", metavar="N")],
+    labels: Annotated[Path | None, of_labels(help="Labels so far: a table with the columns id and label.")] = None,
+    strategy: Annotated[str, of_learner(help="A name listed by `ally strategies`.")] = "ally",
+    objective: Annotated[str | None, of_learner(help="How to train (default: as the strategy does).")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write CSV to this file instead of standard output.")] = None,
+    id_column: Annotated[str | None, typer.Option(help="Column with the ids (default: id, if there is one).")] = None,
+    task: Annotated[TaskName, of_labels(help="auto, classification or regression.", metavar="TASK")] = "auto",
+    classes: Annotated[str | None, of_labels(help="All classes, separated by commas.")] = None,
     duplicates: Annotated[
-        Duplicates, typer.Option(help="Copies of other samples: keep them, leave out exact ones, or near ones too.")
+        Duplicates, of_candidates(help="Copies: keep them, leave out exact ones, or near ones too.")
     ] = "exact",
     outliers: Annotated[
-        float | None, typer.Option(help="Leave out this share of the candidates, the farthest from the others.")
+        float | None, of_candidates(help="Leave out this share of the candidates: those farthest from all others.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Equal seeds give equal ids.")] = 0,
+    seed: Annotated[int, of_learner(help="The same seed gives the same ids.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Choose which samples to label next."""
+    """Choose which samples to label next.
+
+    Example: ally query pool.csv --labels labels.csv --n 20 --out next.csv
+    """
     import ally
     from ally.sources.arrays.files import read_labels, read_pool
 
@@ -119,6 +124,6 @@ def _ensure_writable(out: Path | None) -> None:
     if out is None:
         return
     if not out.parent.is_dir():
-        raise InputError(f"the folder {out.parent} of --out is not there; make it first")
+        raise InputError(f"--out {out}: the folder {out.parent} does not exist; create it first")
     if out.is_dir():
         raise InputError(f"--out {out} is a folder; give the name of a file")

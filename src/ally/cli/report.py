@@ -28,18 +28,20 @@ class BandChoice(StrEnum):
 
 def report(
     folder: Annotated[
-        Path, typer.Argument(help="Folder that a grid wrote: results.csv and, if there, settings.json.", metavar="DIR")
+        Path, typer.Argument(help="A folder that `ally bench` or `ally paper run` wrote.", metavar="DIR")
     ],
     smooth: Annotated[
-        float | None, typer.Option(help="Weight of a moving average, for curves only (the paper smooths).")
+        float | None, typer.Option(help="Smooth the curves: weight of a moving average, as in the paper.")
     ] = None,
     band: Annotated[
-        BandChoice, typer.Option(help="Bands: 95 % interval of the mean, or standard deviation.")
+        BandChoice, typer.Option(help="Bands: ci (95 % interval of the mean) or std (standard deviation).")
     ] = BandChoice.ci,
     as_json: Annotated[bool, typer.Option("--json", help="Print the answers and the statistics as JSON.")] = False,
 ) -> None:
-    """Compare the strategies of a grid: report.html, curves.png, curves.svg, summary.csv and curves.csv in its
-    folder."""
+    """Write report.html, the curves and the tables of a benchmark into its folder.
+
+    Example: ally report runs/digits
+    """
     from ally.report import answer, load, sentences, write_summary
 
     with stderr.status("statistics and pictures"):

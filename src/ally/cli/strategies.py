@@ -18,10 +18,15 @@ WIDE = 150
 
 
 def strategies(
-    name: Annotated[str | None, typer.Argument(help="Show this strategy in full; without a name, list all.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Explain this strategy (default: list all).", metavar="NAME")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List the catalogue of strategies, or explain one of them."""
+    """List all strategies, or explain one.
+
+    Example: ally strategies badge
+    """
     from ally.cards import describe
     from ally.strategies import CATALOGUE
 
@@ -63,8 +68,7 @@ def _listing(rows: list[dict[str, Any]]) -> RenderableType:
     used = {letter for row in rows for letter in Cost(row["cost"]["time"], "").letters}
     legend = ", ".join(f"{letter} {meaning}" for letter, meaning in SYMBOLS.items() if letter in used)
     note = (
-        f"cost: time to choose the batch, given what the network says; {legend}; a pass is the pool "
-        "through a network once more"
+        f"cost: time to choose the batch after training; {legend}; a pass runs the pool through the network once more"
     )
     return Group(table, "", Text(note, style="dim"), Text("ally strategies NAME explains one.", style="dim"))
 

@@ -43,7 +43,7 @@ def test_new_says_what_was_found(ally, photos, tmp_path):
     )
     assert done.out.startswith("shapes.db: 40 images of photos; classes disc, square\n")
     assert "8 random samples held out, never trained on, to measure the learning curve; 25% of each query" in done.out
-    assert "4 random samples held out to stop a training early" in done.out
+    assert "4 random samples held out for early stopping" in done.out
     assert "1 problem:\n    bad.png: " in done.out
     assert done.out.endswith("next: ally ask shapes --out next.csv\n")
     assert (tmp_path / "shapes.db").is_file()
@@ -58,7 +58,7 @@ def test_new_as_json_with_labels_of_the_folder(ally, photos):
 
 def test_new_without_a_curve_says_so(ally, photos):
     assert (
-        "no sample is held out, so there will be no learning curve"
+        "no samples are held out, so there will be no learning curve"
         in ally("new", "s", "--from", "photos", "--by-hand").out
     )
 
@@ -105,7 +105,7 @@ def test_ask_prints_what_a_person_needs(ally, rows):
     assert {"a", "town", "answer", "size"} < set(done.rows[0])
     assert [row["label"] for row in done.rows] == [""] * 4
     assert {row["query"] for row in done.rows} == {"1"}
-    assert "no model has ranked the samples yet" in done.err
+    assert "no model is trained yet" in done.err
     hidden = ally("ask", "rows", "--n", 4, "--no-show")
     assert "town" not in hidden.rows[0]
     assert not {row["id"] for row in done.rows} & {row["id"] for row in hidden.rows}
@@ -139,7 +139,7 @@ def test_a_batch_is_cut_at_the_end_of_the_pool_and_a_number_is_not(ally, tmp_pat
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
-def test_a_written_query_is_filled_in_and_told(ally, rows, fill, ending):
+def test_a_query_file_is_filled_in_and_saved(ally, rows, fill, ending):
     done = ally("ask", "rows", "--n", 5, "--out", f"next.{ending}", "--annotator", "ann")
     assert done.out == ""
     assert f"then: ally tell rows next.{ending}" in done.err
@@ -154,7 +154,7 @@ def test_a_written_query_is_filled_in_and_told(ally, rows, fill, ending):
         with open("next.jsonl", "w") as file:
             file.writelines(json.dumps(line) + "\n" for line in lines)
     done = ally("tell", "rows", f"next.{ending}")
-    assert done.out == f"3 labels taken; 2 of query 1 without an answer: {ids[3]}, {ids[4]}\n"
+    assert done.out == f"3 labels saved; 2 of query 1 still open: {ids[3]}, {ids[4]}\n"
     with library.Campaign.open("rows.db") as campaign:
         assert campaign.labels() == {id: rows[id] for id in ids[:3]}
         assert {answer.annotator for answer in campaign.record()} == {"ann"}
@@ -179,18 +179,17 @@ def test_ids_and_texts_that_a_spreadsheet_would_run_survive(ally, tmp_path):
         lines = csv.writer(file)
         lines.writerow(found[0])
         lines.writerows([line[0], "yes", *line[2:]] for line in found[1:])
-    assert ally("tell", "odd", "next.csv").out == "8 labels taken; query 1 is answered\n"
+    assert ally("tell", "odd", "next.csv").out == "8 labels saved; query 1 is complete\n"
     with library.Campaign.open("odd.db") as campaign:
         assert campaign.labels() == dict.fromkeys(ids, "yes")
 
 
 def test_tell_pairs_skip_and_undo(ally, rows):
-    assert ally("tell", "rows", "r01=low", "r02=high", "--annotator", "ann").out == "2 labels taken\n"
-    assert ally("skip", "rows", "r03", "r04", "--annotator", "ann").out == "2 skips taken\n"
-    assert ally("undo", "rows", "--annotator", "ann").out == "the skip of r04 is taken back (answer 4)\n"
+    assert ally("tell", "rows", "r01=low", "r02=high", "--annotator", "ann").out == "2 labels saved\n"
+    assert ally("skip", "rows", "r03", "r04", "--annotator", "ann").out == "2 skips saved\n"
+    assert ally("undo", "rows", "--annotator", "ann").out == "undone: the skip of r04 (answer 4)\n"
     assert (
-        ally("undo", "rows", "--annotator", "ann", "--number", 1).out
-        == "the label 'low' of r01 is taken back (answer 1)\n"
+        ally("undo", "rows", "--annotator", "ann", "--number", 1).out == "undone: the label 'low' of r01 (answer 1)\n"
     )
     undone = json.loads(ally("undo", "rows", "--annotator", "ann", "--json").out)
     assert undone == {"id": "r03", "kind": "skip", "label": None, "number": 3}
@@ -215,13 +214,13 @@ def test_pairs_split_at_the_last_equals_sign(ally, tmp_path):
     ],
 )
 def test_tell_from_standard_input(ally, rows, text):
-    assert ally("tell", "rows", "-", stdin=text).out == "1 label and 1 skip taken\n"
+    assert ally("tell", "rows", "-", stdin=text).out == "1 label and 1 skip saved\n"
     with library.Campaign.open("rows.db") as campaign:
         assert campaign.labels() == {"r01": "low"}
         assert campaign.status().skipped == 1
 
 
-def test_a_file_of_two_queries_is_told_without_a_query(ally, rows, fill):
+def test_a_file_of_two_queries_belongs_to_neither(ally, rows, fill):
     ids = [ally("ask", "rows", "--n", 2, "--out", f"{n}.csv") and fill(f"{n}.csv", rows) for n in (1, 2)]
     with open("both.csv", "w") as both, open("1.csv") as one, open("2.csv") as two:
         both.write(one.read() + two.read().split("\n", 1)[1])
@@ -248,11 +247,11 @@ def test_a_long_table_shows_ids_only_where_rows_take_a_while_to_find(ally, rows,
     ally("new", url, "--from", "table.csv", "--by-hand")
     done = ally("ask", url, "--n", 1)
     assert "town" not in done.rows[0]
-    assert "finding rows in a table of 60 takes a while; --show gives the rows too" in done.err
+    assert "finding rows in a table of 60 takes a while; --show adds the rows" in done.err
     assert "town" in ally("ask", url, "--n", 1, "--show").rows[0]
 
 
-def test_a_query_is_given_even_if_its_source_is_gone(ally, photos, tmp_path):
+def test_ask_works_without_the_source(ally, photos, tmp_path):
     ally("new", "shapes", "--from", "photos", "--by-hand", "--batch", 40)
     (tmp_path / "photos" / "discs" / "00.png").unlink()
     done = ally("ask", "shapes", "--annotator", "ann", "--key", "k")
@@ -261,7 +260,7 @@ def test_a_query_is_given_even_if_its_source_is_gone(ally, photos, tmp_path):
     (tmp_path / "photos").rename(tmp_path / "elsewhere")
     done = ally("ask", "shapes", "--annotator", "ann", "--key", "k")
     assert len(done.rows) == 40
-    assert "only ids are given, as the source cannot be opened" in done.err
+    assert "only ids are listed, because the source cannot be opened" in done.err
     moved = ally("ask", "shapes", "--annotator", "ann", "--key", "k", "--from", "elsewhere")
     assert moved.rows[0]["path"].startswith(str(tmp_path / "elsewhere"))
 
@@ -272,7 +271,7 @@ def test_control_characters_are_not_printed(ally, tmp_path):
     )
     ally("new", "t", "--from", "t.jsonl", "--by-hand")
     ally("tell", "t", "a\x1b[2J=yes")
-    assert ally("undo", "t").out == "the label 'yes' of a\\x1b[2J is taken back (answer 1)\n"
+    assert ally("undo", "t").out == "undone: the label 'yes' of a\\x1b[2J (answer 1)\n"
 
 
 def test_closed_standard_input(ally, rows, monkeypatch):
@@ -297,7 +296,7 @@ def test_a_sheet_that_is_filled_in_is_not_overwritten(ally, tmp_path):
     ally("tell", "texts", "q.csv")
     ally("ask", "texts", "--n", 2, "--out", "q.csv")
     (tmp_path / "mine.csv").write_text("my,own\n1,2\n")
-    assert "is not a sheet of questions" in ally("ask", "texts", "--out", "mine.csv", code=2).err
+    assert "was not written by `ally ask`" in ally("ask", "texts", "--out", "mine.csv", code=2).err
 
 
 def test_a_sheet_with_semicolons_is_understood(ally, tmp_path):
@@ -308,36 +307,37 @@ def test_a_sheet_with_semicolons_is_understood(ally, tmp_path):
     rows = list(csv.reader((tmp_path / "q.csv").read_text().splitlines()))
     lines = [";".join(row if place == 0 else [row[0], "good", *row[2:]]) for place, row in enumerate(rows)]
     (tmp_path / "q.csv").write_text("\n".join(lines))
-    assert ally("tell", "my texts", "q.csv").out == "2 labels taken; query 1 is answered\n"
-    assert ally("tell", "my texts", "q.csv").out == "2 labels taken (2 on record before); query 1 is answered\n"
+    assert ally("tell", "my texts", "q.csv").out == "2 labels saved; query 1 is complete\n"
+    assert ally("tell", "my texts", "q.csv").out == "2 labels saved (2 already saved); query 1 is complete\n"
 
 
-def test_a_query_is_given_back(ally, rows):
+def test_a_query_is_released(ally, rows):
     asked = ally("ask", "rows", "--annotator", "ann", "--n", 60).rows
     number = asked[0]["query"]
-    assert "0 samples are free" in ally("ask", "rows", "--annotator", "bob", "--n", 1, code=2).err
+    assert "no sample is free" in ally("ask", "rows", "--annotator", "bob", "--n", 1, code=2).err
     ally("tell", "rows", f"{asked[0]['id']}=low", "--annotator", "ann")
-    assert ally("release", "rows", number).out == f"59 samples of query {number} given back\n"
+    assert ally("release", "rows", number).out == f"59 samples of query {number} released\n"
     assert json.loads(ally("release", "rows", number, "--json").out) == {"query": int(number), "released": 0}
     assert len(ally("ask", "rows", "--annotator", "bob", "--n", 59).rows) == 59
     assert "query 99" in ally("release", "rows", 99, code=2).err
 
 
-def test_what_looks_like_a_slip_is_taken_and_named(ally, table):
+def test_a_likely_slip_is_saved_and_reported(ally, table):
     ally("new", "free", "--from", "table.csv", "--by-hand")
     assert ally("tell", "free", "r00=low", "r01=high").err == ""
     done = ally("tell", "free", "r02=Low", "r03=high")
-    assert done.out == "2 labels taken\n"
+    assert done.out == "2 labels saved\n"
     assert done.err == "note: 'Low' (of 'r02') is a class of its own beside 'low'; if it is a slip, answer again\n"
 
 
-def test_a_skip_that_is_not_told_is_not_overwritten(ally, rows, tmp_path):
+def test_a_skip_that_is_not_saved_yet_is_not_overwritten(ally, rows, tmp_path):
     id = ally("ask", "rows", "--n", 1, "--annotator", "ann").rows[0]["id"]
     sheet = f"id,label,skip\n{id},,yes\n"
     (tmp_path / "q.csv").write_text(sheet)
     done = ally("ask", "rows", "--n", 1, "--out", "q.csv", code=2)
     assert (
-        f"holds 1 answer that the campaign does not have, such as the skip of '{id}'; tell the file first" in done.err
+        f"holds 1 answer that the campaign does not have, such as the skip of '{id}'; run `ally tell` on it first"
+        in done.err
     )
     assert (tmp_path / "q.csv").read_text() == sheet
     ally("tell", "rows", "q.csv")
@@ -345,7 +345,7 @@ def test_a_skip_that_is_not_told_is_not_overwritten(ally, rows, tmp_path):
 
 
 @pytest.mark.parametrize("label", ["low", "low "])
-def test_a_sheet_whose_labels_were_outvoted_is_told_all_the_same(ally, table, tmp_path, label):
+def test_labels_that_were_outvoted_count_as_saved(ally, table, tmp_path, label):
     ally("new", "rows", "--from", "table.csv", "--policy", "majority", "--opinions", 3, "--by-hand")
     (tmp_path / "q.csv").write_text(f"id,label\nr00,{label}\n")
     ally("tell", "rows", "q.csv", "--annotator", "ann")
@@ -358,8 +358,8 @@ def test_a_sheet_whose_labels_were_outvoted_is_told_all_the_same(ally, table, tm
 
 def test_the_majority_of_numbers_is_the_median(ally, table):
     even = ("--from", "table.csv", "--policy", "majority", "--opinions", 2, "--by-hand")
-    assert "neither may be the majority" in ally("new", "classes", *even).out
-    assert "neither may be the majority" not in ally("new", "rows", *even, "--regression").out
+    assert "opinions can tie" in ally("new", "classes", *even).out
+    assert "opinions can tie" not in ally("new", "rows", *even, "--regression").out
     assert "the majority of numbers is their median" in " ".join(ally("new", "--help").out.replace("│", " ").split())
     for who, value in (("ann", "1.0"), ("bob", "1.2"), ("cat", "9.0")):
         ally("tell", "rows", f"r00={value}", "--annotator", who)
@@ -368,19 +368,18 @@ def test_the_majority_of_numbers_is_the_median(ally, table):
         assert "r00,1.2," in file.read()
 
 
-def test_when_all_is_labelled_the_next_step_is_named(ally, tmp_path):
+def test_when_all_is_labelled_the_next_step_is_printed(ally, tmp_path):
     (tmp_path / "few.txt").write_text("a\nb\n")
     ally("new", "few", "--from", "few.txt", "--by-hand")
     first, second = (row["id"] for row in ally("ask", "few", "--annotator", "ann").rows)
     assert (
-        "0 samples are free, 2 are asked about now; answer them" in ally("ask", "few", "--annotator", "bob", code=2).err
+        "no sample is free, 2 are reserved for someone; answer them"
+        in ally("ask", "few", "--annotator", "bob", code=2).err
     )
     ally("tell", "few", f"{first}=x", "--annotator", "ann")
     ally("skip", "few", second, "--annotator", "ann")
     done = ally("ask", "few", "--n", 1, code=2)
-    assert (
-        "nothing is left to ask about: every sample is labelled or set aside; `ally export few labels.csv`" in done.err
-    )
+    assert "nothing left to ask about: every sample is labelled or skipped; `ally export few labels.csv`" in done.err
     assert "`ally rescan few` looks for new samples" in done.err
 
 

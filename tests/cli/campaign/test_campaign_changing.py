@@ -13,17 +13,17 @@ def pets(ally, tmp_path):
     ally("new", "pets", "--from", "t.txt", "--classes", "a,b", "--by-hand")
 
 
-def test_settings_change_and_are_told(ally, pets):
+def test_settings_change_and_are_printed(ally, pets):
     assert (
         ally("change", "pets", "--classes", "a,b,c", "--batch", 7).out
-        == "classes is a, b, c from now on\nbatch is 7 from now on\n"
+        == "changed classes to a, b, c\nchanged batch to 7\n"
     )
     assert len(ally("ask", "pets").rows) == 7
     done = ally("change", "pets", "--lease", 90, "--random-share", 0.5, "--by-hand")
     assert done.out.splitlines() == [
-        "lease is 90 minutes from now on",
-        "random share is 0.5 from now on",
-        "training is by hand from now on",
+        "changed lease to 90 minutes",
+        "changed random share to 0.5",
+        "changed training to by hand",
     ]
     found = json.loads(ally("change", "pets", "--budget", 50, "--lease", 5, "--automatic", "--json").out)
     assert (found["budget"], found["lease_seconds"], found["batch"], found["automatic"]) == (50, 300, 7, True)
@@ -32,7 +32,7 @@ def test_settings_change_and_are_told(ally, pets):
 def test_a_source_that_moved(ally, pets, tmp_path):
     (tmp_path / "t.txt").rename(tmp_path / "u.txt")
     assert "ally change NAME --from" in ally("retrain", "pets", code=2).err
-    assert "the source is u.txt" in ally("change", "pets", "--from", "u.txt").out
+    assert "changed source to u.txt" in ally("change", "pets", "--from", "u.txt").out
     ally("retrain", "pets")
 
 
@@ -44,7 +44,7 @@ def test_a_source_that_moved(ally, pets, tmp_path):
         (["--batch", "0"], "--batch 0"),
         (["--strategy", "best"], "unknown strategy"),
         (["--from", "nowhere.txt"], "nowhere.txt is not there"),
-        (["--lease", "-1"], "--lease -1 is not a number of minutes"),
+        (["--lease", "-1"], "--lease -1 is out of range; give minutes"),
     ],
 )
 def test_what_cannot_be(ally, pets, words, message):

@@ -35,7 +35,7 @@ def test_round_trip(ally, told, photos, target):
     skips = 0 if target == "by-class" else 1
     assert (
         ally("import", "two", target).out
-        == f"12 labels and {skips} skip{'' if skips == 1 else 's'} taken from {target}\n"
+        == f"12 labels and {skips} skip{'' if skips == 1 else 's'} imported from {target}\n"
     )
     labels, skipped, people = standing("two.db")
     assert labels == told == standing("one.db")[0]

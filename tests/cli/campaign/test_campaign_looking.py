@@ -19,7 +19,7 @@ def test_status_of_a_new_campaign(ally, rows):
     assert done.out.startswith("rows.db: classification of table.csv, strategy margin\n\nGo on: ")
     assert "samples     60: 60 free" in done.out
     assert "labels      0 bought: 0 for training\n" in done.out
-    assert "training    none yet; `ally retrain rows` trains" in done.out
+    assert "training    none yet; run `ally retrain rows`" in done.out
 
 
 def test_status_counts_and_shows_the_curve(ally, tmp_path, table, fill):
@@ -62,9 +62,9 @@ def test_status_counts_and_shows_the_curve(ally, tmp_path, table, fill):
     assert f"{data['validate']['labelled']} of 5 for early stopping" in page
     assert data["training"] + data["evaluate"]["labelled"] + data["validate"]["labelled"] == data["labels"]
     assert "ann 24, bob 1" in page
-    assert "they differ about 1 sample" in page
+    assert "they disagree on 1 sample" in page
     assert "1 skipped" in page
-    assert "training    done; 2 answers came since" in page
+    assert "training    done; 2 new answers since" in page
     assert [line["number"] for line in data["curve"]] == [1, 2]
     assert data["model"] == data["curve"][-1]
     header = next(line for line in page.splitlines() if line.split()[:1] == ["model"])
@@ -72,22 +72,19 @@ def test_status_counts_and_shows_the_curve(ally, tmp_path, table, fill):
     assert data["comparison_sentence"] is None
 
 
-def test_a_failed_training_is_told(ally, rows):
+def test_status_shows_a_failed_training(ally, rows):
     ally("tell", "rows", *(f"{id}={label}" for id, label in list(rows.items())[:12]))
     os.rename("table.csv", "away.csv")
     assert "table.csv is not there" in ally("retrain", "rows", code=2).err
     page = ally("status", "rows").out
-    assert "training    a training failed: " in page
+    assert "training    failed: " in page
     assert "`ally retrain rows` tries again" in page
     assert "WRONG: " in ally("doctor", "rows", code=2).out
     assert "model 2" in ally("retrain", "rows", "--from", "away.csv").out
 
 
 def test_retrain_without_labels_and_with_one_class(ally, rows):
-    assert (
-        "there are no labels to train on yet, so the samples are ranked to cover the data"
-        in ally("retrain", "rows").out
-    )
+    assert "no labels to train on yet; the samples are ranked to cover the data" in ally("retrain", "rows").out
     assert "no model" not in ally("ask", "rows", "--n", 2).err
     ally("tell", "rows", "r00=low", "r01=low")
     line = json.loads(ally("retrain", "rows", "--json").out)
@@ -95,7 +92,7 @@ def test_retrain_without_labels_and_with_one_class(ally, rows):
     assert line["labels"] == 2
     ally("new", "any", "--from", "table.csv", "--by-hand")
     ally("tell", "any", "r00=low", "r01=low")
-    assert "all labels are low and a classifier needs two classes" in ally("retrain", "any").out
+    assert "all labels are low, but a classifier needs two classes" in ally("retrain", "any").out
 
 
 def test_review_finds_a_wrong_label_and_takes_the_correction(ally, rows):
@@ -116,7 +113,7 @@ def test_review_finds_a_wrong_label_and_takes_the_correction(ally, rows):
     assert list(table["id"]) == [line["id"] for line in listed]
     table["label"] = table["id"].map(rows)
     table.to_csv("doubt.csv", index=False)
-    assert ally("tell", "rows", "doubt.csv", "--annotator", "bob").out == f"{len(table)} labels taken\n"
+    assert ally("tell", "rows", "doubt.csv", "--annotator", "bob").out == f"{len(table)} labels saved\n"
     with library.Campaign.open("rows.db") as campaign:
         assert campaign.labels()[wrong] == rows[wrong]
     assert wrong not in [line["id"] for line in json.loads(ally("review", "rows", "--json").out)]
@@ -189,7 +186,7 @@ def test_rescan(ally, photos, tmp_path):
     (tmp_path / "photos" / "discs" / "01.png").unlink()
     (tmp_path / "photos" / "bad.png").write_bytes(b"?")
     done = ally("rescan", "shapes")
-    assert done.out.startswith("1 new sample, 1 gone, 0 back\nproblems:\n  bad.png: ")
+    assert done.out.startswith("1 new sample, 1 missing, 0 back again\nproblems:\n  bad.png: ")
     (tmp_path / "photos" / "discs" / "01.png").write_bytes((tmp_path / "photos" / "discs" / "00.png").read_bytes())
     found = json.loads(ally("rescan", "shapes", "--json").out)
     assert (found["added"], found["gone"], found["back"], len(found["problems"])) == (0, 0, 1, 1)
@@ -269,7 +266,7 @@ def test_training_in_the_background_by_command(ally, rows):
     ally("tell", "rows", *(f"{id}={label}" for id, label in list(rows.items())[:10]))
     assert (
         ally("retrain", "rows", "--background").out
-        == "training in the background; `ally status rows` shows how it went\n"
+        == "training in the background; `ally status rows` shows the result\n"
     )
     assert trained("rows.db", 10).waiting == 0
     worker._children[str(Path("rows.db").absolute())].wait(60)
@@ -286,13 +283,13 @@ def test_a_campaign_on_a_server(ally, table, new_database):
     assert json.loads(ally("status", "campaign.backup-0001", "--json").out)["labels"] == 2
 
 
-def test_samples_that_annotators_differ_about(ally, tmp_path):
+def test_samples_that_annotators_label_differently(ally, tmp_path):
     (tmp_path / "t.txt").write_text("\n".join(f"text {n}" for n in range(12)))
     ally("new", "texts", "--from", "t.txt", "--opinions", 2, "--by-hand")
     for who, label in (("ann", "good"), ("bob", "bad")):
         id = ally("ask", "texts", "--n", 1, "--annotator", who).rows[0]["id"]
         ally("tell", "texts", f"{id}={label}", "--annotator", who)
-    assert "they differ about 1 sample" in ally("status", "texts").out
+    assert "they disagree on 1 sample" in ally("status", "texts").out
     lines = ally("review", "texts", "--disagreements").out.splitlines()
     assert lines[0].split() == ["id", "label", "by", "ann", "by", "bob"]
     assert lines[1].split() == [id, "bad", "good", "bad"]
@@ -300,7 +297,7 @@ def test_samples_that_annotators_differ_about(ally, tmp_path):
         {"id": id, "label": "bad", "by ann": "good", "by bob": "bad"}
     ]
     ally("tell", "texts", f"{id}=bad", "--annotator", "ann")
-    assert "do not differ" in ally("review", "texts", "--disagreements").err
+    assert "agree on all samples" in ally("review", "texts", "--disagreements").err
 
 
 def test_annotators_may_be_called_like_columns(ally, tmp_path):

@@ -26,7 +26,7 @@ from ally.errors import AnswerError, InputError
         (InputError("label=x.csv is empty; give a file"), "label=x.csv is empty; give a file"),
     ],
 )
-def test_an_error_is_told_by_the_name_of_its_option(error, words):
+def test_an_error_names_the_option(error, words):
     assert error.worded(option_of) == words
 
 

@@ -1,4 +1,4 @@
-"""Answers as they are told: a file, standard input, or pairs of id and label."""
+"""Answers from a file, from standard input, or from ID=LABEL pairs."""
 
 from __future__ import annotations
 
@@ -28,23 +28,21 @@ def read(words: Sequence[str], settings: Settings) -> Answers:
     files = [word for word in words if word == STANDARD_INPUT or "=" not in word or os.path.isfile(word)]
     if not words:
         raise InputError(
-            "no answers given; give a file with the columns id and label, - for standard input, or ID=LABEL"
+            "no answers given; give a file with the columns id and label, - for standard input, or ID=LABEL pairs"
         )
     if not files:
         return Answers(_pairs(words), None)
     if len(words) > 1:
-        raise InputError(
-            f"{files[0]!r} is not a pair ID=LABEL; give it alone, as a file or - for standard input, or give pairs only"
-        )
+        raise InputError(f"{files[0]!r} is not an ID=LABEL pair; give one file (or -), or give pairs only")
     if files[0] == STANDARD_INPUT:
         return _standard_input(settings)
     if not os.path.exists(files[0]):
-        raise InputError(f"{files[0]!r} is neither a file that is there nor a pair like {files[0]}=LABEL; correct it")
+        raise InputError(f"{files[0]!r} is neither a file nor a pair such as {files[0]}=LABEL; correct it")
     return _file(Path(files[0]), settings)
 
 
 def _pairs(words: Sequence[str]) -> dict[str, Any]:
-    """At the last ``=``: ids hold one more often than labels."""
+    """Split at the last ``=``: ids contain one more often than labels do."""
     from ally.errors import AnswerError
     from ally.sources.export.cells import read_label
 
@@ -65,7 +63,7 @@ def _file(path: Path, settings: Settings) -> Answers:
     for answer in read_answers(path, classes=settings.classes, task=settings.task):
         add(found, answer.id, answer.label)
     if not found:
-        raise AnswerError(f"{path} holds no answers; fill in its column label, or write yes into a column skip")
+        raise AnswerError(f"{path} holds no answers; fill in its column label, or write yes into a column named skip")
     queries = set() if path.is_dir() else _queries(path, found)
     return Answers(found, queries.pop() if len(queries) == 1 else None)
 
@@ -74,7 +72,7 @@ def add(found: dict[str, Any], id: str, label: Any) -> None:
     from ally.errors import AnswerError
 
     if id in found and (type(found[id]), found[id]) != (type(label), label):
-        raise AnswerError(f"{id!r} is answered twice, by {found[id]!r} and {label!r}; keep one answer")
+        raise AnswerError(f"{id!r} has two answers, {found[id]!r} and {label!r}; keep one")
     found[id] = label
 
 

@@ -23,25 +23,28 @@ COLUMNS = ["id", "label", "query", "kind", "predicted", "probability"]
 def ask(
     name: Name,
     n: Annotated[
-        int | None, typer.Option("--n", help="How many samples (default: a batch, or as many as there are).")
+        int | None, typer.Option("--n", help="How many samples (default: a batch, or all that are left).", metavar="N")
     ] = None,
     annotator: Annotator = None,
     key: Key = None,
     out: Annotated[
-        Path | None, typer.Option(help="Write the query here, .csv or .jsonl; fill in its label column and tell it.")
+        Path | None, typer.Option(help="Write to this .csv or .jsonl file; fill in its column label, then `ally tell`.")
     ] = None,
     show: Show = None,
     source: Moved = None,
     as_json: AsJson = False,
 ) -> None:
-    """Ask which samples to label next; they are kept for you for a while."""
+    """Get the next samples to label. They are reserved for you for a while.
+
+    Example: ally ask pets --n 20 --out next.csv
+    """
     check_out(out, (".csv", ".jsonl"))
     with opened(name, source) as campaign:
         _ensure_told(campaign, out)
         query = _asked(campaign, n, annotator, key, typed(name, campaign))
         seen = shown(campaign, query.ids, show)
         if query.model is None and any(sample.kind == "active" for sample in query.samples):
-            note("note: no model has ranked the samples yet, so these are random ones")
+            note("note: no model is trained yet, so these samples are random")
         if as_json:
             dump(_data(query, seen))
         if out is not None or not as_json:
@@ -54,7 +57,7 @@ def ask(
 
 
 def _asked(campaign: Campaign, n: int | None, annotator: str | None, key: str | None, name: str) -> CampaignQuery:
-    """A query; where nothing is left to ask about, what to do."""
+    """A query; if nothing is left to ask about, the error says what to do."""
     from ally.errors import InputError, PoolExhausted
 
     try:
@@ -64,15 +67,15 @@ def _asked(campaign: Campaign, n: int | None, annotator: str | None, key: str | 
             raise
         held = campaign.status().leased
     if held:
-        wait = f"answer them, wait until the time for them is over, or give a query back: ally release {name} QUERY"
-        raise InputError(f"0 samples are free, {held} are asked about now; {wait}")
-    done = "labelled or set aside" + (", or has your answer" if campaign.settings.opinions > 1 else "")
+        wait = f"answer them, wait until the reservation ends, or free them: ally release {name} QUERY"
+        raise InputError(f"no sample is free, {held} are reserved for someone; {wait}")
+    done = "labelled or skipped" + (", or has your answer" if campaign.settings.opinions > 1 else "")
     following = f"`ally export {name} labels.csv` writes the labels, `ally rescan {name}` looks for new samples"
-    raise InputError(f"nothing is left to ask about: every sample is {done}; {following}")
+    raise InputError(f"nothing left to ask about: every sample is {done}; {following}")
 
 
 def _ensure_told(campaign: Campaign, out: Path | None) -> None:
-    """A sheet that is filled in and not told yet is not overwritten."""
+    """Never overwrite a file with answers that the campaign does not have yet."""
     from ally.errors import AllyError, InputError
     from ally.sources import read_answers
     from ally.types import SKIP
@@ -85,14 +88,14 @@ def _ensure_told(campaign: Campaign, out: Path | None) -> None:
             told_answers.add(given, answer.id, answer.label)
     except AllyError as error:
         raise InputError(
-            f"{out} is there already and is not a sheet of questions ({error}); give another name to --out"
+            f"{out} already exists and was not written by `ally ask` ({error}); give --out another name"
         ) from error
     lost = campaign.untold(given)
     if lost:
         such = f"the skip of {lost[0]!r}" if given[lost[0]] is SKIP else f"{given[lost[0]]!r} for {lost[0]!r}"
         raise InputError(
             f"{out} holds {counted(len(lost), 'answer')} that the campaign does not have, such as {such}; "
-            "tell the file first, or give another name to --out"
+            "run `ally tell` on it first, or give --out another name"
         )
 
 
@@ -101,16 +104,24 @@ def tell(
     answers: Annotated[
         list[str] | None,
         typer.Argument(
-            help="A .csv, .jsonl or .parquet file with the columns id and label, - for standard input, or pairs "
-            "ID=LABEL (after -- if an id begins with a dash)."
+            help="A .csv, .jsonl or .parquet file with the columns id and label; - for standard input; or ID=LABEL "
+            "pairs (after -- if an id starts with a dash).",
+            metavar="FILE|ID=LABEL",
         ),
     ] = None,
-    query: Annotated[int | None, typer.Option(help="The query that is answered (default: as the file says).")] = None,
+    query: Annotated[
+        int | None, typer.Option(help="Number of the query (default: as in the file).", metavar="N")
+    ] = None,
     annotator: Annotator = None,
     key: Key = None,
     as_json: AsJson = False,
 ) -> None:
-    """Take labels: all of them or none. Rows without a label stay open; a column skip with yes sets samples aside."""
+    """Save labels: all of them or, if one is wrong, none.
+
+    Rows without a label stay open. To skip a sample, write yes into a column named skip.
+
+    Example: ally tell pets next.csv, or ally tell pets a.jpg=cat b.jpg=dog
+    """
     with opened(name) as campaign:
         given = told_answers.read(answers or [], campaign.settings)
         number = given.query if query is None else query
@@ -124,13 +135,16 @@ def tell(
 def skip(
     name: Name,
     ids: Annotated[
-        list[str], typer.Argument(help="Ids of the samples; after -- if one begins with a dash.", metavar="ID...")
+        list[str], typer.Argument(help="Ids of the samples (after -- if one starts with a dash).", metavar="ID")
     ],
     annotator: Annotator = None,
     key: Key = None,
     as_json: AsJson = False,
 ) -> None:
-    """Set samples aside; they are not asked about again."""
+    """Skip samples: they are not asked about again.
+
+    Example: ally skip pets blurry.jpg
+    """
     with opened(name) as campaign:
         told = campaign.skip(ids, annotator=annotator, key=key)
     _say_told(told, as_json)
@@ -138,33 +152,41 @@ def skip(
 
 def undo(
     name: Name,
-    number: Annotated[int | None, typer.Option(help="The answer to take back (default: your last).")] = None,
+    number: Annotated[
+        int | None, typer.Option(help="Number of the answer to undo (default: your last).", metavar="N")
+    ] = None,
     annotator: Annotator = None,
     key: Key = None,
     as_json: AsJson = False,
 ) -> None:
-    """Take back your last answer, or one by its number. Its sample can be asked about again."""
+    """Undo your last answer, or one by its number. The sample can be asked about again.
+
+    Example: ally undo pets
+    """
     with opened(name) as campaign:
         undone = campaign.undo(annotator=annotator, number=number, key=key)
     if as_json:
         dump(undone.to_json())
     else:
         what = "the skip" if undone.kind == "skip" else f"the label {undone.label!r}"
-        say(f"{what} of {undone.id} is taken back (answer {undone.number})")
+        say(f"undone: {what} of {undone.id} (answer {undone.number})")
 
 
 def release(
     name: Name,
-    query: Annotated[int, typer.Argument(help="The number of the query.", metavar="QUERY")],
+    query: Annotated[int, typer.Argument(help="Number of the query.", metavar="QUERY")],
     as_json: AsJson = False,
 ) -> None:
-    """Give a query back: what it asked for and nobody has answered is free for others at once."""
+    """Free the unanswered samples of a query, so that others can label them now.
+
+    Example: ally release pets 12
+    """
     with opened(name) as campaign:
         freed = campaign.release(query)
     if as_json:
         dump({"query": query, "released": freed})
     else:
-        say(f"{counted(freed, 'sample')} of query {query} given back")
+        say(f"{counted(freed, 'sample')} of query {query} released")
 
 
 def _lines(query: CampaignQuery) -> list[dict[str, Any]]:
@@ -197,17 +219,17 @@ def _say_told(told: Told, as_json: bool) -> None:
         say(told_line(told))
     note(*(f"note: {slip}" for slip in told.slips[:FEW]))
     if len(told.slips) > FEW:
-        note(f"note: and {counted(len(told.slips) - FEW, 'other')} like these")
+        note(f"note: and {len(told.slips) - FEW} more like these")
 
 
 def told_line(told: Told) -> str:
-    """What was taken, and what is left of the query."""
+    """What was saved, and what is left of the query."""
     parts = [counted(told.labelled, "label")] if told.labelled or not told.skipped else []
     parts += [counted(told.skipped, "skip")] if told.skipped else []
-    before = f" ({told.known} on record before)" if told.known else ""
-    words = f"{' and '.join(parts)} taken{before}"
+    before = f" ({told.known} already saved)" if told.known else ""
+    words = f"{' and '.join(parts)} saved{before}"
     if told.query is None:
         return words
     if told.waiting:
-        return f"{words}; {len(told.waiting)} of query {told.query} without an answer: {few(told.waiting)}"
-    return f"{words}; query {told.query} is answered"
+        return f"{words}; {len(told.waiting)} of query {told.query} still open: {few(told.waiting)}"
+    return f"{words}; query {told.query} is complete"

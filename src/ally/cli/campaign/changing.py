@@ -1,4 +1,4 @@
-"""``ally change``: other settings for a campaign under way."""
+"""``ally change``: new settings for a campaign."""
 
 from __future__ import annotations
 
@@ -18,13 +18,11 @@ if TYPE_CHECKING:
 @takes_settings(later=True)
 def change(
     name: Name,
-    source: Annotated[
-        str | None, typer.Option("--from", help="Where the source is from now on.", metavar="SOURCE")
-    ] = None,
+    source: Annotated[str | None, typer.Option("--from", help="Where the source is now.", metavar="SOURCE")] = None,
     as_json: AsJson = False,
     **settings: Any,
 ) -> None:
-    """Change settings of a campaign, or tell it where its source has moved to.
+    """Change the settings of a campaign, or say where its source has moved.
 
     Example: ally change pets --batch 50 --budget 1000
     """
@@ -36,7 +34,7 @@ def change(
         if "classes" in settings:
             settings["classes"] = _classes(campaign, settings["classes"])
         if source is not None:
-            campaign.changed(**settings)  # a setting that cannot be is refused before the source is moved
+            campaign.changed(**settings)  # refuses a wrong setting before the source is moved
             campaign.move(source)
         changed = campaign.change(**settings) if settings else campaign.settings
     if as_json:
@@ -48,18 +46,18 @@ def change(
         )
         return
     if source is not None:
-        say(f"the source is {source} from now on")
-    say(*(f"{_words(setting, getattr(changed, setting))} from now on" for setting in settings))
+        say(f"changed source to {source}")
+    say(*(f"changed {_words(setting, getattr(changed, setting))}" for setting in settings))
 
 
 def _classes(campaign: Campaign, text: str) -> tuple[Any, ...]:
-    """Classes that there are stay as they are: 0 stays a number beside the new class none."""
+    """Existing classes keep their type: 0 stays a number next to a new class such as none."""
     return tuple(read_classes(text, campaign.classes()))
 
 
 def _words(option: str, value: Any) -> str:
     if option == "lease_seconds":
-        return f"lease is {value / 60:g} minutes"
+        return f"lease to {value / 60:g} minutes"
     if option == "automatic":
-        return f"training is {'automatic' if value else 'by hand'}"
-    return f"{option.replace('_', ' ')} is {', '.join(map(str, value)) if isinstance(value, tuple) else value}"
+        return f"training to {'automatic' if value else 'by hand'}"
+    return f"{option.replace('_', ' ')} to {', '.join(map(str, value)) if isinstance(value, tuple) else value}"

@@ -1,4 +1,4 @@
-"""``ally import``, ``export`` and ``rescan``: labels in files, and the source looked at again."""
+"""``ally import``, ``export`` and ``rescan``: labels in files, and a new look at the source."""
 
 from __future__ import annotations
 
@@ -26,22 +26,26 @@ def import_labels(
     path: Annotated[
         Path,
         typer.Argument(
-            help="A .csv, .tsv, .jsonl or .parquet file, or a folder per class of images.", metavar="FILE|FOLDER"
+            help="A .csv, .tsv, .jsonl or .parquet file, or a folder with one folder of images per class.",
+            metavar="FILE|FOLDER",
         ),
     ],
     annotator: Annotated[
-        str | None, typer.Option(help="Who gave the labels, where the file does not say (default: import).")
+        str | None, typer.Option(help="Who labelled, if the file does not say (default: import).")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Take labels that were made elsewhere, with their annotators and times: all of them or none."""
+    """Import labels made elsewhere, with annotators and times: all of them or, if one is wrong, none.
+
+    Example: ally import pets labels.csv
+    """
     with opened(name) as campaign:
         told = campaign.import_labels(path, annotator=annotator)
     if as_json:
         dump(told.to_json())
     else:
-        before = f" ({told.known} on record before)" if told.known else ""
-        say(f"{counted(told.labelled, 'label')} and {counted(told.skipped, 'skip')} taken from {path}{before}")
+        before = f" ({told.known} already saved)" if told.known else ""
+        say(f"{counted(told.labelled, 'label')} and {counted(told.skipped, 'skip')} imported from {path}{before}")
 
 
 def export(
@@ -49,28 +53,33 @@ def export(
     out: Annotated[
         Path,
         typer.Argument(
-            help="A .csv, .jsonl or .parquet file; without an ending, a new folder with a folder of images per class."
+            help="A .csv, .jsonl or .parquet file; or, without an ending, a new folder with one folder of images per "
+            "class.",
+            metavar="FILE|FOLDER",
         ),
     ],
-    skips: Annotated[bool, typer.Option("--skips/--no-skips", help="With the samples that were skipped.")] = True,
+    skips: Annotated[bool, typer.Option("--skips/--no-skips", help="Include skipped samples.")] = True,
     link: Annotated[
-        bool, typer.Option("--link", help="Hard links instead of copies of the images, where the disk allows.")
+        bool, typer.Option("--link", help="Link images instead of copying them, where the disk allows.")
     ] = False,
     record: Annotated[
-        bool, typer.Option("--record", help="Every answer ever given, undone ones too, as .jsonl or .csv.")
+        bool, typer.Option("--record", help="Write every answer ever given, also undone ones, as .jsonl or .csv.")
     ] = False,
     model: Annotated[
-        bool, typer.Option("--model", help="The newest model as a .safetensors file, for `ally predict`.")
+        bool, typer.Option("--model", help="Write the newest model as a .safetensors file, for `ally predict`.")
     ] = False,
     source: Moved = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write the labels that count, the whole record, or the newest model."""
+    """Write the current labels, the full history of answers, or the newest model.
+
+    Example: ally export pets labels.csv
+    """
     from ally.errors import InputError
 
     model = model or out.suffix.lower() == WEIGHTS
     if record and model:
-        raise InputError("--record and --model are both given; write one at a time")
+        raise InputError("--record and --model exclude each other; write one at a time")
     with opened(name, source) as campaign:
         if model:
             out, n, what = _write_model(campaign, out), 1, "model"
@@ -86,14 +95,17 @@ def export(
 
 
 def rescan(name: Name, source: Moved = None, as_json: AsJson = False) -> None:
-    """Look at the source again: new samples join, vanished ones are set aside, and those that came back return."""
+    """Read the source again: add new samples and set missing ones aside.
+
+    Example: ally rescan pets
+    """
     with opened(name, source) as campaign, live_progress() as progress:
         found = campaign.rescan(progress)
     if as_json:
         dump(found.to_json())
         return
     labelled = f", {counted(found.labelled, 'new label')}" if found.labelled else ""
-    say(f"{counted(found.added, 'new sample')}, {found.gone} gone, {found.back} back{labelled}")
+    say(f"{counted(found.added, 'new sample')}, {found.gone} missing, {found.back} back again{labelled}")
     if found.problems:
         say("problems:", *problem_lines(found.problems, FEW))
 

@@ -23,19 +23,22 @@ if TYPE_CHECKING:
 def retrain(
     name: Name,
     background: Annotated[
-        bool, typer.Option("--background", help="In a process of its own; `ally status` shows how it went.")
+        bool, typer.Option("--background", help="Train in a separate process; `ally status` shows the result.")
     ] = False,
     source: Moved = None,
     as_json: AsJson = False,
 ) -> None:
-    """Train on all labels now, and rank what to ask next."""
+    """Train on all labels now, and rank the samples to ask about next.
+
+    Example: ally retrain pets
+    """
     with opened(name, source) as campaign:
         if background:
             campaign.retrain(wait=False)
             if as_json:
                 dump({"model": None, "background": True})
             else:
-                say(f"training in the background; `ally status {typed(name, campaign)}` shows how it went")
+                say(f"training in the background; `ally status {typed(name, campaign)}` shows the result")
             return
         with live_progress() as progress:
             number = campaign.retrain(progress=progress)
@@ -46,10 +49,10 @@ def retrain(
         return
     note(*(f"note: {words}" for words in status.notes))
     if not line.labels:
-        say(f"model {number}: there are no labels to train on yet, so the samples are ranked to cover the data")
+        say(f"model {number}: no labels to train on yet; the samples are ranked to cover the data")
     elif status.task == "classification" and declared is None and len(status.classes) < 2:
         say(
-            f"model {number}: all labels are {next(iter(status.classes))} and a classifier needs two classes; label "
+            f"model {number}: all labels are {next(iter(status.classes))}, but a classifier needs two classes; label "
             "others too"
         )
     else:
@@ -59,43 +62,46 @@ def retrain(
 def predict(
     name: Annotated[
         str,
-        typer.Argument(
-            help="A campaign, or a .safetensors file that `ally export --model` wrote.", metavar="NAME|MODEL"
-        ),
+        typer.Argument(help="A campaign, or a .safetensors file from `ally export --model`.", metavar="NAME|MODEL"),
     ],
     data: Annotated[
         str | None,
         typer.Argument(
-            help="Other data of the same kind (default: the samples of the campaign without a label).",
+            help="New data of the same kind (default: the unlabelled samples of the campaign).",
             metavar="NEWDATA",
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Write here, .csv, .jsonl or .parquet, instead of standard output.")
+        Path | None, typer.Option(help="Write to this .csv, .jsonl or .parquet file instead of standard output.")
     ] = None,
     embeddings: Annotated[
-        Path | None, typer.Option(help="Vectors of the new samples, if the model learned from vectors.")
+        Path | None, typer.Option(help="Vectors of the new samples, if the model was trained on vectors.")
     ] = None,
-    ids: Annotated[Path | None, typer.Option(help="Ids of the rows of an .npy file, one a line.")] = None,
+    ids: Annotated[Path | None, typer.Option(help="Ids for the rows of an .npy file, one per line.")] = None,
     folder: Annotated[
-        Path | None, typer.Option(help="Where paths of images in a table begin (default: the folder of the table).")
+        Path | None, typer.Option(help="Folder that image paths in a table start from (default: that of the table).")
     ] = None,
     encoding: Annotated[str | None, typer.Option(help="Text file encoding.")] = None,
     source: Moved = None,
     as_json: AsJson = False,
 ) -> None:
-    """Predict labels, with their probabilities, by the newest model."""
+    """Predict labels and their probabilities with the newest model.
+
+    Example: ally predict pets --out predictions.csv
+    """
     from ally.errors import InputError
 
     check_out(out, (".csv", ".jsonl", ".parquet"))
     options: dict[str, Any] = {"embeddings": embeddings, "ids": ids, "folder": folder, "encoding": encoding}
     given = {option: value for option, value in options.items() if value is not None}
     if data is None and given:
-        raise InputError(f"--{next(iter(given))} belongs to new data; name them: ally predict {name} NEWDATA")
+        raise InputError(f"--{next(iter(given))} is for new data; give them too: ally predict {name} NEWDATA")
     with stderr.status("predicting"):
         if name.lower().endswith(WEIGHTS):
             if data is None:
-                raise InputError(f"{name} is a model without a campaign; name the data: ally predict {name} NEWDATA")
+                raise InputError(
+                    f"{name} is a model without a campaign; say what to predict: ally predict {name} NEWDATA"
+                )
             table = _by_model(name, data, given)
         else:
             with opened(name, source) as campaign:

@@ -1,4 +1,4 @@
-"""``ally status`` and ``ally review``: how far a campaign is, and which labels may be wrong."""
+"""``ally status`` and ``ally review``: the state of a campaign, and labels that may be wrong."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ if TYPE_CHECKING:
     from ally.campaign import ModelLine, Status, Suspect
 
 LAST = 8
-"""Models of the curve that are printed."""
+"""How many models of the curve are printed."""
 REVIEW = ["id", "label", "labelled_by", "predicted", "probability", "dual"]
 
 
 def status(name: Name, as_json: AsJson = False) -> None:
-    """Show how far a campaign is, what its models are worth, and whether to go on."""
+    """Show progress, the learning curve, and whether labelling more is worth it.
+
+    Example: ally status pets
+    """
     with opened(name) as campaign:
         found, automatic = campaign.status(), campaign.settings.automatic
         place, called = shown_place(name, campaign), typed(name, campaign)
@@ -39,18 +42,21 @@ def status(name: Name, as_json: AsJson = False) -> None:
 
 def review(
     name: Name,
-    n: Annotated[int, typer.Option("--n", help="How many labels at most.")] = 20,
+    n: Annotated[int, typer.Option("--n", help="List at most this many labels.", metavar="N")] = 20,
     out: Annotated[
-        Path | None, typer.Option(help="Write them here, .csv or .jsonl; correct the column label and tell the file.")
+        Path | None, typer.Option(help="Write to this .csv or .jsonl file; correct its column label, then `ally tell`.")
     ] = None,
     disagreements: Annotated[
-        bool, typer.Option("--disagreements", help="List samples that annotators differ about instead.")
+        bool, typer.Option("--disagreements", help="List samples that annotators label differently instead.")
     ] = False,
     show: Show = None,
     source: Moved = None,
     as_json: AsJson = False,
 ) -> None:
-    """List labels that may be wrong, likeliest first: those the model finds hardest to fit."""
+    """List labels that may be wrong, the most likely first: those the model finds hardest to fit.
+
+    Example: ally review pets --n 20 --out check.csv
+    """
     check_out(out, (".csv", ".jsonl"))
     if disagreements:
         _disagreements(name, n, out, as_json)
@@ -70,14 +76,14 @@ def review(
     if as_json or out is not None:
         return
     if not found:
-        why = "no label stands out" if trained else "there is no model yet; `ally retrain` trains one"
+        why = "no label looks wrong" if trained else "there is no model yet; run `ally retrain`"
         note(f"nothing to review: {why}")
         return
     say(*table_lines(REVIEW, [_cells(suspect) for suspect in found]))
 
 
 def _disagreements(name: str, n: int, out: Path | None, as_json: bool) -> None:
-    """What each annotator says of the samples they differ about; a skip is an empty cell."""
+    """The label of each annotator for samples they label differently; a skip is an empty cell."""
     from ally.types import SKIP
 
     with opened(name) as campaign:
@@ -99,7 +105,7 @@ def _disagreements(name: str, n: int, out: Path | None, as_json: bool) -> None:
         write_rows(out, columns, rows)
         note(f"{counted(len(rows), 'sample')} written to {out}")
     elif not rows:
-        note("annotators do not differ about any sample")
+        note("annotators agree on all samples")
     else:
         say(*table_lines(columns, [["" if value is None else str(value) for value in row.values()] for row in rows]))
     if len(every) > len(found):
@@ -108,7 +114,7 @@ def _disagreements(name: str, n: int, out: Path | None, as_json: bool) -> None:
 
 def curve_line(line: ModelLine) -> str:
     """One model of the curve in words."""
-    scored = "not evaluated, as no labelled sample is held out for that"
+    scored = "not evaluated: no held-out sample is labelled"
     if line.value is not None:
         interval = _interval(line) and f"95 % interval {_interval(line)}, "
         scored = f"{line.metric} {line.value:.3f} ({interval}{counted(line.evaluated_on, 'evaluation sample')})"
@@ -131,7 +137,7 @@ def _counts(found: Status) -> list[str]:
     states = [f"{found.free} free"]
     states += [
         f"{n} {word}"
-        for n, word in ((found.leased, "asked about now"), (found.skipped, "skipped"), (found.gone, "gone"))
+        for n, word in ((found.leased, "reserved"), (found.skipped, "skipped"), (found.gone, "missing"))
         if n
     ]
     lines = [
@@ -141,22 +147,22 @@ def _counts(found: Status) -> list[str]:
     if found.classes:
         lines.append(f"classes     {few((f'{label} {n}' for label, n in found.classes.items()), 20)}")
     if found.annotators:
-        differ = f"; they differ about {counted(found.disagreements, 'sample')}" if found.disagreements else ""
+        differ = f"; they disagree on {counted(found.disagreements, 'sample')}" if found.disagreements else ""
         lines.append(f"annotators  {few((f'{who} {n}' for who, n in found.annotators.items()), 20)}{differ}")
     return lines
 
 
 def _training(found: Status, automatic: bool, name: str) -> list[str]:
-    again = "it is tried again with the next answers" if automatic else f"`ally retrain {name}` tries again"
+    again = "it is tried again after the next answers" if automatic else f"`ally retrain {name}` tries again"
     states = {
-        "none": "none yet" if automatic else f"none yet; `ally retrain {name}` trains",
+        "none": "none yet" if automatic else f"none yet; run `ally retrain {name}`",
         "running": "running",
         "done": "done",
-        "failed": f"a training failed: {found.training_error}; {again}",
-        "interrupted": f"the last training was interrupted; {again}",
+        "failed": f"failed: {found.training_error}; {again}",
+        "interrupted": f"interrupted; {again}",
     }
     since = (
-        f"; {counted(found.waiting, 'answer')} came since" if found.waiting and found.training_state == "done" else ""
+        f"; {counted(found.waiting, 'new answer')} since" if found.waiting and found.training_state == "done" else ""
     )
     return [f"training    {states[found.training_state]}{since}"]
 

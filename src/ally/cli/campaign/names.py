@@ -1,4 +1,4 @@
-"""Which campaign a name on the command line stands for, and arguments that several commands share."""
+"""The campaign behind a name on the command line, and arguments that several commands share."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ if TYPE_CHECKING:
 ENDINGS = (".db", ".sqlite", ".sqlite3")
 FEW = 5
 
-Name = Annotated[str, typer.Argument(help="The campaign: pets is the file pets.db; or postgresql://…", metavar="NAME")]
+Name = Annotated[
+    str, typer.Argument(help="The campaign: pets means the file pets.db; or a postgresql:// URL.", metavar="NAME")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Annotator = Annotated[str | None, typer.Option(help="Who labels (default: who asked, else the name of your account).")]
+Annotator = Annotated[str | None, typer.Option(help="Who labels (default: whoever asked, else your account name).")]
 Key = Annotated[str | None, typer.Option(help="Any text, new for each call; safe to retry with the same key.")]
 Moved = Annotated[
     str | None, typer.Option("--from", help="Where the source is now, if it has moved.", metavar="SOURCE")
@@ -24,14 +26,14 @@ Moved = Annotated[
 Show = Annotated[
     bool | None,
     typer.Option(
-        "--show/--no-show", help="With the path, the text or the columns (default: unless a table is very long)."
+        "--show/--no-show", help="Add the path, text or columns of each sample (default: yes, but not for huge tables)."
     ),
 ]
 
 
 def place_of(name: str) -> str:
-    """``pets`` is the file pets.db, unless there is only a file pets; URLs and names with an ending of a database
-    stay."""
+    """``pets`` means the file pets.db, or the file pets if only that exists. URLs and names that end like a database
+    stay as they are."""
     if "://" in name or name.lower().endswith(ENDINGS):
         return name
     return name if not Path(f"{name}.db").exists() and Path(name).is_file() else f"{name}.db"
@@ -42,7 +44,7 @@ def new_place(name: str) -> str:
 
 
 def opened(name: str, source: str | None = None, **options: Any) -> Campaign:
-    """The campaign of that name; where there is none, the message says how to make it."""
+    """The campaign of that name; if there is none, the error says how to make one."""
     from ally.campaign import Campaign
     from ally.errors import InputError, StoreMissing
 
@@ -55,15 +57,15 @@ def opened(name: str, source: str | None = None, **options: Any) -> Campaign:
         if "://" in place or Path(place).exists():
             raise
         here = sorted(path.name for path in Path(place).parent.glob("*.db") if path.is_file())[:FEW]
-        others = f" (there is {', '.join(here)})" if here else ""
-        raise StoreMissing(f"there is no campaign {place}{others}; `ally new {name} --from FOLDER` makes one") from None
+        others = f" (found here: {', '.join(here)})" if here else ""
+        raise StoreMissing(f"there is no campaign {place}{others}; create it: ally new {name} --from FOLDER") from None
 
 
 def typed(name: str, campaign: Campaign) -> str:
-    """The name to print in the next command to type; passwords are left out."""
+    """The name as the user would type it in the next command, without passwords."""
     return shlex.quote(campaign.name if "://" in name else name)
 
 
 def shown_place(name: str, campaign: Campaign) -> str:
-    """Where the campaign is: the file as it was named, or the server without passwords."""
+    """Where the campaign is: the file as named, or the server without passwords."""
     return campaign.name if "://" in name else place_of(name)

@@ -28,44 +28,44 @@ WORDS = {
 @takes_settings()
 def new(
     name: Annotated[
-        str, typer.Argument(help="Where to keep it: pets makes the file pets.db; or postgresql://…", metavar="NAME")
+        str,
+        typer.Argument(help="Where to keep it: pets means the file pets.db; or a postgresql:// URL.", metavar="NAME"),
     ],
     source: Annotated[
         str,
         typer.Option(
-            "--from", help="A folder of images, or a .csv .tsv .parquet .jsonl .txt .npy file.", metavar="SOURCE"
+            "--from", help="A folder of images, or a .csv, .tsv, .parquet, .jsonl, .txt or .npy file.", metavar="SOURCE"
         ),
     ],
-    id_column: Annotated[
-        str | None, of_source(help="Column of a table that holds the ids (default: id or name, if unique).")
-    ] = None,
-    text: Annotated[
-        str | None, of_source(help="Column of a table that holds the texts (default: text, if there is one).")
-    ] = None,
-    image: Annotated[str | None, of_source(help="Column of a table that holds paths of images.")] = None,
+    id_column: Annotated[str | None, of_source(help="Column with the ids (default: id or name, if unique).")] = None,
+    text: Annotated[str | None, of_source(help="Column with the texts (default: text, if there is one).")] = None,
+    image: Annotated[str | None, of_source(help="Column with the paths of images.")] = None,
     label: Annotated[
-        str | None, of_source(help="Column that holds labels known already; folder: subfolders are classes.")
+        str | None, of_source(help="Column with known labels; for images, folder: subfolders are classes.")
     ] = None,
     embeddings: Annotated[
-        Path | None, of_source(help="Vectors to learn from instead: .npz (X, ids), or a table with ids.")
+        Path | None, of_source(help="Learn from these vectors instead: .npz (X, ids), or a table with ids.")
     ] = None,
     column: Annotated[
         list[str] | None,
-        of_source(help="A column of a table to learn from: C, C=number or C=category (default: all that can serve)."),
+        of_source(help="A column to learn from: C, C=number or C=category (default: all usable ones).", metavar="C"),
     ] = None,
     ids: Annotated[
-        Path | None, of_source(help="Ids of the rows of an .npy file, one a line (default: row numbers).")
+        Path | None, of_source(help="Ids for the rows of an .npy file, one per line (default: row numbers).")
     ] = None,
     folder: Annotated[
-        Path | None, of_source(help="Where the paths of --image begin (default: the folder of the table).")
+        Path | None, of_source(help="Folder that the paths of --image start from (default: that of the table).")
     ] = None,
     encoding: Annotated[str | None, of_source(help="Text file encoding (default: utf-8).")] = None,
-    size: Annotated[int | None, of_source(help="The learner sees images of this side (default: 32).", min=8)] = None,
-    flat: Annotated[bool, of_source("--flat", help="Leave out images in subfolders.")] = False,
+    size: Annotated[
+        int | None,
+        of_source(help="Side of the images that the learner sees, in pixels (default: 32).", min=8, metavar="N"),
+    ] = None,
+    flat: Annotated[bool, of_source("--flat", help="Ignore subfolders.")] = False,
     as_json: AsJson = False,
     **settings: Any,
 ) -> None:
-    """Make a labelling campaign from a folder of images, a table, texts or features.
+    """Create a labelling campaign from a folder of images, a table, texts or features.
 
     Example: ally new pets --from photos/ --classes cat,dog
     """
@@ -118,7 +118,7 @@ def _page(campaign: Campaign, status: Status, place: str, source: str, following
     settings, samples = campaign.settings, campaign.samples
     one, many = WORDS[samples.kind]
     if settings.task == "regression":
-        wanted = "numbers to predict"
+        wanted = "labels are numbers"
     elif settings.classes is None:
         wanted = "any label is a class"
     else:
@@ -133,16 +133,11 @@ def _page(campaign: Campaign, status: Status, place: str, source: str, following
             f"learning curve; {share}"
         )
     else:
-        lines.append("  no sample is held out, so there will be no learning curve; --evaluate N holds some out")
+        lines.append("  no samples are held out, so there will be no learning curve; --evaluate N holds some out")
     if status.validate.samples:
-        lines.append(
-            f"  {counted(status.validate.samples, 'random sample')} held out to stop a training early; {share}"
-        )
+        lines.append(f"  {counted(status.validate.samples, 'random sample')} held out for early stopping; {share}")
     if settings.store_policy == "majority" and settings.opinions % 2 == 0:
-        lines.append(
-            f"  of {settings.opinions} opinions neither may be the majority: then the last one counts; an odd number "
-            "avoids it"
-        )
+        lines.append(f"  {settings.opinions} opinions can tie: then the last one counts; an odd number avoids ties")
     lines += [f"  {note}" for note in samples.notes]
     if len(samples.problems):
         lines.append(f"  {counted(len(samples.problems), 'problem')}:")

@@ -16,7 +16,7 @@ Command = Callable[..., None]
 
 @dataclass(frozen=True)
 class Form:
-    """How a setting is given on the command line, where that is not its name and its type."""
+    """How a setting is given on the command line, if not by its own name and type."""
 
     option: str
     kind: Any
@@ -29,8 +29,8 @@ class Form:
 
 
 def read_classes(text: str, known: Iterable[Any] = ()) -> list[Any]:
-    """Those `known` already by their names; the others are whole numbers if all of them are written as such, and texts
-    otherwise, or if the known ones are texts."""
+    """Classes from ``a,b,c``. A name of a `known` class gives that class. The others are whole numbers if all of them
+    look like it and the known ones are not texts; otherwise texts."""
     from ally.sources.export.cells import WRITTEN
 
     names = [name.strip() for name in text.split(",")]
@@ -43,24 +43,23 @@ def read_classes(text: str, known: Iterable[Any] = ()) -> list[Any]:
 
 
 def in_seconds(lease: float) -> float:
-    """A lease in minutes as the campaign has it."""
+    """A lease in seconds, from minutes."""
     from ally.errors import InputError
 
     if not 0 < 60 * lease <= LONGEST_LEASE:
         days = f"{LONGEST_LEASE / 86400:g} days"
         raise InputError(
-            f"--lease {lease:g} is not a number of minutes above 0 and at most {LONGEST_LEASE / 60:.0f} ({days}); use "
-            "another"
+            f"--lease {lease:g} is out of range; give minutes above 0 and at most {LONGEST_LEASE / 60:.0f} ({days})"
         )
     return 60 * lease
 
 
-LEASE = "Minutes that samples are kept for the person who asked."
+LEASE = "Minutes that samples stay reserved for whoever asked."
 FORMS = {
     "task": Form(
         "regression",
         bool,
-        "Labels are numbers to predict.",
+        "Labels are numbers.",
         lambda on: "regression" if on else "classification",
         False,
         ("--regression",),
@@ -70,25 +69,23 @@ FORMS = {
     ),
     "lease_seconds": Form("lease", float, LEASE, in_seconds, 60.0, metavar="MINUTES"),
     "automatic": Form(
-        "by_hand", bool, "Train only when `ally retrain` says so.", lambda by_hand: not by_hand, False, ("--by-hand",)
+        "by_hand", bool, "Train only on `ally retrain`.", lambda by_hand: not by_hand, False, ("--by-hand",)
     ),
 }
 LATER = {
-    "classes": Form("classes", str, "All classes, separated by commas: the present ones and new ones."),
+    "classes": Form("classes", str, "All classes, separated by commas: those there are, and new ones."),
     "lease_seconds": Form("lease", float, LEASE, in_seconds, metavar="MINUTES"),
     "automatic": Form(
-        "automatic", bool, "Train automatically, or by `ally retrain` only.", names=("--automatic/--by-hand",)
+        "automatic", bool, "Train automatically, or only on `ally retrain`.", names=("--automatic/--by-hand",)
     ),
 }
 """The forms of ``ally change``, where an option that is left out changes nothing."""
 
 
 def takes_settings(*, later: bool = False) -> Callable[[Command], Command]:
-    """Gives a command with ``**settings`` an option for each setting; `later`: for those that may change, none of them
-    required.
+    """Gives a command with ``**settings`` an option for each setting; with `later`, only for those that may change.
 
-    The command is called with the settings that were given (or all of them, if not `later`), by name, as the campaign
-    takes them.
+    The command gets all settings by name, as the campaign takes them; with `later`, only those that were given.
     """
 
     def decorate(command: Command) -> Command:
@@ -118,7 +115,7 @@ def takes_settings(*, later: bool = False) -> Callable[[Command], Command]:
 
 
 def option_of(argument: str) -> str:
-    """An argument of the library by the name of its option."""
+    """The option for an argument of the library."""
     others = {"columns": "column", "lease_seconds": "lease", "smoothing": "smooth"}
     return f"--{others.get(argument, argument).replace('_', '-')}"
 

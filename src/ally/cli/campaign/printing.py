@@ -1,4 +1,4 @@
-"""Results on standard output, notes on standard error, as plain text: ids and labels are never read as markup."""
+"""Results on standard output, notes on standard error, as plain text: no markup in ids and labels."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def dump(value: Any) -> None:
 
 
 def plain(text: str) -> str:
-    """Without control characters: a file may be named to move the cursor."""
+    """Escapes control characters: the name of a file could move the cursor."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
@@ -38,13 +38,13 @@ def counted(n: int, one: str, many: str | None = None) -> str:
 
 
 def few(values: Iterable[str], most: int = 5) -> str:
-    """The first values, and how many more."""
+    """The first values, and how many more there are."""
     found = list(values)
     return ", ".join(found[:most]) + (f" and {len(found) - most} more" if len(found) > most else "")
 
 
 def problem_lines(problems: Sequence[str], most: int = 5) -> list[str]:
-    """Problems of single samples below each other."""
+    """Problems of single samples, one per line."""
     more = len(problems) - most
     return [f"  {problem}" for problem in problems[:most]] + ([f"  … (--json lists {more} more)"] if more > 0 else [])
 

@@ -1,4 +1,4 @@
-"""Tables to standard output or to files: CSV that no spreadsheet runs, JSON lines, Parquet."""
+"""Tables to standard output or to files: CSV that is safe in spreadsheets, JSON lines, Parquet."""
 
 from __future__ import annotations
 
@@ -13,23 +13,21 @@ LABELS = frozenset({"label", "predicted"})
 
 
 def check_out(out: Path | None, endings: Sequence[str]) -> None:
-    """A file of a known kind in a folder that is there; called before anything is done."""
+    """Checks the name of a file to write, before any work is done."""
     from ally.errors import InputError
 
     if out is None:
         return
     if out.suffix.lower() not in endings:
-        raise InputError(
-            f"{out} has the ending {out.suffix or '(none)'!r}; what is asked for is written as {', '.join(endings)}"
-        )
+        raise InputError(f"{out} has the ending {out.suffix or '(none)'!r}; use one of {', '.join(endings)}")
     if not out.parent.is_dir():
-        raise InputError(f"the folder {out.parent} of {out.name} is not there; make it first")
+        raise InputError(f"the folder {out.parent} of {out.name} does not exist; create it first")
     if out.is_dir():
         raise InputError(f"{out} is a folder; give the name of a file")
 
 
 def write_rows(out: Path | None, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> int:
-    """Writes a file by its ending, whole or not at all, or CSV to standard output; how many rows."""
+    """Writes a file by its ending, whole or not at all, or CSV to standard output. Returns the number of rows."""
     from ally.sources.export.writing import whole_file
 
     counted = _Counted(rows)

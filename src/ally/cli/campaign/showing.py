@@ -1,4 +1,4 @@
-"""What a person needs to see of a sample, as columns of a table."""
+"""What a person sees of a sample, as columns of a table."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from ally.campaign import Campaign
 
 LONG = 100_000
-"""Rows of a table above which nothing is shown unless asked for, where the whole table would have to be read to find a
-sample."""
+"""In a longer table, samples are shown on request only, if the whole table must be read to find one."""
 TAKEN = frozenset(
     {
         "id",
@@ -31,11 +30,11 @@ TAKEN = frozenset(
         "labelled_by",
     }
 )
-"""Names that mean something in the files that commands write and read."""
+"""Column names that the commands give a meaning in their files."""
 
 
 def shown(campaign: Campaign, ids: Sequence[str], wanted: bool | None) -> dict[str, dict[str, Any]]:
-    """By id, the path of an image, the text, the columns of a table; nothing where it cannot be shown, and a note."""
+    """By id: the path of an image, the text, or the columns of a table. What cannot be shown is empty, with a note."""
     from ally.errors import AllyError
 
     if wanted is None:
@@ -46,13 +45,13 @@ def shown(campaign: Campaign, ids: Sequence[str], wanted: bool | None) -> dict[s
     try:
         _ = campaign.samples
     except AllyError as error:
-        note(f"note: only ids are given, as the source cannot be opened: {error}")
+        note(f"note: only ids are listed, because the source cannot be opened: {error}")
         return found
     return {id: _columns(campaign, id) for id in ids}
 
 
 def columns_of(shown: dict[str, dict[str, Any]]) -> list[str]:
-    """Every column that any sample has, in the order of first meeting."""
+    """Every column that any sample has, in the order met."""
     return list(dict.fromkeys(name for columns in shown.values() for name in columns))
 
 
@@ -61,8 +60,8 @@ def _long(campaign: Campaign) -> bool:
         return False
     if campaign.size > LONG:
         note(
-            f"note: only ids are given, as finding rows in a table of {campaign.size} takes a while; --show gives the "
-            "rows too"
+            f"note: only ids are listed, because finding rows in a table of {campaign.size} takes a while; --show adds "
+            "the rows"
         )
     return campaign.size > LONG
 
