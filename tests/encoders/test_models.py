@@ -104,7 +104,7 @@ def test_folders_that_are_not_whole(tiny_vit, tmp_path):
     shutil.copytree(tiny_vit, folder)
     (folder / "model.safetensors").write_bytes(b"torn")
     with pytest.raises(DataError, match=r"cannot be loaded .* whole and as safetensors"):
-        open_encoder(folder).width  # noqa: B018
+        open_encoder(folder).encode([np.zeros((3, 9, 9), np.uint8)])
     (folder / "preprocessor_config.json").unlink()
     with pytest.raises(DataError, match=r"has neither a tokenizer .* nor a preprocessor_config.json"):
         open_encoder(folder)
@@ -123,7 +123,7 @@ def test_code_that_a_folder_brings_is_not_run(tiny_vit, tmp_path):
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "own.py").write_text("raise SystemExit('this code was run')")
     with pytest.raises(DataError, match="code that a model brings is never run"):
-        open_encoder(folder).width  # noqa: B018
+        open_encoder(folder).encode([np.zeros((3, 9, 9), np.uint8)])
 
 
 def test_a_name_without_a_network_says_what_to_do(monkeypatch):

@@ -7,7 +7,7 @@ See `encode` for what it takes, `open_encoder` for which encoders there are, `ba
 """
 
 from ally.encoders.base import Encoder, EncoderKind, Function
-from ally.encoders.encode import encode
 from ally.encoders.opening import default_encoder, open_encoder
+from ally.encoders.vectors import encode
 
 __all__ = ["Encoder", "EncoderKind", "Function", "default_encoder", "encode", "open_encoder"]

@@ -40,7 +40,9 @@ class ImageModel:
 
     @cached_property
     def width(self) -> int:
-        return int(self.encode([plain_sample("image", self.side)]).shape[1])
+        config = self._folder.read("config.json")
+        told = config.get("hidden_size") if config.get("model_type") in FIRST_TOKEN else config.get("projection_dim")
+        return told if isinstance(told, int) else int(self.encode([plain_sample("image", self.side)]).shape[1])
 
     @cached_property
     def _model(self) -> Any:

@@ -40,7 +40,9 @@ class TextModel:
 
     @cached_property
     def width(self) -> int:
-        return int(self.encode([plain_sample("text")]).shape[1])
+        own = "projection_dim" if self._pooling is None else "hidden_size"
+        told = self._folder.read("config.json").get(own)
+        return told if isinstance(told, int) else int(self.encode([plain_sample("text")]).shape[1])
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -68,6 +68,11 @@ class Samples(Protocol):
 
     def features(self, ids: Sequence[str]) -> Source: ...
 
+    def contents(self, ids: Sequence[str]) -> list[str | Path | None]:
+        """What an encoder reads: the text of each id, or the path of its image; None, and a problem, where there is
+        none. Raises where the samples are neither texts nor images."""
+        ...
+
     def fingerprint(self) -> dict[str, Any]:
         """Plain values that JSON can hold."""
         ...

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ally.errors import DataError, IdError
+from ally.errors import DataError, IdError, InputError
 from ally.sources.arrays.memory import ArraySource
 from ally.sources.base import Source
 from ally.sources.identity import Index, Seen, content_hash, id_keys, odd_id
@@ -96,6 +96,9 @@ class ArraySamples:
     def features(self, ids: Sequence[str]) -> Source:
         ensure_none_gone(self.missing(ids), ids, self._place)
         return ById(ids, self._source.shape, lambda some: self._source.read(self._where(some)[0]))
+
+    def contents(self, ids: Sequence[str]) -> list[str | Path | None]:
+        raise InputError("rows of an array are neither texts nor images; leave out the encoder")
 
     def fingerprint(self) -> dict[str, Any]:
         return {

@@ -99,6 +99,9 @@ class ImageFolder:
             return self._embeddings.of(ids)
         return ById(ids, self._thumbnails.shape, self._load)
 
+    def contents(self, ids: Sequence[str]) -> list[str | Path | None]:
+        return [self._path(id) for id in ids]
+
     def fingerprint(self) -> dict[str, Any]:
         kept: dict[str, Any] = {
             "version": 1,
@@ -147,6 +150,13 @@ class ImageFolder:
         except DataError:
             return False
         return is_image(id)
+
+    def _path(self, id: str) -> Path | None:
+        try:
+            return inside(self.folder, id)
+        except DataError as error:
+            self.problems.add(id, "unreadable", str(error))
+            return None
 
     def _load(self, ids: Sequence[str]) -> AnyArray:
         return load_images(self.folder, ids, ids, self._thumbnails, self.problems)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ally.errors import DataError, IdError
+from ally.errors import DataError, IdError, InputError
 from ally.sources.base import Source
 from ally.sources.embeddings import Embeddings
 from ally.sources.export.cells import read_label
@@ -128,6 +128,23 @@ class RowSamples:
             return ById(ids, self._weights().idf.shape, self._load_text, sparse=True)
         names = self._table().names
         return ById(ids, (len(names),), self._load_table, names)
+
+    def contents(self, ids: Sequence[str]) -> list[str | Path | None]:
+        layout = self._layout
+        if layout.text is None and layout.image is None:
+            raise InputError("rows of a table are neither texts nor images; leave out the encoder")
+        found: list[str | Path | None] = []
+        for id, row in zip(ids, self._read(ids), strict=True):
+            value = row.get(layout.text or layout.image or "")
+            if not row or layout.text is not None:
+                found.append(str(value) if row else None)
+                continue
+            try:
+                found.append(self._image("" if is_missing(value) else str(value)))
+            except DataError as error:
+                self.problems.add(id, "unreadable", str(error))
+                found.append(None)
+        return found
 
     def fingerprint(self) -> dict[str, Any]:
         """The layout and what was learned from the rows; the first call reads them all."""
