@@ -27,6 +27,7 @@ from ally.campaign.source import (
     beside,
     cache,
     check_options,
+    encoded_folder,
     found_source,
     kept_place,
     moved_settings,
@@ -38,6 +39,7 @@ from ally.campaign.training.schedule import LOCK, due, running
 from ally.campaign.training.suspects import review
 from ally.campaign.values import AskedSample, CampaignQuery, Scanned, Status, Suspect, Told, Undone
 from ally.checks import check_count
+from ally.encoders.samples import ENCODED
 from ally.errors import AnswerError, InputError, PoolExhausted, StoreBusy, StoreError
 from ally.sources import Samples, Shown, read_answers
 from ally.sources.export.answers import reads
@@ -70,6 +72,7 @@ class Campaign:
         options: Mapping[str, Any],
         clock: Callable[[], float],
         samples: Samples | None,
+        encoder: Any = None,
     ) -> None:
         self._place = absolute(place)
         self._store = store
@@ -77,6 +80,7 @@ class Campaign:
         self._options = options
         self._given_clock = clock
         self._samples = samples
+        self._encoder = encoder
         self._opening = threading.Lock()
         self._vocabulary = Vocabulary(store)
 
@@ -118,10 +122,11 @@ class Campaign:
         source: Any = None,
         *,
         clock: Callable[[], float] = time.time,
+        encoder: Any = None,
         **options: Unpack[SourceOptions],
     ) -> Campaign:
-        """Opens a campaign. `source` and `options` are needed only where they lived in memory, or where the source has
-        moved."""
+        """Opens a campaign. `source`, `encoder` and `options` are needed only where they lived in memory, or where the
+        source has moved."""
         check_options(options)
         store = open_store(place)
         try:
@@ -129,7 +134,7 @@ class Campaign:
         except BaseException:
             store.close()
             raise
-        return cls(place, store, source, options, clock, None)
+        return cls(place, store, source, options, clock, None, encoder)
 
     @property
     def name(self) -> str:
@@ -178,9 +183,7 @@ class Campaign:
         """The source, opened when it is first needed."""
         with self._opening:
             if self._samples is None:
-                self._samples = found_source(
-                    self.settings, self._source, self._options, beside(self._place), cache(self._place)
-                )
+                self._samples = found_source(self.settings, self._place, self._source, self._options, self._encoder)
             return self._samples
 
     # Asking and telling
@@ -358,29 +361,39 @@ class Campaign:
     def train_while_due(self, *, now: bool = False) -> int:
         """Trains in this process for as long as there are new answers, and with `now` once at least; how many models
         were made. None if somebody else is at it."""
-        return worker.train_while_due(self._store, self.settings.batch, self._train, now=now)
+        return worker.train_while_due(self._store, self.settings.batch, self._train_soon, now=now)
 
     def _train(self, progress: Progress | None = None) -> int:
         from ally.campaign.training.run import train
 
         return train(self._store, lambda: self.samples, self.settings, self._clock, progress)
 
+    def _train_soon(self) -> int:
+        """With the samples that are encoded before long; the others follow in the next training."""
+        from ally.campaign.training.run import train
+
+        return train(self._store, lambda: self.samples, self.settings, self._clock, at_once=False)
+
     def _elsewhere(self, kept: Settings) -> bool:
         """Whether another process can open the campaign with its source."""
         same = self._source is None or kept_place(self._source, beside(self._place)) == kept.place
-        return on_disk(self._place) and kept.place is not None and None not in kept.options.values() and same
+        encoded = not kept.fingerprint.get(ENCODED, {}).get("in memory")
+        return (
+            on_disk(self._place) and kept.place is not None and None not in kept.options.values() and same and encoded
+        )
 
     def _reachable(self) -> str:
         if not self._elsewhere(self.settings):
             raise InputError(
-                "another process cannot open this campaign, as it or its source lives in memory; use retrain(wait=True)"
+                "another process cannot open this campaign, as it, its source or its encoder lives in memory; use "
+                "retrain(wait=True)"
             )
         return str(self._place)
 
     # Looking
 
     def status(self) -> Status:
-        return status_of(self._store, self.settings, self._clock())
+        return status_of(self._store, self.settings, self._clock(), encoded_folder(self._place))
 
     def review(self, n: int = 20) -> list[Suspect]:
         """Labels that are likely to be wrong, likeliest first, as the newest model sees them; those answered anew since
@@ -420,7 +433,7 @@ class Campaign:
             ids = [sample.id for sample in self._store.samples() if not sample.gone and sample.row not in labelled]
             gone = set(self.samples.missing(ids))
             return predict_samples(trained, self.samples, [id for id in ids if id not in gone])
-        return predict(trained, source, options)
+        return predict(trained, source, options, self._place, self._encoder)
 
     def model(self) -> Trained:
         """The newest model, with all that it takes to predict; its `write` makes a .safetensors file."""
@@ -442,7 +455,7 @@ class Campaign:
         knows."""
         check_options(options)
         settings = self.settings
-        samples = found_source(settings, source, options, beside(self._place), cache(self._place))
+        samples = found_source(settings, self._place, source, options, self._encoder)
         moved = moved_settings(settings, source, options, samples, self._store, beside(self._place))
         self._store.change_settings(
             lambda kept: replace(Settings.from_json(kept), place=moved.place, options=moved.options).to_json()

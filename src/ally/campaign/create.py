@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ally.campaign.encoding import encode_samples
 from ally.campaign.settings import Settings
-from ally.campaign.source import beside, cache, kept_options, kept_place, new_sample
+from ally.campaign.source import beside, cache, encoded_folder, kept_options, kept_place, new_sample
 from ally.campaign.status import GIVEN
+from ally.encoders.samples import ENCODED
 from ally.names import ANY_SHAPE, ensure_model, ensure_objective, ensure_strategy
 from ally.sources import Samples, open_source
 from ally.store import NewSample, Store
@@ -32,15 +34,23 @@ def create(
 ) -> tuple[Store, Samples]:
     """`chosen` are settings but for the place, options and fingerprint of the source, and for `evaluate`."""
     folder = beside(place)
+    others = {name: value for name, value in chosen.items() if name != "encoder"}
 
     def settings(fingerprint: Mapping[str, Any], held_out: int) -> Settings:
         return Settings(
-            kept_place(source, folder), kept_options(options, folder), fingerprint, evaluate=held_out, **chosen
+            kept_place(source, folder),
+            kept_options(options, folder),
+            fingerprint,
+            evaluate=held_out,
+            encoder=fingerprint.get(ENCODED, {}).get("name"),
+            **others,
         )
 
     draft = settings({}, evaluate or 0)
     check_names(draft)
     samples = open_source(source, **options, cache=cache(place))
+    embeddings, kept_in = options.get("embeddings"), encoded_folder(place)
+    samples = encode_samples(samples, chosen["encoder"], draft.model, embeddings, kept_in, folder)
     reading = _Reading(samples, draft, progress)
 
     def held_out() -> int:

@@ -136,6 +136,15 @@ class Settings:
         None, "Learner", "How the learner is trained, if not as the strategy says.", optional(text)
     )
     model: str | None = setting(None, "Learner", "The network (default: by the kind of data).", optional(text))
+    encoder: str | None = setting(
+        None,
+        "Learner",
+        "A pretrained encoder of texts or photos: a name, the folder of a model, or 'none' (default: 'auto', the one "
+        "that is installed).",
+        optional(text),
+        fixed=True,
+        given="auto",
+    )
     batch: int = setting(
         20, "Queries", "Samples in a query; the learner is trained again after as many answers.", count
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
@@ -10,9 +11,11 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from ally.campaign.answers import settled
+from ally.campaign.encoding import encoded_again
 from ally.campaign.settings import Settings
 from ally.campaign.status import GIVEN
 from ally.campaign.values import Scanned
+from ally.encoders.places import kept_for
 from ally.errors import DataError, InputError
 from ally.sources import Answer, Sample, Samples, open_source
 from ally.store import NewSample, Store
@@ -70,9 +73,11 @@ def kept_options(options: Mapping[str, Any], folder: Path | None) -> dict[str, A
 
 
 def found_source(
-    settings: Settings, given: Any, options: Mapping[str, Any], folder: Path | None, kept_in: Path | None
+    settings: Settings, store_place: str | Path, given: Any, options: Mapping[str, Any], encoder: Any = None
 ) -> Samples:
-    """The source as the settings describe it, or at the place now `given`."""
+    """The source as the settings describe it, or at the place now `given`, through the `encoder` if one is passed
+    again."""
+    folder = beside(store_place)
     place = given if given is not None else _absolute(settings.place, folder)
     if place is None:
         raise InputError("the campaign's source lived in memory; pass it again: Campaign.open(place, source=...)")
@@ -90,7 +95,8 @@ def found_source(
         raise InputError(
             f"the {lost} of the campaign's source lived in memory; pass them again: Campaign.open(place, {lost}=...)"
         )
-    return open_source(place, **{**kept, **options}, cache=kept_in, known=settings.fingerprint)
+    samples = open_source(place, **{**kept, **options}, cache=cache(store_place), known=settings.fingerprint)
+    return encoded_again(samples, settings.fingerprint, encoder, encoded_folder(store_place), folder)
 
 
 def moved_settings(
@@ -133,6 +139,15 @@ def cache(place: str | Path) -> Path | None:
     """Where what can be made anew may be kept, such as small copies of images: beside the store."""
     folder = beside(place)
     return None if folder is None else folder / f"{Path(place).name}-cache"
+
+
+def encoded_folder(place: str | Path) -> Path | None:
+    """Where vectors of an encoder are kept: beside the store; for one on a server in a folder of this machine; None for
+    one in memory."""
+    if beside(place) is not None:
+        return Path(place).absolute().with_suffix(".encoded")
+    # A password may change, and the campaign is the same.
+    return kept_for(re.sub("//[^@/]*@", "//", str(place))) if on_disk(place) else None
 
 
 def sqlite_journal() -> str:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
 from ally.campaign.advice import Advice, Evidence, Point, advise
 from ally.campaign.settings import Settings
-from ally.campaign.training.schedule import last_training, waiting
+from ally.campaign.training.schedule import UNENCODED, last_training, waiting
 from ally.campaign.values import METRIC, Held, ModelLine, RandomComparison, Status
+from ally.encoders.cache import kept_vectors
+from ally.encoders.samples import ENCODED
 from ally.sources.export.answers import reads
 from ally.store import Counts, Measure, Store, StoredModel
 
@@ -17,7 +20,8 @@ GIVEN = "source"
 """The annotator of labels that the source had from the beginning."""
 
 
-def status_of(store: Store, settings: Settings, now: float) -> Status:
+def status_of(store: Store, settings: Settings, now: float, encoded_in: Path | None = None) -> Status:
+    """`encoded_in` is the folder of the encoder's vectors."""
     counts, annotators, training = store.count(now, settings.store_policy), store.annotators(), last_training(store)
     given = counts.deciders.get(GIVEN, 0)
     annotators.pop(GIVEN, None)
@@ -54,7 +58,21 @@ def status_of(store: Store, settings: Settings, now: float) -> Status:
         comparison=None if compared is None else RandomComparison(**compared),
         budget=settings.budget,
         notes=tuple(newest.report.get("notes", ())) if newest else (),
+        encoder=settings.encoder,
+        encoded=_encoded(settings, counts.samples, newest, encoded_in),
     )
+
+
+def _encoded(settings: Settings, samples: int, newest: StoredModel | None, folder: Path | None) -> int | None:
+    """How many samples have their vector, as this machine sees it; all of them, once a training has seen all."""
+    about = settings.fingerprint.get(ENCODED)
+    if about is None:
+        return None
+    if newest is not None and not newest.report.get(UNENCODED):
+        return samples
+    kept = 0 if folder is None else kept_vectors(folder, about["identity"], about["width"])
+    elsewhere = 0 if newest is None else samples - int(newest.report[UNENCODED])
+    return min(samples, max(kept, elsewhere))
 
 
 def _classes(counts: Counts) -> dict[str, int]:

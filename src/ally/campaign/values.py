@@ -198,6 +198,9 @@ class Status(Value):
     comparison: RandomComparison | None
     budget: int | None = None
     notes: tuple[str, ...] = field(default=())
+    encoder: str | None = None
+    encoded: int | None = None
+    """Samples that have their vector already, where there is an encoder."""
 
     def to_json(self) -> dict[str, Any]:
         """With the comparison in a sentence, too."""

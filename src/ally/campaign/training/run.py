@@ -14,6 +14,7 @@ import pandas as pd
 from ally.campaign.settings import Settings
 from ally.campaign.training.comparison import compare
 from ally.campaign.training.data import Part, TrainingData, gather
+from ally.campaign.training.encoding import encode_first
 from ally.campaign.training.measures import agreement, score
 from ally.campaign.training.review import suspects
 from ally.campaign.training.schedule import begin
@@ -41,20 +42,23 @@ def train(
     settings: Settings,
     clock: Callable[[], float] = time.time,
     progress: Progress | None = None,
+    *,
+    at_once: bool = True,
 ) -> int:
     """Trains on everything labelled and records the model; its number. A failure, also to open the source, is recorded
-    and raised."""
+    and raised. Without `at_once`, unlabelled samples that take long to encode are left for the next training."""
     turn = len(store.models())
     begun = begin(store, clock(), {"turn": turn})
     started = time.perf_counter()
     seen = labels = 0
     try:
         samples = source()
-        material = gather(store, samples, settings, turn)
+        material, encoding = encode_first(store, samples, gather(store, samples, settings, turn), progress, at_once)
         seen, labels = material.seen, len(material.training)
         weights, report, ranking, measures = _Round(store, samples, settings, material, progress).run()
         _drop(store, [*material.gone, *(problem.id for problem in samples.problems if problem.kind in KINDS_GONE)])
-        report |= {"begun": begun, "seconds": time.perf_counter() - started}
+        report["notes"] += encoding.pop("notes", [])
+        report |= {"begun": begun, **encoding, "seconds": time.perf_counter() - started}
         return store.put_model(
             clock(), seen=seen, labels=labels, weights=weights, report=report, ranking=ranking, measures=measures
         )

@@ -10,6 +10,8 @@ from ally.store import Event, Store, StoredModel
 LOCK = "training"
 """Whoever trains holds this lock of the store."""
 BEGUN = "training begun"
+UNENCODED = "unencoded"
+"""What the report of a training calls the unlabelled samples that it did not look at, as they are not encoded yet."""
 ATTEMPTS = 3
 """Trainings on the same answers before giving up until there are new ones."""
 
@@ -35,9 +37,10 @@ def waiting(store: Store) -> int:
 
 
 def due(store: Store, batch: int) -> bool:
-    """There is no model yet, or `batch` new answers; and training on these has not failed too often."""
+    """There is no model yet, or `batch` new answers, or samples that were not encoded in time for the last training;
+    and training on these has not failed too often."""
     model, last = store.newest_model(), store.last_answer()
-    if model is not None and last - model.seen < batch:
+    if model is not None and last - model.seen < batch and not model.report.get(UNENCODED):
         return False
     after = 0 if model is None else int(model.report.get("begun", 0))
     attempts = [event for event in _begun(store, after) if event.detail.get("seen") == last]

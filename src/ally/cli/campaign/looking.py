@@ -164,7 +164,11 @@ def _training(found: Status, automatic: bool, name: str) -> list[str]:
     since = (
         f"; {counted(found.waiting, 'new answer')} since" if found.waiting and found.training_state == "done" else ""
     )
-    return [f"training    {states[found.training_state]}{since}"]
+    lines = [f"training    {states[found.training_state]}{since}"]
+    if found.encoder is not None and found.encoded is not None:
+        rest = "" if found.encoded >= found.samples else "; the others are not asked about by the model yet"
+        lines.insert(0, f"encoder     {found.encoder}: {found.encoded} of {found.samples} samples encoded{rest}")
+    return lines
 
 
 def _curve(lines: Sequence[ModelLine]) -> list[str]:

@@ -98,10 +98,11 @@ def new(
         )
     with campaign:
         status, following = campaign.status(), f"ally ask {typed(name, campaign)} --out next.csv"
+        hint = _hint(campaign) if settings["encoder"] == "auto" else []
         if as_json:
-            dump(_data(campaign, status, following))
+            dump(_data(campaign, status, following, hint))
         else:
-            say(*_page(campaign, status, shown_place(name, campaign), source, following))
+            say(*_page(campaign, status, shown_place(name, campaign), source, following, hint))
 
 
 def _columns(given: list[str] | None) -> Any:
@@ -114,7 +115,15 @@ def _columns(given: list[str] | None) -> Any:
     return {name: kind or None for name, _, kind in pairs}
 
 
-def _page(campaign: Campaign, status: Status, place: str, source: str, following: str) -> list[str]:
+def _hint(campaign: Campaign) -> list[str]:
+    """What an encoder would bring, where one would serve and none is there."""
+    from ally.campaign.encoding import missing_encoder
+
+    words = missing_encoder(campaign.samples, campaign.settings)
+    return [] if words is None else [words]
+
+
+def _page(campaign: Campaign, status: Status, place: str, source: str, following: str, hint: list[str]) -> list[str]:
     settings, samples = campaign.settings, campaign.samples
     one, many = WORDS[samples.kind]
     if settings.task == "regression":
@@ -138,14 +147,14 @@ def _page(campaign: Campaign, status: Status, place: str, source: str, following
         lines.append(f"  {counted(status.validate.samples, 'random sample')} held out for early stopping; {share}")
     if settings.store_policy == "majority" and settings.opinions % 2 == 0:
         lines.append(f"  {settings.opinions} opinions can tie: then the last one counts; an odd number avoids ties")
-    lines += [f"  {note}" for note in samples.notes]
+    lines += [f"  {note}" for note in (*samples.notes, *hint)]
     if len(samples.problems):
         lines.append(f"  {counted(len(samples.problems), 'problem')}:")
         lines += [f"  {line}" for line in problem_lines(campaign.problems(), FEW)]
     return [*lines, f"next: {following}"]
 
 
-def _data(campaign: Campaign, status: Status, following: str) -> dict[str, Any]:
+def _data(campaign: Campaign, status: Status, following: str, hint: list[str]) -> dict[str, Any]:
     return {
         "name": campaign.name,
         "kind": campaign.samples.kind,
@@ -155,7 +164,8 @@ def _data(campaign: Campaign, status: Status, following: str) -> dict[str, Any]:
         "given": status.given,
         "evaluate": status.evaluate.samples,
         "validate": status.validate.samples,
-        "notes": list(campaign.samples.notes),
+        "encoder": status.encoder,
+        "notes": [*campaign.samples.notes, *hint],
         "problems": list(campaign.problems()),
         "next": following,
     }

@@ -67,6 +67,13 @@ FORMS = {
     "classes": Form(
         "classes", str | None, "All classes, separated by commas (default: any label is one).", read_classes
     ),
+    "encoder": Form(
+        "encoder",
+        str,
+        "A pretrained encoder of texts or photos: a name, the folder of a model, or none (auto: what is installed).",
+        lambda name: None if name == "none" else name,
+        "auto",
+    ),
     "lease_seconds": Form("lease", float, LEASE, in_seconds, 60.0, metavar="MINUTES"),
     "automatic": Form(
         "by_hand", bool, "Train only on `ally retrain`.", lambda by_hand: not by_hand, False, ("--by-hand",)

@@ -1,0 +1,101 @@
+"""The encoder of a campaign: which one, how it is found again, and where its vectors are kept."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ally.campaign.settings import Settings
+from ally.encoders import Encoder, default_encoder, open_encoder
+from ally.encoders.opening import suggestion
+from ally.encoders.samples import ENCODED, KINDS, EncodedSamples, ensure_same
+from ally.errors import InputError
+from ally.names import ANY_SHAPE
+from ally.sources import Samples
+
+AUTO, NONE = "auto", "none"
+VARIABLE = "ALLY_ENCODER"
+"""The environment variable with the encoder that "auto" stands for; "none" for no encoder."""
+
+
+def encode_samples(
+    samples: Samples, given: Any, model: str | None, embeddings: Any, kept_in: Path | None, folder: Path | None
+) -> Samples:
+    """The samples of a new campaign through the encoder that was `given`, or as they are. Vectors are kept in
+    `kept_in`; `folder` is that of the campaign's file.
+
+    "auto" is the encoder on this machine for texts or photos; none where vectors are given, or a network of pixels.
+    """
+    encoder, name = _chosen(samples, given, model, embeddings)
+    if encoder is None:
+        return samples
+    about: dict[str, Any] = {"name": name, "identity": encoder.identity, "width": encoder.width}
+    if isinstance(given, (str, Path)) and Path(given).expanduser().is_dir():
+        about["folder"] = _kept_folder(Path(given).expanduser(), folder)
+    elif not isinstance(given, str):
+        about["in memory"] = True
+    return EncodedSamples(samples, about, lambda: encoder, kept_in)
+
+
+def _chosen(samples: Samples, given: Any, model: str | None, embeddings: Any) -> tuple[Encoder | None, str]:
+    if given is None or given == NONE:
+        return None, ""
+    kind = KINDS.get(samples.kind)
+    if isinstance(given, str) and given == AUTO:
+        named = os.environ.get(VARIABLE, AUTO)
+        if kind is None or named == NONE or embeddings is not None or (model is not None and model not in ANY_SHAPE):
+            return None, ""
+        name = default_encoder(kind) if named == AUTO else named
+        return (None, "") if name is None else (open_encoder(name, kind), name)
+    if kind is None:
+        raise InputError.about("encoder", given, "encodes texts or photos, and the samples are neither; leave it out")
+    if embeddings is not None:
+        raise InputError.about("encoder", given, "is given and so are embeddings; the learner reads one: leave one out")
+    encoder = open_encoder(given, kind)
+    return encoder, str(getattr(encoder, "name", encoder.identity))
+
+
+def encoded_again(
+    samples: Samples, fingerprint: Mapping[str, Any], given: Any, kept_in: Path | None, folder: Path | None
+) -> Samples:
+    """The samples through the encoder that a fingerprint names, if it names one. `given` is an encoder from memory."""
+    about = fingerprint.get(ENCODED)
+    if about is None:
+        if given is not None:
+            raise InputError.about("encoder", given, "is given and the campaign was made without one; leave it out")
+        return samples
+    kind = KINDS[samples.kind]
+
+    def found() -> Encoder:
+        if given is not None:
+            return open_encoder(given, kind)
+        if about.get("in memory"):
+            raise InputError(
+                f"the encoder {about['name']!r} of the campaign lived in memory; pass it again: Campaign.open(place, "
+                "encoder=...)"
+            )
+        if "folder" in about:
+            return open_encoder(Path(about["folder"]) if folder is None else folder / about["folder"], kind)
+        return open_encoder(about["name"], kind)
+
+    if given is not None:
+        ensure_same(open_encoder(given, kind), about)
+    return EncodedSamples(samples, about, found, kept_in)
+
+
+def _kept_folder(path: Path, folder: Path | None) -> str:
+    path = Path(os.path.abspath(path))
+    return path.relative_to(folder).as_posix() if folder is not None and path.is_relative_to(folder) else str(path)
+
+
+def missing_encoder(samples: Samples, settings: Settings) -> str | None:
+    """What an encoder would bring to a campaign that was made without one because none is installed; in words."""
+    kind = KINDS.get(samples.kind)
+    unwanted = (
+        os.environ.get(VARIABLE) == NONE or "embeddings" in settings.options or settings.model not in (None, *ANY_SHAPE)
+    )
+    if kind is None or settings.encoder is not None or unwanted or default_encoder(kind) is not None:
+        return None
+    return suggestion(kind)
