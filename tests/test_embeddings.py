@@ -14,7 +14,7 @@ from ally.execution.engine import LocalEngine
 from ally.execution.memory import Scratch
 from ally.features import Gradient
 from ally.hygiene import Hygiene
-from ally.hygiene.subset import Subsets
+from ally.hygiene.choose import Subsets
 from ally.learning.dual_head import PaperHead, RidgeHead
 from ally.learning.snapshot import Snapshot
 from ally.rng import Streams

@@ -12,11 +12,9 @@ from ally.errors import InputError
 from ally.estimators import ConstrainedClassifier
 from ally.execution.memory import Scratch
 from ally.hygiene import Copies, Hygiene, choose, find_copies, put_last
-from ally.hygiene.choose import REPEATS, typical_distance
+from ally.hygiene.choose import REPEATS, Subsets, typical_distance
 from ally.hygiene.copies import fingerprints
-from ally.hygiene.distances import Metric
-from ally.hygiene.outliers import farthest
-from ally.hygiene.subset import Subsets
+from ally.hygiene.distances import Metric, farthest
 from ally.learning.snapshot import Snapshot, View
 from ally.rng import Streams
 from ally.selection import Selection, Top

@@ -11,10 +11,8 @@ import numpy as np
 import torch
 
 from ally.execution.memory import Scratch
-from ally.hygiene.distances import Metric
-from ally.hygiene.outliers import farthest
+from ally.hygiene.distances import Metric, farthest
 from ally.hygiene.settings import Hygiene, SetAside
-from ally.hygiene.subset import Subsets
 from ally.learning.snapshot import Snapshot
 from ally.rng import Streams
 from ally.selection.base import Selection, largest
@@ -160,3 +158,35 @@ def put_last(selection: Selection, rows: IntArray) -> Selection:
         clusters=None if clusters is None else clusters[order],
         cluster_sizes=None if sizes is None else sizes[order],
     )
+
+
+class Subsets:
+    """Parts of one snapshot and its scores, (n,). The next part overwrites the last, so that all take the space of one
+    copy."""
+
+    def __init__(self, snapshot: Snapshot, scores: torch.Tensor, scratch: Scratch) -> None:
+        self._snapshot = snapshot
+        self._scores = scores
+        self._scratch = scratch
+        self._space: dict[str, torch.Tensor] = {}
+
+    @property
+    def rows(self) -> IntArray:
+        """(n,) of the whole."""
+        return self._snapshot.candidates.rows
+
+    def __call__(self, keep: torch.Tensor) -> tuple[Snapshot, torch.Tensor]:
+        """The candidates where `keep`, (n,) bool, is true, and their scores."""
+        if bool(keep.all()):
+            return self._snapshot, self._scores
+        positions = keep.nonzero().squeeze(1)
+        part = self._snapshot.among(positions, lambda name, values: self._rows(name, values, positions))
+        return part, self._scores[positions]
+
+    def _rows(self, name: str, values: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+        if name not in self._space:
+            self._space[name] = self._scratch.empty(*values.shape)
+        space = self._space[name][: len(positions)]
+        for block in blocks(len(positions)):
+            space[block] = values[positions[block]]
+        return space

@@ -1,4 +1,4 @@
-"""Distances between samples, a block at a time."""
+"""Distances between samples, and the samples farthest from all others."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import torch
 
+from ally.rng import Streams
+from ally.selection.base import largest
 from ally.sources import blocks
 
 
@@ -41,3 +43,28 @@ class Metric:
             for place in range(1, len(here)):
                 here[place] |= (close[place, :place] & ~here[:place]).any()
         return found
+
+
+NEIGHBOURS = 5
+SAMPLE = 4096
+
+
+def farthest(points: torch.Tensor, count: int, metric: Metric, streams: Streams) -> torch.Tensor:
+    """Positions of up to `count` points, farthest first, (n, d) → (count,): by distance to the fifth nearest of a
+    seeded sample.
+
+    None that is no farther than the median point, so that among copies nobody is an outlier.
+    """
+    sample = torch.from_numpy(streams.numpy("outlier sample").permutation(len(points))[:SAMPLE]).sort().values
+    neighbours = min(NEIGHBOURS, len(sample) - 1)
+    if count == 0 or neighbours == 0:
+        return torch.empty(0, dtype=torch.int64)
+    others = points[sample]
+    gaps = torch.empty(len(points), dtype=torch.float64)
+    for block in blocks(len(points)):
+        squared = metric.squared(points[block], others)
+        themselves = ((sample >= block.start) & (sample < block.stop)).nonzero().squeeze(1)
+        squared[sample[themselves] - block.start, themselves] = torch.inf
+        gaps[block] = squared.kthvalue(neighbours, dim=1).values
+    found = largest(gaps, count)
+    return found[gaps[found] > gaps.median()]

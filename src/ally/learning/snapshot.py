@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 RUN = 16 * BLOCK
 """Most rows that are looked at before what was seen moves to scratch space."""
+Take: TypeAlias = Callable[[str, torch.Tensor], torch.Tensor]
+"""The wanted rows of a field of a `View`, from its name and its values (n, ...)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,14 +50,23 @@ class View:
         """(n, d) or (n, g): where distances between samples are measured."""
         return self.embeddings if self.geometry is None else self.geometry
 
-    def at(self, places: torch.Tensor) -> View:
-        """The samples at these positions (m,)."""
-        some = [tensor[places] if len(tensor) else tensor for tensor in (self.embeddings, self.predictions)]
-        probabilities, geometry = (
-            None if tensor is None else tensor[places] for tensor in (self.probabilities, self.geometry)
+    def at(self, places: torch.Tensor | slice, take: Take | None = None) -> View:
+        """The samples at these positions (m,), or in this slice, which copies nothing.
+
+        `take` may gather the rows of the wide fields itself, for instance into space of its own.
+        """
+
+        def some(name: str, values: torch.Tensor) -> torch.Tensor:
+            return values if not len(values) else values[places] if take is None else take(name, values)
+
+        return View(
+            rows=self.rows[places if isinstance(places, slice) else places.numpy()],
+            embeddings=some("embeddings", self.embeddings),
+            probabilities=None if self.probabilities is None else some("probabilities", self.probabilities),
+            predictions=self.predictions[places] if len(self.predictions) else self.predictions,
+            readouts={name: some(f"readout {name}", values) for name, values in self.readouts.items()},
+            geometry=None if self.geometry is None else some("geometry", self.geometry),
         )
-        readouts = {name: values[places] for name, values in self.readouts.items()}
-        return View(self.rows[places.numpy()], some[0], probabilities, some[1], readouts, geometry)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,10 +95,10 @@ class Snapshot:
     held_out: HeldOut | None = None
     """For scores that calibrate; None where nothing could be held out."""
 
-    def among(self, places: torch.Tensor) -> Snapshot:
-        """The same round with only the candidates at these positions (m,), ascending."""
+    def among(self, places: torch.Tensor, take: Take | None = None) -> Snapshot:
+        """The same round with only the candidates at these positions (m,), ascending; `take` as in `View.at`."""
         duals = None if self.candidate_duals is None else self.candidate_duals[places]
-        return replace(self, candidates=self.candidates.at(places), candidate_duals=duals)
+        return replace(self, candidates=self.candidates.at(places, take), candidate_duals=duals)
 
 
 class Seen(NamedTuple):

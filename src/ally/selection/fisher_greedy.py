@@ -35,7 +35,7 @@ from ally.rng import Streams
 from ally.selection.base import Limits, Selection, picked
 from ally.selection.fisher_design import Step, first_design
 from ally.selection.fisher_forms import CHUNK, Forms
-from ally.selection.shards import Pick, cut
+from ally.selection.shards import Pick
 from ally.sources import BLOCK
 from ally.types import BOTH_TASKS, FloatArray, IntArray, Task
 
@@ -113,7 +113,7 @@ def divided(view: View, parts: int) -> list[tuple[int, View]]:
     blocks = -(-len(view) // BLOCK)
     edges = np.linspace(0, blocks, min(parts, blocks) + 1).astype(int) * BLOCK
     return [
-        (start, cut(view, slice(start, stop)))
+        (start, view.at(slice(start, stop)))
         for start, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
     ]
 

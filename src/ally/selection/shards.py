@@ -9,7 +9,7 @@ and ties go to the lowest position, so the number of shards does not change the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,22 +49,9 @@ def shards(snapshot: Snapshot, scores: torch.Tensor, limits: Limits) -> list[Sha
     blocks = -(-size // BLOCK)
     edges = np.linspace(0, blocks, min(limits.engine.parts(size), blocks) + 1).astype(int) * BLOCK
     return [
-        Shard(cut(snapshot.candidates, slice(start, stop)), scores[start:stop], start)
+        Shard(snapshot.candidates.at(slice(start, stop)), scores[start:stop], start)
         for start, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
     ]
-
-
-def cut(view: View, which: slice) -> View:
-    """Some of the samples, without copying."""
-    return replace(
-        view,
-        rows=view.rows[which],
-        embeddings=view.embeddings[which],
-        probabilities=None if view.probabilities is None else view.probabilities[which],
-        predictions=view.predictions[which],
-        readouts={name: values[which] for name, values in view.readouts.items()},
-        geometry=None if view.geometry is None else view.geometry[which],
-    )
 
 
 def best(picks: Iterable[Pick]) -> Pick:
