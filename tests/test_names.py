@@ -5,6 +5,7 @@ import pytest
 from ally import names
 from ally.errors import UnknownName, UnsupportedTask
 from ally.learning import objectives
+from ally.learning.resolve import LEARNERS
 from ally.models import MODELS
 from ally.scoring import Random
 from ally.strategies import CATALOGUE, Strategy
@@ -17,6 +18,7 @@ def test_names_are_those_of_the_catalogues():
     assert list(names.STRATEGIES) == list(CATALOGUE)
     assert list(names.OBJECTIVES) == list(objectives.OBJECTIVES)
     assert list(names.MODELS) == list(MODELS)
+    assert list(names.LEARNERS) == list(LEARNERS)
 
 
 @pytest.mark.parametrize("name", names.ANY_SHAPE)

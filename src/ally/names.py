@@ -1,7 +1,7 @@
 """Names of strategies, objectives and models, to check them without importing torch.
 
 A test keeps these equal to the catalogues themselves (`ally.strategies.CATALOGUE`,
-`ally.learning.objectives.OBJECTIVES`, `ally.models.MODELS`).
+`ally.learning.objectives.OBJECTIVES`, `ally.models.MODELS`, `ally.learning.resolve.LEARNERS`).
 """
 
 from __future__ import annotations
@@ -77,11 +77,15 @@ OBJECTIVES: Registry[Name] = Registry(
     ),
 )
 MODELS: Registry[Name] = Registry(
-    "model", dict.fromkeys(("mlp", "linear", "resnet18-slim", "resnet18", "resnet18-stl", "cnn"), Name())
+    "model",
+    dict.fromkeys(("mlp", "linear", "linear-network", "resnet18-slim", "resnet18", "resnet18-stl", "cnn"), Name()),
 )
 
-ANY_SHAPE = ("mlp", "linear")
-"""Models that take samples of any shape."""
+LEARNERS: Registry[Name] = Registry("model", dict.fromkeys(("auto", "linear"), Name()))
+"""What is not a network, or chooses one."""
+
+ANY_SHAPE = ("mlp", "linear", "linear-network")
+"""Networks that take samples of any shape."""
 
 
 def ensure_strategy(name: str, task: Task) -> None:
@@ -95,7 +99,11 @@ def ensure_objective(name: str) -> None:
 
 
 def ensure_model(name: str) -> None:
-    _loaded("ally.models", "MODELS", MODELS)[name]
+    learners, networks = (
+        _loaded("ally.learning.resolve", "LEARNERS", LEARNERS),
+        _loaded("ally.models", "MODELS", MODELS),
+    )
+    Registry("model", {**learners, **networks})[name]
 
 
 def ensure_task(task: Task, tasks: frozenset[Task], name: str, catalogue: Mapping[str, HasTasks]) -> None:

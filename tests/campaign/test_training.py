@@ -388,7 +388,13 @@ def test_duals_that_need_no_label_are_no_evidence_of_wrong_ones():
     def loop(objective):
         quick = Training(epochs=4, batch_size=16)
         return Loop(
-            scene.X, scene.y, strategy="random", objective=objective, model="linear", training=quick, random_state=0
+            scene.X,
+            scene.y,
+            strategy="random",
+            objective=objective,
+            model="linear-network",
+            training=quick,
+            random_state=0,
         )
 
     def asked(objective):

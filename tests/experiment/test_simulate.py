@@ -20,7 +20,7 @@ def trial(name="classification"):
 
 
 def cell(strategy="margin", seed=0, **more):
-    return Cell(strategy, seed, init=10, batch=5, rounds=3, model="linear", training=TRAINING, **more)
+    return Cell(strategy, seed, init=10, batch=5, rounds=3, model="linear-network", training=TRAINING, **more)
 
 
 def test_labels_are_counted_and_rounds_follow():

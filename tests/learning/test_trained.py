@@ -17,7 +17,7 @@ X = np.random.default_rng(0).normal(size=(60, 4))
 QUICK = Training(epochs=3, device="cpu")
 
 
-def loop(model="linear", y=None, **more):
+def loop(model="linear-network", y=None, **more):
     y = np.where(X[:, 0] + X[:, 1] > 0, "yes", "no").astype(object) if y is None else y
     return Loop(X, y, strategy="random", model=model, random_state=0, training=QUICK, **more)
 

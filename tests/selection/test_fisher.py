@@ -283,11 +283,11 @@ def test_few_classes_are_said_in_the_query():
     X = np.random.default_rng(0).normal(size=(80, 5))
     y = np.where(np.arange(80) < 30, np.arange(80) % 6, np.nan)
     query = ally.query(
-        X, y, n=4, strategy=ally.Strategy(select=FisherGreedy(classes=3)), model="linear", random_state=0
+        X, y, n=4, strategy=ally.Strategy(select=FisherGreedy(classes=3)), model="linear-network", random_state=0
     )
     assert any(
         note.startswith("BAIT told 2 of 6 classes apart and took the others as one (classes=3)") for note in query.notes
     )
     assert not any(
-        "BAIT" in note for note in ally.query(X, y, n=4, strategy="bait", model="linear", random_state=0).notes
+        "BAIT" in note for note in ally.query(X, y, n=4, strategy="bait", model="linear-network", random_state=0).notes
     )

@@ -11,7 +11,7 @@ from ally.campaign.settings import Settings
 from ally.campaign.source import beside, cache, encoded_folder, kept_options, kept_place, new_sample
 from ally.campaign.status import GIVEN
 from ally.encoders.samples import ENCODED
-from ally.names import ANY_SHAPE, ensure_model, ensure_objective, ensure_strategy
+from ally.names import ANY_SHAPE, LEARNERS, ensure_model, ensure_objective, ensure_strategy
 from ally.sources import Samples, open_source
 from ally.store import NewSample, Store
 from ally.store import create as create_store
@@ -93,7 +93,7 @@ def evaluate_by_default(samples: int) -> int:
 
 def check_model(settings: Settings, samples: Samples) -> None:
     """The model can take the samples."""
-    if settings.model is not None and settings.model not in ANY_SHAPE:
+    if settings.model is not None and settings.model not in (*ANY_SHAPE, *LEARNERS):
         from ally.models import MODELS
 
         MODELS[settings.model](samples.features([]).shape, 2)

@@ -58,8 +58,8 @@ class Design:
         gram = self._X @ self._X.T
         gram = gram.toarray() if hasattr(gram, "toarray") else gram
         gram -= gram.mean(axis=0) + gram.mean(axis=1, keepdims=True) - gram.mean()
-        found, vectors = np.linalg.eigh(gram)
-        kept = found > RANK * max(float(found[-1]), 1e-300)
+        found, vectors = (values[..., ::-1] for values in np.linalg.eigh(gram))
+        kept = found > RANK * max(float(found[0]), 1e-300)
         self._roots = np.sqrt(found[kept])
         self._vectors = vectors[:, kept]
         self._axes = None
@@ -70,6 +70,10 @@ class Design:
         if self._axes is not None:
             return np.asarray(self._axes @ weights)
         return np.asarray(self._X.T @ (self._vectors @ (weights / self._roots[:, None])))
+
+    def axes(self, most: int) -> FloatArray:
+        """(d, at most `most`): directions of unit length, those in which the rows vary most first."""
+        return self.features(np.eye(self.rows.shape[1])[:, :most])
 
     @property
     def spread(self) -> float:

@@ -16,7 +16,7 @@ from ally.experiment.folder import Grid, run, told, trial
 from ally.hygiene import Hygiene
 from ally.learning.objectives import Objective, resolve_objective
 from ally.learning.training import Training
-from ally.models import MODELS
+from ally.names import ensure_model
 from ally.strategies import CATALOGUE
 from ally.types import Progress, Task
 
@@ -96,7 +96,7 @@ def bench(
             range(seeds), _listed("models", models), _listed("objectives", objectives), fitting
         ):
             if isinstance(model, str):
-                MODELS[model]
+                ensure_model(model)
             if objective is not None:
                 resolve_objective(objective)
             cell = Cell(

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from ally.learning.auto import AutoLearner
 from ally.learning.learner import Learner
+from ally.learning.linear import LinearLearner
 from ally.learning.network import Network
 from ally.learning.training import Training
 from ally.models import model_builder, model_name
+from ally.names import ensure_model
+from ally.registry import Registry
+
+LEARNERS: Registry[Callable[[Training], Learner]] = Registry(
+    "model", {"auto": AutoLearner, "linear": lambda training: LinearLearner()}
+)
+"""What is not a network, by name; `training` is for the networks that it may choose."""
 
 
 def resolve_learner(model: Any, shape: tuple[int, ...], training: Training = Training()) -> Learner:
@@ -18,6 +28,10 @@ def resolve_learner(model: Any, shape: tuple[int, ...], training: Training = Tra
     """
     if isinstance(model, Learner) and not isinstance(model, type):
         return model
+    if isinstance(model, str):
+        ensure_model(model)
+        if model in LEARNERS:
+            return LEARNERS[model](training)
     name = model_name(model, shape)
     if name is not None:
         return Network.named(name, training)

@@ -22,6 +22,7 @@ from ally.execution.memory import Scratch
 from ally.files import write_whole
 from ally.learning.fitted_network import rebuilt
 from ally.learning.learner import FitReport, Fitted
+from ally.learning.linear import rebuilt as rebuilt_linear
 from ally.learning.snapshot import View, class_array, view
 from ally.pool import LabelCode
 from ally.registry import Registry
@@ -36,7 +37,7 @@ Rebuild: TypeAlias = Callable[
     Fitted,
 ]
 """A fitted learner from the values and tensors that it was packed as, a report, and the classes."""
-KINDS: Registry[Rebuild] = Registry("kind of learner", {"network": rebuilt})
+KINDS: Registry[Rebuild] = Registry("kind of learner", {"network": rebuilt, "linear": rebuilt_linear})
 
 
 @dataclass(frozen=True, eq=False)

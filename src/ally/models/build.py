@@ -23,6 +23,7 @@ MODELS: Registry[ModelBuilder] = Registry(
     {
         "mlp": MLP,
         "linear": partial(MLP, hidden=()),
+        "linear-network": partial(MLP, hidden=()),
         "resnet18-slim": partial(ResNet18, planes=SLIM),
         "resnet18": partial(ResNet18, planes=FULL),
         "resnet18-stl": partial(ResNet18, planes=FULL, stem="large"),

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from ally.errors import InputError, NonFiniteInput
 from ally.sources.base import Source, blocks, chunks
 from ally.types import AnyArray, IntArray
+
+Scaling: TypeAlias = Literal["columns", "common"]
+"""Whether every feature is divided by its own deviation, or all by one: then distances keep their meaning."""
 
 LARGEST = 1e150
 """Above this the square of a float64 overflows."""
@@ -60,12 +64,13 @@ class Standardized(Checked):
         return standard
 
 
-def fit_scaler(source: Source, rows: IntArray, chunk_size: int | None = None) -> Scaler:
+def fit_scaler(source: Source, rows: IntArray, chunk_size: int | None = None, scaling: Scaling | None = None) -> Scaler:
     """Mean and scale of `rows`: per feature for tables, per channel for images ``(channels, height, width)``.
 
     The features of a sparse matrix are not centred and share one scale, their root mean square: divided by its own
-    deviation, a word that few texts have would drown all others. A constant feature keeps scale 1. Deviations are
-    summed around the first row, so a large offset costs no precision.
+    deviation, a word that few texts have would drown all others. Vectors (a source that says so by its attribute
+    `vectors`) are centred and share one scale, so that distances keep their meaning; `scaling` asks for either. A
+    constant feature keeps scale 1. Deviations are summed around the first row, so a large offset costs no precision.
     """
     axes = tuple(range(2, len(source.shape) + 1)) if len(source.shape) == 3 else ()
     sparse = getattr(source, "sparse", False)
@@ -87,6 +92,10 @@ def fit_scaler(source: Source, rows: IntArray, chunk_size: int | None = None) ->
     shift = total / len(rows)
     scale = np.sqrt(np.maximum(squares / len(rows) - np.square(shift), 0.0))
     noise = 1e-12 * np.maximum(np.abs(origin), np.sqrt(squares / len(rows)))
+    if scaling == "common" or (scaling is None and getattr(source, "vectors", False)):
+        # Where each channel of an image has one scale, the mean over them is over as many features each.
+        common = float(np.sqrt(np.square(np.where(scale > noise, scale, 0.0)).mean()))
+        return Scaler(origin + shift, np.full_like(origin, common or 1.0))
     return Scaler(origin + shift, np.where(scale > noise, scale, 1.0))
 
 

@@ -1,0 +1,327 @@
+"""The right learner without knowing its name: a small slate per kind of samples, chosen by cross-validation.
+
+Every learner of the slate is measured on the same held-out labels: five folds for all, then two more rounds of folds
+for those within `CLOSE` of the best. The lowest error wins; within `TIE` of it the simpler one, which is the earlier in
+the slate. Nothing depends on the clock: what a learner would cost is estimated from the size of the problem, so that
+equal labels and seeds give equal choices. What would cost too much is measured on fewer folds, or left out, and a note
+says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from ally.errors import AllyError, ModelError
+from ally.learning.learner import Examples, Fitted, Learner, Unlabelled
+from ally.learning.linear import LinearLearner
+from ally.learning.network import Network
+from ally.learning.objectives import ERM, Objective
+from ally.learning.splits import Splits, repeated_splits
+from ally.learning.training import Training
+from ally.rng import Streams
+from ally.sources import Source
+from ally.types import AnyArray, FloatArray, IntArray, Progress, Task
+
+FEWEST = 10
+"""With fewer labels nothing is measured."""
+FOLDS, ROUNDS = 5, 3
+CLOSE, TIE = 1.15, 1.01
+BUDGET = 10.0
+"""Seconds of one core that choosing may take, by estimate."""
+
+
+class Size(NamedTuple):
+    """What the cost of a fit depends on."""
+
+    labels: int
+    features: int
+    outputs: int
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A learner of the slate, with the seconds that a fit of it takes by a rough estimate."""
+
+    name: str
+    learner: Learner
+    seconds: Callable[[Size], float] = field(repr=False, compare=False)
+
+
+class Measured(NamedTuple):
+    """A candidate's cross-validated error: the root of the mean squared error, or the share of wrong labels. `rank` is
+    what it was chosen by: for classes half the Brier score is added, which tells apart what few labels cannot."""
+
+    name: str
+    error: float
+    rank: float
+
+
+@dataclass(frozen=True)
+class AutoLearner:
+    """Chooses when labels are there, and again when they have grown by half.
+
+    Attributes:
+        training: of the networks in the slate.
+        budget: seconds of one core, by estimate, that choosing may take.
+        slate: candidates instead of those for the kind of samples, simplest first.
+    """
+
+    training: Training = Training()
+    budget: float = BUDGET
+    slate: tuple[Candidate, ...] | None = None
+
+    def supports(self, objective: Objective, task: Task, needs: Collection[str] = ()) -> str | None:
+        if self.slate is None:
+            return None
+        reasons = [candidate.learner.supports(objective, task, needs) for candidate in self.slate]
+        return None if None in reasons else next(reason for reason in reasons if reason is not None)
+
+    def prepared(self, source: Source, rows: IntArray, chunk_size: int | None = None) -> AutoLearner:
+        slate = slate_for(source, self.training) if self.slate is None else self.slate
+        ready = tuple(
+            replace(candidate, learner=candidate.learner.prepared(source, rows, chunk_size)) for candidate in slate
+        )
+        return replace(self, slate=ready)
+
+    def settled(
+        self, examples: Examples, objective: Objective, streams: Streams, progress: Progress | None = None
+    ) -> Learner:
+        slate = [one for one in self._slate() if one.learner.supports(objective, examples.task) is None]
+        if not slate:
+            raise ModelError(
+                f"no learner of the slate can be trained by {objective}; name a model, such as model='mlp'"
+            )
+        if len(slate) == 1:
+            return Chosen(slate[0], f"{slate[0].name}: the only learner of the slate for this objective")
+        splits = _splits(examples, streams)
+        if len(examples) < FEWEST or not splits:
+            return Chosen(slate[0], f"{slate[0].name}: too few labels to choose a learner by ({len(examples)})")
+        return _choose(slate, examples, splits, self.budget, streams, progress)
+
+    def points(self, source: Source, rows: IntArray) -> torch.Tensor:
+        return self._slate()[0].learner.points(source, rows)
+
+    def fit(
+        self,
+        examples: Examples,
+        objective: Objective,
+        streams: Streams,
+        *,
+        validation: Examples | None = None,
+        unlabelled: Unlabelled | None = None,
+        progress: Progress | None = None,
+        member: int = 0,
+    ) -> Fitted:
+        learner: Learner = self
+        if self.slate is None:
+            learner = self.prepared(examples.source, examples.rows)
+        return learner.settled(examples, objective, streams.child("learner"), progress).fit(
+            examples,
+            objective,
+            streams,
+            validation=validation,
+            unlabelled=unlabelled,
+            progress=progress,
+            member=member,
+        )
+
+    def _slate(self) -> tuple[Candidate, ...]:
+        if self.slate is None:
+            raise ModelError("a learner has to be chosen for a pool; call prepared() first")
+        return self.slate
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """One learner of the slate, with why it was chosen; nothing is chosen again for the labels it was chosen by."""
+
+    candidate: Candidate
+    note: str
+    measured: tuple[Measured, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.candidate.name
+
+    def supports(self, objective: Objective, task: Task, needs: Collection[str] = ()) -> str | None:
+        return self.candidate.learner.supports(objective, task, needs)
+
+    def prepared(self, source: Source, rows: IntArray, chunk_size: int | None = None) -> Chosen:
+        learner = self.candidate.learner.prepared(source, rows, chunk_size)
+        return replace(self, candidate=replace(self.candidate, learner=learner))
+
+    def settled(
+        self, examples: Examples, objective: Objective, streams: Streams, progress: Progress | None = None
+    ) -> Chosen:
+        return self
+
+    def points(self, source: Source, rows: IntArray) -> torch.Tensor:
+        return self.candidate.learner.points(source, rows)
+
+    def fit(
+        self,
+        examples: Examples,
+        objective: Objective,
+        streams: Streams,
+        *,
+        validation: Examples | None = None,
+        unlabelled: Unlabelled | None = None,
+        progress: Progress | None = None,
+        member: int = 0,
+    ) -> Fitted:
+        fitted: Any = self.candidate.learner.fit(
+            examples,
+            objective,
+            streams,
+            validation=validation,
+            unlabelled=unlabelled,
+            progress=progress,
+            member=member,
+        )
+        report = replace(fitted.report, notes=(self.note, *fitted.report.notes))
+        told: Fitted = replace(fitted, report=report)
+        return told
+
+
+def slate_for(source: Source, training: Training = Training()) -> tuple[Candidate, ...]:
+    """Images: linear on pixels, a small CNN. Sparse features (texts) and vectors: linear, a perceptron. Tables: linear
+    with features scaled one by one and all alike, extremely randomised trees, boosted trees, a perceptron."""
+    shape = source.shape
+    linear = Candidate("linear", LinearLearner(), _linear_seconds)
+    perceptron = Candidate("mlp", Network.named("mlp", training), _perceptron_seconds)
+    if len(shape) == 3 and min(shape[1:]) >= 8:
+        return linear, Candidate("cnn", Network.named("cnn", training), _convolution_seconds)
+    if len(shape) != 1 or getattr(source, "sparse", False) or getattr(source, "vectors", False):
+        return linear, perceptron
+    return linear, Candidate("linear-common", LinearLearner("common"), _linear_seconds), perceptron
+
+
+def _linear_seconds(size: Size) -> float:
+    n, axes = size.labels, min(size.labels, size.features)
+    return 0.02 + 2e-9 * n**2 * size.features + 4e-8 * n * axes * size.outputs
+
+
+def _perceptron_seconds(size: Size) -> float:
+    return 0.05 + 40 * math.ceil(size.labels / min(64, max(8, size.labels // 16))) * (8e-4 + 5e-8 * size.features)
+
+
+def _convolution_seconds(size: Size) -> float:
+    return 0.1 + 40 * math.ceil(size.labels / min(64, max(8, size.labels // 16))) * (2e-3 + 6e-6 * size.features)
+
+
+def _splits(examples: Examples, streams: Streams) -> Splits:
+    classes = examples.task == "classification"
+    return repeated_splits(examples.y, FOLDS, ROUNDS, streams.numpy("choice"), classes=classes)
+
+
+def _choose(
+    slate: Sequence[Candidate],
+    examples: Examples,
+    splits: Splits,
+    budget: float,
+    streams: Streams,
+    progress: Progress | None,
+) -> Chosen:
+    size = Size(len(examples), math.prod(examples.source.shape), examples.outputs)
+    left, notes, folds = budget, [], {}
+    for place, candidate in enumerate(slate):
+        # The simplest is always measured; of the others as many folds as fit into what is left for them.
+        share = left / (len(slate) - place)
+        affordable = int(share / candidate.seconds(size))
+        folds[candidate.name] = FOLDS if place == 0 else min(FOLDS, affordable)
+        left -= folds[candidate.name] * candidate.seconds(size)
+        if folds[candidate.name] < 2:
+            notes.append(f"{candidate.name} was left out: it takes too long to try")
+    race = _Race(examples, splits, streams, progress, sum(folds.values()))
+    tried = [candidate for candidate in slate if folds[candidate.name] >= 2 or candidate is slate[0]]
+    for candidate in tried:
+        race.run(candidate, range(folds[candidate.name]))
+    for number in range(1, ROUNDS):
+        ranks = {one.name: one.rank for one in race.measured}
+        close = [candidate for candidate in tried if ranks[candidate.name] <= CLOSE * min(ranks.values())]
+        cost = FOLDS * sum(candidate.seconds(size) for candidate in close)
+        if len(close) < 2 or cost > left or any(folds[candidate.name] < FOLDS for candidate in close):
+            break
+        left -= cost
+        for candidate in close:
+            race.run(candidate, range(number * FOLDS, min((number + 1) * FOLDS, len(splits))))
+    return race.winner(tried, notes)
+
+
+class _Race:
+    """Errors of candidates on the held-out labels of the splits run so far."""
+
+    def __init__(
+        self, examples: Examples, splits: Splits, streams: Streams, progress: Progress | None, total: int
+    ) -> None:
+        self.examples = examples
+        self.splits = splits
+        self.streams = streams
+        self.progress = progress
+        self.total, self.done = total, 0
+        self.losses: dict[str, list[FloatArray]] = {}
+        self.failed: list[str] = []
+
+    def run(self, candidate: Candidate, numbers: range) -> None:
+        for number in numbers:
+            train, test = (np.sort(part) for part in self.splits[number])
+            try:
+                fitted = candidate.learner.fit(self.examples.at(train), ERM(), self.streams.child(f"split {number}"))
+                seen = fitted.view(self.examples.source, self.examples.rows[test])
+                losses = _losses(seen.probabilities, seen.predictions, self.examples.y[test])
+            except AllyError as error:
+                self.failed.append(f"{candidate.name} was left out: {error}")
+                self.losses[candidate.name] = [np.full((1, 2), np.inf)]
+                return
+            self.losses.setdefault(candidate.name, []).append(losses)
+            self.done += 1
+            if self.progress is not None:
+                self.progress("choose a learner", min(self.done, self.total), self.total)
+
+    @property
+    def measured(self) -> list[Measured]:
+        """The best first, over all the held-out labels that each was measured on."""
+        found = []
+        for name, parts in self.losses.items():
+            means = np.concatenate(parts).mean(axis=0)
+            error, rank = (means if self.examples.task == "classification" else np.sqrt(means)).tolist()
+            found.append(Measured(name, error, rank))
+        return sorted(found, key=lambda one: one.rank)
+
+    def winner(self, tried: Sequence[Candidate], notes: Sequence[str]) -> Chosen:
+        measured = self.measured
+        if not math.isfinite(measured[0].rank):
+            raise ModelError(f"no learner could be trained on these labels ({self.failed[0]}); name a model")
+        level = {one.name for one in measured if one.rank <= TIE * measured[0].rank}
+        chosen = next(candidate for candidate in tried if candidate.name in level)
+        own = next(one for one in measured if one.name == chosen.name)
+        rest = [one for one in measured if one is not own and math.isfinite(one.rank)]
+        note = f"{chosen.name} chosen by cross-validation: {self._said(own)}"
+        if rest:
+            note += f"; next {rest[0].name} {self._said(rest[0], short=True)}"
+        said = [*notes, *self.failed]
+        return Chosen(chosen, f"{note} ({'; '.join(said)})" if said else note, tuple(measured))
+
+    def _said(self, one: Measured, short: bool = False) -> str:
+        if self.examples.task == "classification":
+            return f"{one.error:.1%}" if short else f"{one.error:.1%} wrong"
+        return f"{one.error:.3g}" if short else f"rmse {one.error:.3g}"
+
+
+def _losses(probabilities: torch.Tensor | None, predictions: torch.Tensor, y: AnyArray) -> FloatArray:
+    """(m, 2): what is told, squared errors or wrong or not, and what is chosen by."""
+    predicted = predictions.double().numpy()
+    if predictions.is_floating_point():
+        return np.repeat(np.square(predicted - y)[:, None], 2, axis=1)
+    wrong = (predicted != y).astype(np.float64)
+    if probabilities is None:
+        return np.column_stack([wrong, 2 * wrong])
+    p = probabilities.double().numpy()
+    truth = np.eye(p.shape[1])[y.astype(np.int64)]
+    return np.column_stack([wrong, wrong + 0.5 * np.square(p - truth).sum(axis=1)])

@@ -1,0 +1,147 @@
+"""A learner chosen by cross-validation on the labels."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import ally
+from ally.errors import ModelError
+from ally.learning.auto import AutoLearner, Candidate, Chosen, slate_for
+from ally.learning.learner import Examples, Learner
+from ally.learning.linear import LinearLearner
+from ally.learning.network import Network
+from ally.learning.objectives import ERM, PDCL, SmoothUnlabelled
+from ally.learning.training import Training
+from ally.rng import streams
+from ally.sources import as_source
+
+QUICK = Training(epochs=30, lr=0.01, device="cpu")
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((150, 4))
+SLOPE = X @ [2.0, -1.0, 0.5, 0.0] + 0.1 * RNG.standard_normal(150)
+BUMPS = np.cos(2 * X[:, 0]) + np.abs(X[:, 1])
+NOISY = (SLOPE + 2 * RNG.standard_normal(150) > 0).astype(int)
+RING = (np.square(X[:, :2]).sum(1) > 1.4).astype(int)
+
+
+def learner(**more):
+    slate = (
+        Candidate("linear", LinearLearner(), lambda size: 0.01),
+        Candidate("mlp", Network.named("mlp", QUICK), lambda size: 0.2),
+    )
+    return AutoLearner(QUICK, slate=slate, **more)
+
+
+def settled(y, n=60, classes=None, objective=ERM(), auto=None):
+    examples = Examples.of(X[:n], y[:n], classes)
+    ready = (auto or learner()).prepared(as_source(X), np.arange(150))
+    return ready.settled(examples, objective, streams(0))
+
+
+@pytest.mark.parametrize(
+    ("y", "classes", "name"),
+    [
+        (SLOPE, None, "linear"),
+        (BUMPS, None, "mlp"),
+        (NOISY, range(2), "linear"),
+        (RING, range(2), "mlp"),
+    ],
+)
+def test_the_learner_that_suits_the_data_is_chosen(y, classes, name):
+    chosen = settled(y, classes=classes)
+    assert isinstance(chosen, Chosen)
+    assert isinstance(chosen, Learner)
+    assert chosen.name == name
+    assert chosen.note.startswith(f"{name} chosen by cross-validation: {'rmse' if classes is None else ''}")
+    assert {one.name for one in chosen.measured} == {"linear", "mlp"}
+
+
+def test_equal_labels_and_seeds_give_equal_choices():
+    assert settled(BUMPS).measured == settled(BUMPS).measured
+
+
+def test_the_error_told_is_the_error_of_new_samples():
+    chosen = settled(SLOPE)
+    fitted = chosen.fit(Examples.of(X[:60], SLOPE[:60]), ERM(), streams(0))
+    rmse = np.sqrt(np.mean(np.square(fitted.predict(as_source(X[60:])) - SLOPE[60:])))
+    assert chosen.measured[0].error == pytest.approx(rmse, rel=0.3)
+    assert fitted.report.notes == (chosen.note,)
+
+
+def test_ties_go_to_the_simpler():
+    twice = (
+        Candidate("plain", LinearLearner(), lambda size: 0.01),
+        Candidate("same", LinearLearner(), lambda size: 0.01),
+    )
+    assert settled(SLOPE, auto=AutoLearner(slate=twice)).name == "plain"
+    assert settled(SLOPE, auto=AutoLearner(slate=twice[::-1])).name == "same"
+
+
+@pytest.mark.parametrize(("y", "n", "classes"), [(SLOPE, 9, None), (np.arange(150), 12, range(150))])
+def test_too_few_labels_take_the_simplest(y, n, classes):
+    chosen = settled(y, n, classes)
+    assert chosen.name == "linear"
+    assert "too few labels" in chosen.note
+
+
+def test_a_learner_that_takes_too_long_is_left_out_and_said():
+    slow = learner(budget=0.3)
+    chosen = settled(BUMPS, auto=slow)
+    assert chosen.name == "linear"
+    assert "mlp was left out: it takes too long" in chosen.note
+
+
+def test_a_learner_that_fails_is_left_out_and_said():
+    broken = replace(learner().slate[1], learner=Network.named("mlp", replace(QUICK, lr=1e30)))
+    chosen = settled(BUMPS, auto=AutoLearner(slate=(learner().slate[0], broken)))
+    assert chosen.name == "linear"
+    assert "mlp was left out" in chosen.note
+
+
+def test_an_objective_that_one_learner_knows_decides():
+    chosen = settled(SLOPE, objective=SmoothUnlabelled())
+    assert chosen.name == "mlp"
+    assert chosen.measured == ()
+    with pytest.raises(ModelError, match="no learner of the slate"):
+        settled(SLOPE, objective=SmoothUnlabelled(), auto=AutoLearner(slate=learner().slate[:1]))
+    assert AutoLearner(slate=learner().slate[:1]).supports(SmoothUnlabelled(), "regression") is not None
+
+
+def test_a_query_says_what_was_chosen():
+    y = [*SLOPE[:40], *[None] * 110]
+    q = ally.query(X, y, n=4, model=learner(), random_state=0)
+    assert any(note.startswith("linear chosen by cross-validation: rmse") for note in q.notes)
+    assert len(q) == 4
+    assert ally.query(X, y, n=4, model=learner(), random_state=0).ids.tolist() == q.ids.tolist()
+
+
+def test_chosen_again_when_labels_have_grown_by_half():
+    y = np.array([*SLOPE[:12], *[np.nan] * 138])
+    loop = ally.Loop(X, y, strategy="random", model=learner(), task="regression", random_state=0)
+    first = loop.learner
+    for count, same in ((3, True), (4, False)):
+        q = loop.ask(count)
+        loop.tell(q.id, {row: SLOPE[row] for row in q.ids.tolist()})
+        assert (loop.learner is first) is same
+
+
+def test_what_was_chosen_can_be_used_again():
+    loop = ally.Loop(X, [*SLOPE[:40], *[None] * 110], strategy="random", model=learner(), random_state=0)
+    chosen = loop.learner
+    again = ally.Loop(X, [*BUMPS[:40], *[None] * 110], strategy="random", model=chosen, random_state=0)
+    assert again.learner.name == chosen.name == "linear"
+    assert loop.trained().to_bytes()
+
+
+def test_slates_by_kind_of_samples():
+    import scipy.sparse
+
+    assert [one.name for one in slate_for(as_source(np.zeros((5, 3, 16, 16))))] == ["linear", "cnn"]
+    assert [one.name for one in slate_for(as_source(scipy.sparse.csr_matrix((5, 9))))] == ["linear", "mlp"]
+    assert next(one.name for one in slate_for(as_source(np.zeros((5, 3))))) == "linear"
+
+
+def test_constraints_are_those_of_the_chosen_learner():
+    fitted = settled(SLOPE).fit(Examples.of(X[:60], SLOPE[:60]), PDCL(), streams(0))
+    assert fitted.duals["labelled"].shape == (60,)
