@@ -82,7 +82,7 @@ def test_declared_classes_are_closed_and_found_ones_are_open():
 def test_release_makes_samples_free_again():
     loop = make()
     q = loop.ask(48)
-    with pytest.raises(PoolExhausted, match=r"no sample is free and 1 were requested"):
+    with pytest.raises(PoolExhausted, match=r"0 samples are free and 1 were requested"):
         loop.ask(1)
     loop.tell(q.id, {q.ids[0]: 1.0})
     assert loop.release(q.id) == 47

@@ -383,7 +383,7 @@ def test_held_out_samples_are_left_when_the_pool_is_used_up(table, tmp_path):
         campaign.relabel(dict.fromkeys(pool, "x"))
         assert {sample.kind for sample in campaign.ask(40).samples} == {"evaluate", "validate"}
         assert len(campaign.ask(40, at_most=True)) == 10
-        with pytest.raises(PoolExhausted, match="no sample is free and 1 were requested"):
+        with pytest.raises(PoolExhausted, match="0 samples are free and 1 were requested"):
             campaign.ask(1)
 
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -198,14 +199,22 @@ class Campaign:
         """
         settings = self.settings
         count = settings.batch if n is None else check_count("n", n)
-        parts = composition(settings, count, self._store.last_query() + 1)
+        parts = partial(composition, settings, count)
         who, now, lease, opinions = person(annotator), self._clock(), settings.lease_seconds, settings.opinions
         try:
             stored = self._store.ask(who, count, now, lease, key, first=parts, opinions=opinions)
         except PoolExhausted:
             # The pool is used up: what is left are samples held out.
-            everything = {**parts, "evaluate": count, "validate": count}
-            stored = self._store.ask(who, count, now, lease, key, first=everything, at_most=at_most, opinions=opinions)
+            stored = self._store.ask(
+                who,
+                count,
+                now,
+                lease,
+                key,
+                first=lambda number: {**parts(number), "evaluate": count, "validate": count},
+                at_most=at_most,
+                opinions=opinions,
+            )
         samples = tuple(AskedSample(asked.id, asked.kind, asked.score, asked.why or {}) for asked in stored.samples)
         return CampaignQuery(stored.number, stored.annotator, samples, stored.until, stored.model, stored.total)
 

@@ -3,8 +3,8 @@ annotator."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, insert, select, tuple_
@@ -16,7 +16,7 @@ from ally.store.models import newest_good
 from ally.store.numbers import in_pieces, last_number
 from ally.store.schema import asked, leases, queries, ranking, samples
 from ally.store.validation import check_annotator, check_key, check_now, read_json
-from ally.store.values import ROLE_OF, Asked, AskKind, StoredQuery
+from ally.store.values import ROLE_OF, Asked, AskKind, First, StoredQuery
 
 FIRST_LOOK = 200
 
@@ -31,7 +31,7 @@ class Request:
     lease_seconds: float
     key: str | None = None
     kind: AskKind = "active"
-    first: Mapping[AskKind, int] = field(default_factory=dict)
+    first: First = field(default_factory=dict)
     at_most: bool = False
     opinions: int = 1
 
@@ -42,10 +42,11 @@ class Request:
         check_number("lease_seconds", self.lease_seconds, positive=True)
         check_key(self.key)
         check_count("opinions", self.opinions)
-        for kind in (self.kind, *self.first):
+        first = {} if callable(self.first) else self.first
+        for kind in (self.kind, *first):
             if kind not in ROLE_OF:
                 raise InputError.about("kind", kind, f"must be one of {', '.join(ROLE_OF)}")
-        for kind, n in self.first.items():
+        for kind, n in first.items():
             check_count(f"first[{kind!r}]", n, 0)
 
     @property
@@ -55,7 +56,8 @@ class Request:
     @property
     def parts(self) -> list[tuple[AskKind, int]]:
         """How many samples of which kind, in order; the last part takes what the others leave."""
-        return [*((kind, n) for kind, n in self.first.items() if n), (self.kind, self.n)]
+        first = {} if callable(self.first) else self.first
+        return [*((kind, n) for kind, n in first.items() if n), (self.kind, self.n)]
 
     def free(self, kind: AskKind) -> ColumnElement[bool]:
         """The sample may be handed out for this request."""
@@ -70,11 +72,13 @@ def ask(connection: Connection, request: Request) -> StoredQuery:
         known = connection.execute(select(queries).where(mine)).one_or_none()
         if known is not None:
             return _again(connection, request, known)
+    number = last_number(connection, queries.c.number) + 1
+    if callable(request.first):
+        request = replace(request, first=request.first(number))
     model = newest_good(connection) if any(kind == "active" for kind, _ in request.parts) else None
     found = _choose(connection, request, model)
     if not found or (len(found) < request.n and not request.at_most):
         raise PoolExhausted(len(found), request.n, _pending(connection, request))
-    number = last_number(connection, queries.c.number) + 1
     values = {
         "number": number,
         "annotator": request.annotator,

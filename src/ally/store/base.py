@@ -42,7 +42,8 @@ end is taken like any other. Samples are handed out in the order of the newest g
 campaign's random order, which its seed and the ids fix. kind="random" uses the random order alone; "evaluate" and
 "validate" hand out samples of that role, and nothing else does. A query may be mixed: ``first={"evaluate": 2, "random":
 1}`` takes up to so many of those kinds, in that order and never more than n in all; the rest, and what those kinds
-could not give, is of `kind`. Each sample of a query says which kind it was asked as, and none is in a query twice. A
+could not give, is of `kind`. `first` may be a function of the number that the query gets; it is called in the same
+transaction. Each sample of a query says which kind it was asked as, and none is in a query twice. A
 key that comes again gives its query whatever `first` says. `opinions` above 1 hands a sample to that many different
 annotators, one after the other.
 
@@ -79,6 +80,7 @@ from ally.store.values import (
     AskKind,
     Counts,
     Event,
+    First,
     Label,
     Measure,
     NewAnswer,
@@ -146,7 +148,7 @@ class Store(Protocol):
         key: str | None = None,
         kind: AskKind = "active",
         *,
-        first: Mapping[AskKind, int] = {},
+        first: First | None = None,
         at_most: bool = False,
         opinions: int = 1,
     ) -> StoredQuery:
@@ -162,9 +164,6 @@ class Store(Protocol):
     def asked_as(self) -> dict[int, tuple[AskKind, int, int | None]]:
         """By row, for all that were ever asked about: kind, query and that query's model, of the first query that
         asked."""
-
-    def last_query(self) -> int:
-        """Its number; 0 before the first."""
 
     def release(self, query: int) -> int:
         """Ends the leases of a query; of how many samples."""

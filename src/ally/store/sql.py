@@ -17,7 +17,7 @@ from ally.store.base import Store
 from ally.store.copying import copy_out
 from ally.store.database import Database
 from ally.store.numbers import last_number, pieces
-from ally.store.schema import answers, campaign, queries
+from ally.store.schema import answers, campaign
 from ally.store.sqlite import SQLite
 from ally.store.validation import check_annotator, check_now, check_policy, read_json, write_json
 from ally.store.values import (
@@ -25,6 +25,7 @@ from ally.store.values import (
     AskKind,
     Counts,
     Event,
+    First,
     Label,
     Measure,
     NewAnswer,
@@ -106,11 +107,11 @@ class SQLStore(Store):
         key: str | None = None,
         kind: AskKind = "active",
         *,
-        first: Mapping[AskKind, int] = {},
+        first: First | None = None,
         at_most: bool = False,
         opinions: int = 1,
     ) -> StoredQuery:
-        request = asking.Request(annotator, n, now, lease_seconds, key, kind, first, at_most, opinions)
+        request = asking.Request(annotator, n, now, lease_seconds, key, kind, first or {}, at_most, opinions)
         return self._database.write(asking.ask, request)
 
     def query(self, number: int) -> StoredQuery:
@@ -121,9 +122,6 @@ class SQLStore(Store):
 
     def asked_as(self) -> dict[int, tuple[AskKind, int, int | None]]:
         return self._database.read(asking.asked_as)
-
-    def last_query(self) -> int:
-        return self._database.read(last_number, queries.c.number)
 
     def release(self, query: int) -> int:
         return self._database.write(asking.release, query)

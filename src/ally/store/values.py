@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -12,6 +12,8 @@ AnswerKind: TypeAlias = Literal["label", "skip", "undo"]
 Policy: TypeAlias = Literal["last", "majority", "median"]
 ModelState: TypeAlias = Literal["writing", "good", "failed"]
 
+First: TypeAlias = Mapping[AskKind, int] | Callable[[int], Mapping[AskKind, int]]
+"""How many samples of which kinds a query takes first, or a function of the query's number that says so."""
 ROLE_OF: dict[AskKind, Role] = {"active": "pool", "random": "pool", "evaluate": "evaluate", "validate": "validate"}
 """Which samples each kind of query may hand out."""
 

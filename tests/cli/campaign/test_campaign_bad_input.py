@@ -61,7 +61,7 @@ SOURCES = {
         [*NEW, "above", "--flat"],
         "no images in the folder above itself (subfolders are not looked at)",
     ),
-    "too many held out": ([*NEW, "table.csv", "--evaluate", "61"], "6no sample is free and 61 were requested"),
+    "too many held out": ([*NEW, "table.csv", "--evaluate", "61"], "60 samples are free and 61 were requested"),
     "no lease": (
         [*NEW, "table.csv", "--lease", "0"],
         "--lease 0 is out of range; give minutes above 0 and at most 527040",

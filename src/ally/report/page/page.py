@@ -185,5 +185,5 @@ def _made(summary: Summary, description: Description) -> str:
     if summary.gaps:
         parts.append(f"<h3>What the grid lacks</h3>{bullets(summary.gaps)}")
     return "".join(parts) or paragraph(
-        "The grid left no description.json; results.csv beside this page has every row.", "hint"
+        "The grid left no settings.json; results.csv beside this page has every row.", "hint"
     )

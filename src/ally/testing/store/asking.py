@@ -9,6 +9,7 @@ from typing import Any
 
 from ally.errors import AnswerError, IdError, InputError, PoolExhausted
 from ally.store import NewAnswer, NewSample, Ranked, Store, StoredQuery
+from ally.store.values import AskKind
 from ally.testing.store.tools import Check, Create, ask, end, labels, make, refused
 
 
@@ -185,6 +186,28 @@ def a_query_of_several_kinds(create: Create) -> None:
     assert len(ask(store, "ann", 35, 2.0, first={"evaluate": 2}, at_most=True).ids) == 34
     for bad in ({"evaluate": -1}, {"evaluate": 1.5}, {"best": 1}):
         refused(InputError, store.ask, "bob", 1, 3.0, 9.0, first=bad)
+        refused(InputError, store.ask, "bob", 1, 3.0, 9.0, first=lambda number, bad=bad: bad)
+    end(store)
+
+
+def what_comes_first_may_depend_on_the_number(create: Create) -> None:
+    """Callers who ask at the same time compose their queries by different numbers: none is used twice."""
+    store = make(create, 40)
+    told: list[int] = []
+
+    def first(number: int) -> dict[AskKind, int]:
+        told.append(number)
+        return {"random": number}
+
+    def one(annotator: str) -> StoredQuery:
+        return store.ask(annotator, 4, 1.0, 9.0, first=first)
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(one, ("ann", "bob", "cid", "dan")))
+    assert sorted(told) == [1, 2, 3, 4]
+    for query in found:
+        kinds = [asked.kind for asked in query.samples]
+        assert kinds.count("random") == query.number, (query.number, kinds)
     end(store)
 
 
@@ -234,7 +257,7 @@ def release_gives_samples_back(create: Create) -> None:
 
 def what_a_query_waits_for(create: Create) -> None:
     store = make(create, 12)
-    assert (store.last_query(), store.asked_as()) == (0, {})
+    assert store.asked_as() == {}
     first = ask(store, "ann", 6, 1.0, 5.0)
     store.answer("ann", 2.0, labels(first.ids[1:3]), first.number)
     store.answer("bob", 3.0, [NewAnswer(first.ids[4], kind="skip")])
@@ -252,7 +275,7 @@ def what_a_query_waits_for(create: Create) -> None:
     expected: dict[int, tuple[str, int, int | None]] = {asked.row: ("active", 1, None) for asked in first.samples}
     expected |= {asked.row: (asked.kind, 2, model + 1) for asked in second.samples if asked.row not in expected}
     assert store.asked_as() == expected
-    assert store.last_query() == 2
+    assert store.count(20.0).queries == 2
     refused(AnswerError, store.waiting, 3)
     end(store)
 
@@ -316,6 +339,7 @@ CHECKS: tuple[Check, ...] = (
     the_random_order_is_the_seeds,
     the_ranking_comes_first,
     a_query_of_several_kinds,
+    what_comes_first_may_depend_on_the_number,
     gone_samples_are_not_asked_about,
     several_opinions,
     release_gives_samples_back,
