@@ -133,9 +133,9 @@ def test_paper_lists_shows_and_runs(command, tmp_path):
     shown = json.loads(command("paper", "show", "clusters", "--scale", "small", "--json").stdout)
     assert shown["batch"] == "200"
     assert shown["claim"] == "More clusters are better."
-    ran = command("paper", "run", "clusters", "--scale", "smoke", "--workers", 2, cwd=tmp_path)
+    ran = command("paper", "run", "diversity", "--scale", "smoke", "--workers", 2, cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
-    folder = tmp_path / "paper-runs" / "clusters-smoke"
+    folder = tmp_path / "paper-runs" / "diversity-smoke"
     assert {"results.csv", "settings.json", "report.html", "curves.png", "curves.svg"} <= {
         path.name for path in folder.iterdir()
     }

@@ -1,6 +1,7 @@
 import csv
 import io
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -79,11 +80,9 @@ def test_query_with_ids_to_a_file(command, files, tmp_path, name):
     assert list(tmp_path.iterdir()) == [out]
 
 
-def test_query_is_repeatable_and_equals_python(process, files):
-    first, second = (
-        process("query", files / "X.npy", "--labels", files / "rows.csv", "--n", 4, "--seed", 3, "--json")
-        for _ in range(2)
-    )
+def test_query_is_repeatable_and_equals_python(process, command, files):
+    call = ("query", files / "X.npy", "--labels", files / "rows.csv", "--n", 4, "--seed", 3, "--json")
+    first, second = process(*call), command(*call)
     assert first.stdout == second.stdout
     scene = blobs("classification")
     expected = ally.query(scene.X, scene.y, n=4, random_state=3).ids.tolist()
@@ -183,10 +182,13 @@ def test_bad_input_exits_with_2(command, files, arguments, message):
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "strategies", [("ally", "random", "badge"), pytest.param(demo.STRATEGIES, marks=pytest.mark.slow)], ids=len
+    ("strategies", "epochs"),
+    [(("ally", "random", "badge"), 8), pytest.param(demo.STRATEGIES, 30, marks=pytest.mark.slow)],
+    ids=["3", "all"],
 )
-def test_demo_tells_the_story(command, tmp_path, monkeypatch, strategies):
+def test_demo_tells_the_story(command, tmp_path, monkeypatch, strategies, epochs):
     monkeypatch.setattr(demo, "STRATEGIES", strategies)
+    monkeypatch.setitem(demo.DIGITS, "training", replace(demo.DIGITS["training"], epochs=epochs))
     done = command("demo", "--out", tmp_path / "demo", "--seeds", 2)
     assert done.returncode == 0, done.stderr
     written = {"results.csv", "settings.json", "report.html", "curves.png", "curves.svg", "curves.csv", "summary.csv"}

@@ -5,6 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from scipy.spatial.distance import cdist
 
 from ally.errors import InputError
 from ally.execution.engine import LocalEngine
@@ -49,8 +50,8 @@ def doubles(x, unit=False):
 
 
 def pairwise(a, b):
-    """Squared distances, (len(a), len(b)), one row at a time."""
-    return np.stack([((row - b) ** 2).sum(1) for row in a]) if len(a) else np.empty((0, len(b)))
+    """Squared distances, (len(a), len(b)), by differences."""
+    return cdist(a, b, "sqeuclidean")
 
 
 def points(*factors, unit=False):
@@ -138,10 +139,11 @@ def test_products_and_sketches_bound_distances_from_below(kind, unit, d):
 def naive_cover(kernel, covered, weights, sizes, n):
     """Plain greedy. `kernel` (t, m) between targets and candidates, `covered` (t,) by the labelled; `sizes`: targets
     each pick counts."""
-    picks, added = [], []
+    picks, added, uncovered = [], [], np.empty_like(kernel)
     for pick in range(n):
         size = sizes[pick]
-        gains = (weights[:size] @ np.maximum(kernel[:size] - covered[:size, None], 0)).astype(np.float32)
+        np.subtract(kernel[:size], covered[:size, None], out=uncovered[:size])
+        gains = (weights[:size] @ uncovered[:size].clip(0, out=uncovered[:size])).astype(np.float32)
         gains[picks] = -1
         picks.append(int(gains.argmax()))
         added.append(gains[picks[-1]] / weights[:size].sum())
