@@ -7,14 +7,18 @@ import torch
 
 import ally
 from ally.errors import BrokenPart, NonFiniteScore
+from ally.learning.dual_head import PaperHead
 from ally.learning.objectives import PDCLUnlabelled
-from ally.scoring import MutualInformation, Scored
+from ally.scoring import MutualInformation, PredictedDual, Scored
 from ally.selection import BatchBALD
+from ally.selection.discriminative import Discriminative
 from ally.testing import check_strategy, conformance
 from ally.types import BOTH_TASKS
 from conformance_params import params
 
 QUICK = {
+    "ally-paper": replace(ally.CATALOGUE["ally-paper"], score=PredictedDual(PaperHead(epochs=3))),
+    "dal": replace(ally.CATALOGUE["dal"], select=Discriminative(steps=10)),
     "ally-unlabelled": replace(ally.CATALOGUE["ally-unlabelled"], objective=PDCLUnlabelled(steps=30)),
     "bald": replace(ally.CATALOGUE["bald"], score=MutualInformation(members=2)),
     "powerbald": replace(ally.CATALOGUE["powerbald"], score=MutualInformation(members=2)),

@@ -14,12 +14,12 @@ from ally.selection.base import Limits
 from ally.selection.fisher_greedy import memory
 from ally.strategies import CATALOGUE
 
-N, D, C, LABELLED = 200_000, 64, 10, 500
+N, D, C, LABELLED = 100_000, 64, 10, 500
 SCALARS = 16
 """Numbers of 8 bytes a candidate may cost."""
 CHUNKS = 96 * 2**20
 """Bytes beside those: blocks, samples, compiled code."""
-# What is larger than that is caught: n×labelled is 0.4 GiB, n×(dC) 0.5 GiB.
+# What is larger than that is caught: it is 108 MiB; n×labelled is 190 MiB, n×(dC) 244 MiB.
 
 SELECTIONS = {
     name: CATALOGUE[name].select
@@ -96,7 +96,7 @@ def test_bait_says_what_it_needs_before_it_starts(large):
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peak memory is read from /proc")
 def test_bait_needs_no_more_than_it_says(large):
-    some = torch.arange(60_000)
+    some = torch.arange(30_000)
     snapshot, scores = (
         Snapshot("classification", large.candidates.at(some), large.labelled, large.labels),
         torch.zeros(len(some)),
