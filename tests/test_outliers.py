@@ -13,7 +13,7 @@ SEEDS = (20, 21, 22)
 
 def picked(name):
     """Share of outliers among the picks, (seeds, rounds)."""
-    runs = [campaign(planted("noise", seed), STRATEGIES[name], seed, rounds=4, model=SMALL) for seed in SEEDS]
+    runs = [campaign(planted("noise", seed), STRATEGIES[name], seed, rounds=3, model=SMALL) for seed in SEEDS]
     return np.asarray([[line["outliers"] / line["asked"] for line in run] for run in runs])
 
 
