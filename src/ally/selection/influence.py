@@ -1,0 +1,247 @@
+r"""Influence on the pool: ask for the labels that teach most about the samples still in doubt.
+
+The paper reads informativeness from a sensitivity: how much the optimum moves when a constraint is put on a sample.
+Here the sensitivity is that of the *pool*. A constraint on candidate x moves the predictor along k_S(·, x), the kernel
+conditioned on everything labelled or picked so far, and the expected violation of the pool falls by about
+
+    g(x) = Σ_u w_u k_S(u, x)² / (k_S(x, x) + σ²),   k(x, x') = exp(−‖x − x'‖² / s²),
+
+over representatives u ≠ x with weights w, the doubt about each. Greedy: take the largest w_x g(x), condition k on it,
+repeat. Noise does not raise g, and a far-off sample has no influence on the others.
+
+Conditioning on a pick p takes the rank-one term c_p(u) c_p(x) off k_S(u, x), with c_p = k_S(·, p) / √(k_S(p, p) + σ²).
+So the numerators A(x) = Σ_u w_u k_S(u, x)² follow from products with the *first* kernel alone:
+
+    A(x) ← A(x) − 2 c_p(x) B(x) + c_p(x)² Σ_u w_u c_p(u)²,   B(x) = Σ_u w_u c_p(u) k_S(u, x)
+         = Σ_u w_u c_p(u) k_L(u, x) − Σ_q c_q(x) Σ_u w_u c_p(u) c_q(u)   over the earlier picks q.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+import torch
+from scipy.linalg import solve_triangular
+
+from ally.checks import check_count, check_number
+from ally.features import Embedding, Representation
+from ally.features.product import part
+from ally.learning.snapshot import Snapshot
+from ally.rng import Streams
+from ally.selection.base import Limits, Selection, largest, picked
+from ally.selection.herding import coverage_weights
+from ally.selection.neighbours import Points, nearest
+from ally.selection.pairs import Double, Doubles
+from ally.selection.shards import Shard, shards
+from ally.sources import BLOCK, blocks
+from ally.types import BOTH_TASKS, IntArray, Task
+
+NEIGHBOUR = 15
+"""The unit of s² is the median squared distance to this neighbour."""
+WIDTHS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+USUAL_WIDTH = 4.0
+"""In those units: what the labels choose among, and what is taken while there are fewer than `FEW` of them."""
+FEW = 10
+KNOWN = 2048
+"""Labelled samples that the kernel is conditioned on, a seeded sample of more."""
+
+
+@dataclass(frozen=True)
+class Influence:
+    """Each pick takes most doubt off the pool; its value is the share it takes, times its own weight.
+
+    Attributes:
+        weighted: weigh samples by their scores, see `coverage_weights`.
+        noise: σ², in units of k(x, x) = 1.
+        width: s; None takes the one under which a Gaussian process makes the labels likeliest.
+        features: the space of x.
+        normalise: scale x to unit length.
+        representatives: at most so many candidates stand for the pool, a seeded sample.
+        shortlist: the greedy steps look at so many candidates of the largest first gain (at least 4 n). They take
+            8 (representatives + labels + n) bytes for each.
+    """
+
+    weighted: bool = True
+    noise: float = 0.1
+    width: float | None = None
+    features: Representation = Embedding()
+    normalise: bool = False
+    representatives: int = 1024
+    shortlist: int = 8192
+    tasks: ClassVar[frozenset[Task]] = BOTH_TASKS
+    reads: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_number("noise", self.noise, positive=True)
+        if self.width is not None:
+            check_number("width", self.width, positive=True)
+        check_count("representatives", self.representatives)
+        check_count("shortlist", self.shortlist)
+
+    def __call__(self, snapshot: Snapshot, scores: torch.Tensor, n: int, streams: Streams, limits: Limits) -> Selection:
+        rows = self.features(snapshot.candidates)
+        points = Points(rows, self.normalise)
+        labelled = self.features(snapshot.labelled) if len(snapshot.labelled) else part(rows, slice(0, 0))
+        kept = np.sort(streams.numpy("known").permutation(len(labelled))[:KNOWN])
+        known = Points(labelled, self.normalise, kept)
+        weights = coverage_weights(scores).numpy() if self.weighted else np.ones(len(points))
+        shuffled = streams.numpy("representatives").permutation(len(points))
+        square = self._square(points, known, snapshot, kept, shuffled)
+        doubt = Doubt(Conditioned(known[:], square, self.noise), points, weights, shuffled[: self.representatives])
+        wanted = max(self.shortlist, 4 * n)
+        places = np.arange(len(points))
+        if len(points) > wanted:
+            worker = partial(FirstGains, self.features, self.normalise, doubt)
+            with limits.engine.crew(shards(snapshot, scores, limits), worker) as crew:
+                first = np.concatenate(crew.each("gains"))
+            places = np.sort(largest(torch.from_numpy(first), wanted).numpy())
+        chosen, values = greedy(doubt, points[places], places, n)
+        return picked(snapshot, torch.from_numpy(places[chosen]), torch.from_numpy(values))
+
+    def _square(self, points: Points, known: Points, snapshot: Snapshot, kept: IntArray, shuffled: IntArray) -> float:
+        """s²."""
+        if self.width is not None:
+            return self.width**2
+        probes = points.at(shuffled[:BLOCK])
+        far = nearest(probes, points, min(NEIGHBOUR + 1, len(points)))[:, -1]
+        far = np.sort(far[far > 0])
+        unit = float(far[(len(far) - 1) // 2]) if len(far) else 1.0
+        if len(known) < FEW or snapshot.labels is None:
+            return USUAL_WIDTH * unit
+        targets = columns(snapshot.labels.numpy()[kept], snapshot.task)
+        squared = distances(known[:], known[:])
+        return unit * max(WIDTHS, key=lambda width: evidence(squared, targets, width * unit, self.noise))
+
+
+class Conditioned:
+    """k given the labelled rows: k_L(x, z) = k(x, z) − φ(x)·φ(z) with φ(x) = C⁻¹ k(L, x) and C Cᵀ = k(L, L) + σ² I."""
+
+    def __init__(self, known: Doubles, square: float, noise: float) -> None:
+        self._known = known
+        self._root = root(np.exp(-distances(known, known) / square), noise)
+        self.square = square
+        self.noise = noise
+
+    def prior(self, x: Doubles, z: Doubles) -> Double:
+        """k, (n, m)."""
+        return np.asarray(np.exp(-distances(x, z) / self.square))
+
+    def explained(self, x: Doubles) -> Double:
+        """φ, (L, n)."""
+        return np.asarray(solve_triangular(self._root, self.prior(self._known, x), lower=True, check_finite=False))
+
+
+class Doubt:
+    """Candidates with their weights w (n,), and the representatives u among them with φ (L, m)."""
+
+    def __init__(self, kernel: Conditioned, points: Points, weights: Double, chosen: IntArray) -> None:
+        self.kernel = kernel
+        self.places = np.sort(chosen)
+        self.rows = points[self.places]
+        self.explained = kernel.explained(self.rows)
+        # Where nobody is in doubt, everybody is equally so.
+        self.own = weights if weights.any() else np.ones_like(weights)
+        self.weights = self.own[self.places]
+
+    def seen_from(self, x: Doubles) -> tuple[Double, Double]:
+        """k_L(x, u), (n, m), and φ(x), (L, n)."""
+        explained = self.kernel.explained(x)
+        return self.kernel.prior(x, self.rows) - explained.T @ self.explained, explained
+
+    def gains(self, places: IntArray, total: Double, left: Double) -> Double:
+        """w_x g(x) of the candidates at `places`, (n,), from A(x) and k_S(x, x).
+
+        Representatives leave themselves out. Rounded to single precision so that rounding does not decide between
+        equals.
+        """
+        among = np.minimum(np.searchsorted(self.places, places), len(self.places) - 1)
+        itself = np.where(self.places[among] == places, self.own[places], 0.0)
+        others = np.maximum(total - itself * np.square(left), 0.0)
+        return (self.own[places] * others / (left + self.kernel.noise)).astype(np.float32).astype(np.float64)
+
+
+class FirstGains:
+    """A shard of candidates before any pick. Block by block, so that shards do not change a bit."""
+
+    def __init__(self, features: Representation, unit: bool, doubt: Doubt, shard: Shard) -> None:
+        self._points = Points(features(shard.view), unit)
+        self._start = shard.start
+        self._doubt = doubt
+
+    def gains(self) -> Double:
+        """w_x g(x), (n,)."""
+        found = np.empty(len(self._points))
+        for block in blocks(len(self._points)):
+            kernel, explained = self._doubt.seen_from(self._points[block])
+            places = np.arange(self._start + block.start, self._start + block.start + len(kernel))
+            left = np.maximum(1.0 - np.square(explained).sum(0), 0.0)
+            found[block] = self._doubt.gains(places, np.square(kernel) @ self._doubt.weights, left)
+        return found
+
+
+def greedy(doubt: Doubt, x: Doubles, places: IntArray, n: int) -> tuple[IntArray, Double]:
+    """Positions of n picks among the rows x, the candidates at `places` (ascending), and the share of the doubt that
+    each takes, times its weight."""
+    noise, kernel = doubt.kernel.noise, doubt.kernel
+    first, explained = doubt.seen_from(x)
+    left = np.maximum(1.0 - np.square(explained).sum(0), 0.0)
+    total = np.square(first) @ doubt.weights
+    here, there = np.empty((n, len(places))), np.empty((n, len(doubt.weights)))
+    positions, values = np.empty(n, np.int64), np.empty(n)
+    everything = float(doubt.weights.sum())
+    taken = np.zeros(len(places), bool)
+    for number in range(n):
+        gains = np.where(taken, -1.0, doubt.gains(places, total, left))
+        pick = int(gains.argmax())
+        positions[number], values[number] = pick, gains[pick] / everything
+        taken[pick] = True
+        row = tuple(factor[pick : pick + 1] for factor in x)
+        scale = 1.0 / np.sqrt(left[pick] + noise)
+        before, across = here[:number], there[:number]
+        moved = kernel.prior(x, row)[:, 0] - explained.T @ explained[:, pick] - before.T @ before[:, pick]
+        here[number], there[number] = moved * scale, (first[pick] - across.T @ before[:, pick]) * scale
+        weighted = doubt.weights * there[number]
+        cross = first @ weighted - before.T @ (across @ weighted)
+        total += here[number] * (here[number] * float(weighted @ there[number]) - 2.0 * cross)
+        left = np.maximum(left - np.square(here[number]), 0.0)
+    return positions, values
+
+
+def distances(x: Doubles, z: Doubles) -> Double:
+    """‖x_i − z_j‖², (n, m); for rows of several factors by way of their inner products."""
+    inner = np.ones((len(x[0]), len(z[0])))
+    norms = [np.ones(len(rows[0])) for rows in (x, z)]
+    centre = x[0].mean(0) if len(x) == 1 and len(x[0]) else 0.0
+    for a, b in zip(x, z, strict=True):
+        a, b = (a - centre, b - centre) if len(x) == 1 else (a, b)
+        inner *= a @ b.T
+        norms = [norms[0] * np.square(a).sum(1), norms[1] * np.square(b).sum(1)]
+    return np.asarray(np.maximum(norms[0][:, None] + norms[1][None, :] - 2.0 * inner, 0.0))
+
+
+def columns(labels: Double, task: Task) -> Double:
+    """What a Gaussian process is to explain, (L, t): classes as indicators, numbers standardised; each column
+    centred."""
+    if task == "classification":
+        found = (labels[:, None] == np.unique(labels)[None, :]).astype(np.float64)
+    else:
+        found = labels[:, None] / max(float(labels.std()), np.finfo(np.float64).tiny)
+    return np.asarray(found - found.mean(0))
+
+
+def evidence(squared: Double, targets: Double, square: float, noise: float) -> float:
+    """The log marginal likelihood of the targets (L, t) at the best scale of k, but for a constant."""
+    factor = root(np.exp(-squared / square), noise)
+    explained = np.square(solve_triangular(factor, targets, lower=True, check_finite=False)).mean()
+    count, tasks = targets.shape
+    fit = 0.5 * count * np.log(max(float(explained), np.finfo(np.float64).tiny))
+    return -tasks * float(fit + np.log(np.diag(factor)).sum())
+
+
+def root(kernel: Double, noise: float) -> Double:
+    """C with C Cᵀ = k + σ² I."""
+    kernel[np.diag_indices_from(kernel)] += noise
+    return np.asarray(np.linalg.cholesky(kernel))
