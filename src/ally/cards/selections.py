@@ -33,6 +33,13 @@ SELECTION_CARDS: dict[str, SelectionCard] = {
         "next x = argmax_x Σ_{i ∈ U} s_i max_{j ∈ L ∪ S ∪ x} exp(−‖h_i − h_j‖²/σ²)",
         (ref.MAXHERDING, ref.UHERDING),
     ),
+    "Influence": SelectionCard(
+        "The representation is fixed (an encoder's vectors, the inputs of trees) and labels may be noisy.",
+        "weighs what is in doubt, and what may be asked",
+        Cost("O(n(m + L)(d + L) + bm(m + L + b))", "O(n + m(m + L + b))"),
+        "next x = argmax_x s_x Σ_{u ≠ x} s_u k_S(u, x)² / (k_S(x, x) + σ²)\n"
+        "k_S: a Gaussian kernel conditioned on L ∪ S;  u: a sample of U;  x: the shortlist",
+    ),
     "BestMatch": SelectionCard(
         "Each answer would change what to ask next, but labels come in batches; keep those small.",
         "makes the shortlist; the `policy`, a score too, walks the paths",

@@ -9,6 +9,7 @@ from ally.selection.cluster_top import ClusterTop
 from ally.selection.discriminative import Discriminative
 from ally.selection.fisher_greedy import FisherGreedy
 from ally.selection.herding import Herding
+from ally.selection.influence import Influence
 from ally.selection.kcenter import KCenter
 from ally.selection.kmeanspp import KMeansPP
 from ally.selection.lcmd import LCMD
@@ -28,6 +29,7 @@ __all__ = [
     "Discriminative",
     "FisherGreedy",
     "Herding",
+    "Influence",
     "KCenter",
     "KMeansPP",
     "Perturbed",

@@ -73,6 +73,7 @@ class Influence:
     shortlist: int = 8192
     tasks: ClassVar[frozenset[Task]] = BOTH_TASKS
     reads: ClassVar[bool] = True
+    label_free: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_number("noise", self.noise, positive=True)
