@@ -161,7 +161,8 @@ class Doubt:
         among = np.minimum(np.searchsorted(self.places, places), len(self.places) - 1)
         itself = np.where(self.places[among] == places, self.own[places], 0.0)
         others = np.maximum(total - itself * np.square(left), 0.0)
-        return (self.own[places] * others / (left + self.kernel.noise)).astype(np.float32).astype(np.float64)
+        gains = self.own[places] * others / (left + self.kernel.noise)
+        return np.asarray(gains.astype(np.float32), dtype=np.float64)
 
 
 class FirstGains:
@@ -239,7 +240,7 @@ def evidence(squared: Double, targets: Double, square: float, noise: float) -> f
     explained = np.square(solve_triangular(factor, targets, lower=True, check_finite=False)).mean()
     count, tasks = targets.shape
     fit = 0.5 * count * np.log(max(float(explained), np.finfo(np.float64).tiny))
-    return -tasks * float(fit + np.log(np.diag(factor)).sum())
+    return float(-tasks * (fit + np.log(np.diag(factor)).sum()))
 
 
 def root(kernel: Double, noise: float) -> Double:
