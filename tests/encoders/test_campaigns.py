@@ -332,6 +332,24 @@ def test_a_campaign_in_memory_keeps_its_vectors_while_it_lives(mails):
     assert not folder.exists()
 
 
+def test_a_benchmark_through_an_encoder(here, run, tiny_vit, photos, monkeypatch):
+    """Photos are read as they are, not at the size that networks see; the vectors are kept and the grid goes on."""
+    for path in sorted(photos.iterdir()):
+        (photos / path.name[:-6]).mkdir(exist_ok=True)
+        path.rename(photos / path.name[:-6] / path.name)
+    words = ("--dataset", "photos", "--strategy", "random", "--seeds", 1, "--init", 4, "--batch", 2, "--workers", 1)
+    for rounds in (0, 1):
+        run("bench", *words, "--rounds", rounds, "--encoder", tiny_vit, "--out", "grid")
+    results = list(csv.DictReader(Path("grid/results.csv").read_text().splitlines()))
+    assert [(row["setting"], row["labels"]) for row in results] == [
+        ("encoder tiny-vit", "4"),
+        ("encoder tiny-vit", "6"),
+    ]
+    assert len(list(Path("grid/encoded").glob("*.vectors"))) == 1
+    with pytest.raises(InputError, match="encodes texts or images, and digits is a table"):
+        ally.bench("digits", "random", out="other", encoder=tiny_vit)
+
+
 def test_the_folder_of_the_machine_is_bounded(tmp_path, monkeypatch):
     monkeypatch.setenv("ALLY_CACHE", str(tmp_path))
     base = machine_folder()

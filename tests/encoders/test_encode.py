@@ -13,7 +13,7 @@ from PIL import Image
 
 from ally.encoders import Function, encode
 from ally.encoders.cache import Stamps, VectorCache, content_key, kept_vectors, keys_of, vectors_file
-from ally.encoders.pictures import as_picture, read_picture
+from ally.encoders.pictures import as_picture, read_pictures
 from ally.encoders.records import HEADER
 from ally.errors import BrokenPart, DataError, InputError
 from ally.testing.encoder import check_encoder
@@ -225,6 +225,12 @@ def test_conformance_finds_an_encoder_that_looks_around():
 
 
 # Pictures
+
+
+def read_picture(path, side):
+    (found,) = read_pictures([path], side)
+    assert not isinstance(found, DataError), found
+    return found
 
 
 def mean_encoder(side=16):

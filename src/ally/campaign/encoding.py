@@ -12,7 +12,7 @@ from ally.encoders import Encoder, default_encoder, open_encoder
 from ally.encoders.opening import suggestion
 from ally.encoders.samples import ENCODED, KINDS, EncodedSamples, ensure_same
 from ally.errors import InputError
-from ally.names import ANY_SHAPE
+from ally.names import ANY_SHAPE, MODELS
 from ally.sources import Samples
 
 AUTO, NONE = "auto", "none"
@@ -45,7 +45,7 @@ def _chosen(samples: Samples, given: Any, model: str | None, embeddings: Any) ->
     kind = KINDS.get(samples.kind)
     if isinstance(given, str) and given == AUTO:
         named = os.environ.get(VARIABLE, AUTO)
-        if kind is None or named == NONE or embeddings is not None or (model is not None and model not in ANY_SHAPE):
+        if kind is None or named == NONE or embeddings is not None or _of_pixels(model):
             return None, ""
         name = default_encoder(kind) if named == AUTO else named
         return (None, "") if name is None else (open_encoder(name, kind), name)
@@ -55,6 +55,11 @@ def _chosen(samples: Samples, given: Any, model: str | None, embeddings: Any) ->
         raise InputError.about("encoder", given, "is given and so are embeddings; the learner reads one: leave one out")
     encoder = open_encoder(given, kind)
     return encoder, str(getattr(encoder, "name", encoder.identity))
+
+
+def _of_pixels(model: str | None) -> bool:
+    """Whether a model is a network that reads images only."""
+    return model in MODELS and model not in ANY_SHAPE
 
 
 def encoded_again(
@@ -93,9 +98,8 @@ def _kept_folder(path: Path, folder: Path | None) -> str:
 def missing_encoder(samples: Samples, settings: Settings) -> str | None:
     """What an encoder would bring to a campaign that was made without one because none is installed; in words."""
     kind = KINDS.get(samples.kind)
-    unwanted = (
-        os.environ.get(VARIABLE) == NONE or "embeddings" in settings.options or settings.model not in (None, *ANY_SHAPE)
-    )
+    given = "embeddings" in settings.options or _of_pixels(settings.model)
+    unwanted = given or os.environ.get(VARIABLE) == NONE
     if kind is None or settings.encoder is not None or unwanted or default_encoder(kind) is not None:
         return None
     return suggestion(kind)

@@ -36,6 +36,12 @@ def bench(
             metavar="TASK",
         ),
     ] = "auto",
+    encoder: Annotated[
+        str | None,
+        of_data(
+            help="A pretrained encoder for texts or images: a name, or the folder of a model.", metavar="NAME|FOLDER"
+        ),
+    ] = None,
     seeds: Annotated[int, of_campaigns(help="Campaigns per strategy.", min=1, metavar="N")] = 5,
     init: Annotated[
         int | None, of_campaigns(help="Random labels at the start (default: one batch).", min=1, metavar="N")
@@ -85,6 +91,7 @@ def bench(
             candidates=candidates,
             target=target,
             task=task,
+            encoder=encoder,
             data_dir=data_dir,
             workers=workers,
             progress=progress,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ally.errors import DataError
 from ally.types import AnyArray, Task
@@ -19,6 +20,7 @@ class Parts(NamedTuple):
     test: AnyArray
     test_labels: AnyArray
     notes: tuple[str, ...] = ()
+    raw: tuple[Sequence[Any], Sequence[Any]] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +40,9 @@ class Dataset:
     kind: Kind = "table"
     notes: tuple[str, ...] = ()
     """What a reader of results should know, in sentences."""
+    raw: tuple[Sequence[Any], Sequence[Any]] | None = field(default=None, repr=False)
+    """For an encoder: the texts, or the paths of the photos, of the pool and of the test set; None where `pool` and
+    `test` are the images themselves, or there is nothing to encode."""
 
     def __post_init__(self) -> None:
         for side, X, y in (("pool", self.pool, self.pool_labels), ("test", self.test, self.test_labels)):

@@ -48,4 +48,5 @@ def read_folder(folder: Path) -> Parts:
     else:
         side = np.asarray([PurePosixPath(name).parts[0] == test_top for name in kept])
         pool, test = np.flatnonzero(~side).astype(np.int64), np.flatnonzero(side).astype(np.int64)
-    return Parts(images[pool], labels[pool], images[test], labels[test], notes)
+    paths = [[folder / kept[row] for row in side] for side in (pool, test)]
+    return Parts(images[pool], labels[pool], images[test], labels[test], notes, (paths[0], paths[1]))

@@ -46,7 +46,7 @@ def load(
         folder = default_data_dir() if data_dir is None else Path(data_dir)
         ensure_here(name, entry, folder)
         parts = entry.read(folder)
-        return Dataset(name, entry.task, *parts[:4], kind=entry.kind, notes=parts.notes)
+        return Dataset(name, entry.task, *parts[:4], kind=entry.kind, notes=parts.notes, raw=parts.raw)
     return _load_path(Path(name).expanduser(), name, target, task)
 
 
@@ -57,7 +57,7 @@ def _load_path(path: Path, name: str, target: str | None, wanted: Task | Literal
                 "target", target, "does not go with a folder of images, whose classes are its folders; leave target out"
             )
         parts = read_folder(path)
-        return Dataset(name, "classification", *parts[:4], kind="images", notes=parts.notes)
+        return Dataset(name, "classification", *parts[:4], kind="images", notes=parts.notes, raw=parts.raw)
     known = is_table(path) or path.suffix.lower() in ARRAYS
     if not path.is_file():
         if known or os.sep in name:

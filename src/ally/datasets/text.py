@@ -39,7 +39,7 @@ def _both(pool: list[str], pool_labels: list[Any], test: list[str], test_labels:
         f"texts are {len(weights.idf)} TF-IDF features: the words and pairs of words that most texts of the pool have; "
         "the weights come from the pool's texts only"
     )
-    return weights(pool), np.asarray(pool_labels), weights(test), np.asarray(test_labels), (note,)
+    return weights(pool), np.asarray(pool_labels), weights(test), np.asarray(test_labels), (note,), (pool, test)
 
 
 def read_questions(path: Path) -> tuple[list[str], list[str]]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,31 +18,40 @@ from ally.types import AnyArray
 
 BICUBIC = 3
 """Pillow's number for it, as model folders write it."""
+THREADS = 4
+"""Photos that are decoded at the same time, at most."""
 
 
-def read_picture(path: Path, side: int) -> AnyArray:
-    """(3, h, w) uint8, upright. The shorter edge has at least ``2 · side`` pixels where the photo has so many, and less
-    than twice that. Raises `DataError` with the reason if the photo cannot be read.
+def read_pictures(paths: Sequence[Path], side: int) -> list[AnyArray | DataError]:
+    """Each (3, h, w) uint8, upright, or why it cannot be read. The shorter edge has at least ``2 · side`` pixels where
+    the photo has so many, and less than twice that.
 
-    A JPEG is decoded at a fraction of its size. Any other photo is decoded whole, one at a time, and made smaller at
-    once; one above Pillow's limit of 89 million pixels counts as unreadable.
+    A JPEG is decoded at a fraction of its size. Any other photo is decoded whole and made smaller at once, at most
+    `THREADS` at a time; one above Pillow's limit of 89 million pixels counts as unreadable.
     """
+    Image = pillow()
+    # Around all threads: filters of warnings are those of the whole process.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        if len(paths) < 2:
+            return [_read(path, side) for path in paths]
+        with ThreadPoolExecutor(min(THREADS, os.cpu_count() or 1)) as threads:
+            return list(threads.map(lambda path: _read(path, side), paths))
+
+
+def _read(path: Path, side: int) -> AnyArray | DataError:
     Image = pillow()
     from PIL import ImageOps
 
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(path) as photo:
-                photo.draft("RGB", (2 * side, 2 * side))
-                factor = max(1, min(photo.size) // (2 * side))
-                small = photo if factor == 1 or photo.mode in ("1", "P", "I;16") else photo.reduce(factor)
-                return _rgb(ImageOps.exif_transpose(small) if small is photo else _upright(small, photo))
+        with Image.open(path) as photo:
+            photo.draft("RGB", (2 * side, 2 * side))
+            factor = max(1, min(photo.size) // (2 * side))
+            small = photo if factor == 1 or photo.mode in ("1", "P", "I;16") else photo.reduce(factor)
+            return _rgb(ImageOps.exif_transpose(small) if small is photo else _upright(small, photo))
     except unreadable() as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"the image cannot be read ({reason(error)})") from error
+        return error if isinstance(error, DataError) else DataError(f"the image cannot be read ({reason(error)})")
 
 
 def _upright(small: Any, photo: Any) -> Any:

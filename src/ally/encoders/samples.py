@@ -80,7 +80,7 @@ class EncodedSamples:
     def features(self, ids: Sequence[str]) -> Source:
         """Vectors (width,) of one common scale; those that are missing are made when they are read."""
         ensure_none_gone(self.missing(ids), ids, "the source")
-        return ById(ids, (self.width,), self._load, sparse=True)
+        return ById(ids, (self.width,), self._load, vectors=True)
 
     def fingerprint(self) -> dict[str, Any]:
         return {**self.samples.fingerprint(), ENCODED: self.about}

@@ -20,7 +20,7 @@ import numpy as np
 from ally.checks import check_count
 from ally.encoders.base import Encoder, EncoderKind, Vectors, checked
 from ally.encoders.cache import Stamps, VectorCache, content_key, keys_of
-from ally.encoders.pictures import as_picture, read_picture
+from ally.encoders.pictures import as_picture, read_pictures
 from ally.errors import DataError, InputError
 from ally.sources.paths import os_reason
 from ally.types import AnyArray, IntArray, Progress
@@ -188,14 +188,16 @@ def _file_keys(paths: dict[int, Path], stamps: Stamps, report: Report) -> dict[i
 def _loaded(encoder: Encoder, samples: dict[int, Any], report: Report) -> dict[int, Any]:
     """What the encoder is given for each sample; those that cannot be read are reported and left out."""
     loaded: dict[int, Any] = {}
+    read = as_picture if encoder.kind == "image" else _text
+    photos = [place for place in samples if encoder.kind == "image" and isinstance(samples[place], (str, Path))]
+    found = read_pictures([Path(samples[place]) for place in photos], getattr(encoder, "side", 224))
+    pictures = dict(zip(photos, found, strict=True))
     for place, sample in samples.items():
         try:
-            if encoder.kind == "text":
-                loaded[place] = _text(sample)
-            elif isinstance(sample, (str, Path)):
-                loaded[place] = read_picture(Path(sample), getattr(encoder, "side", 224))
-            else:
-                loaded[place] = as_picture(sample)
+            given = pictures[place] if place in pictures else read(sample)
+            if isinstance(given, DataError):
+                raise given
+            loaded[place] = given
         except DataError as error:
             report(place, str(error))
     return loaded

@@ -10,8 +10,10 @@ from typing import Any, Literal
 import pandas as pd
 
 from ally.checks import check_count
+from ally.datasets import load
 from ally.errors import InputError
 from ally.experiment.cell import Cell
+from ally.experiment.encoded import encoded_trial
 from ally.experiment.folder import Grid, run, told, trial
 from ally.hygiene import Hygiene
 from ally.learning.objectives import Objective, resolve_objective
@@ -40,6 +42,7 @@ def bench(
     training: Training = Training(),
     target: str | None = None,
     task: Task | Literal["auto"] = "auto",
+    encoder: str | Path | None = None,
     data_dir: str | Path | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
@@ -61,6 +64,7 @@ def bench(
         hygiene: which candidates every query sets aside, by default as in `ally.query`; None for none.
         target: the column of a table that holds the labels.
         task: what the target of a table is; by default up to 100 different whole numbers are classes.
+        encoder: texts and images are learned from through this pretrained encoder: a name, or the folder of a model.
 
     Returns:
         The table that is also in ``out/results.csv``.
@@ -76,10 +80,13 @@ def bench(
         if value is not None:
             check_count(name, value, least)
     folder = None if data_dir is None else Path(data_dir)
+    through = None if encoder is None else (str(encoder), Path(out) / "encoded")
     cells: list[tuple[str, Cell]] = []
     notes: list[str] = []
     for name in names:
-        data = trial(folder, target, task, name)
+        if through is not None:
+            encoded_trial(load(name, folder, target=target, task=task), *through, progress)  # to see how far it is
+        data = trial(folder, target, task, name, encoder=through)
         size = min(200, max(10, data.size // 100)) if batch is None else batch
         start = max(size, 2 * len(data.classes or ())) if init is None else init
         fitting = [strategy for strategy in chosen if data.task in CATALOGUE[strategy].tasks]
@@ -108,7 +115,7 @@ def bench(
                 model,
                 training,
                 objective,
-                "",
+                "" if through is None else f"encoder {Path(through[0]).name}",
                 None,
                 candidates,
                 validation,
@@ -118,7 +125,17 @@ def bench(
     settings = {**told(tuple(cells)), **({} if target is None else {"target": target}), "task": task}
     title, question = f"Active learning on {', '.join(names)}", "Does it pay to choose which samples are labelled?"
     grid = Grid(title, question, tuple(cells), settings, tuple(notes))
-    return run(grid, Path(out), data_dir=folder, target=target, task=task, workers=workers, progress=progress, say=say)
+    return run(
+        grid,
+        Path(out),
+        data_dir=folder,
+        target=target,
+        task=task,
+        encoder=through,
+        workers=workers,
+        progress=progress,
+        say=say,
+    )
 
 
 def _listed(name: str, values: Any) -> list[Any]:

@@ -15,6 +15,7 @@ import pandas as pd
 
 from ally.datasets import load
 from ally.experiment.cell import Cell, model_name, objective_name
+from ally.experiment.encoded import encoded_trial
 from ally.experiment.estimate import estimate, in_words
 from ally.experiment.journal import Journal
 from ally.experiment.run import Load, cells_folder, journal, locked, missing, run_in
@@ -47,13 +48,14 @@ def run(
     data_dir: Path | None = None,
     target: str | None = None,
     task: Task | Literal["auto"] = "auto",
+    encoder: tuple[str, Path] | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
     say: Callable[[str], None] | None = None,
 ) -> pd.DataFrame:
     """Runs what is missing of a grid in the folder `out`. `say` hears what a reader has to know, and how long it may
     take."""
-    load_trial: Load = partial(trial, data_dir, target, task)
+    load_trial: Load = partial(trial, data_dir, target, task, encoder=encoder)
     for name, cell in grid.cells:
         cell.ensure_fits(load_trial(name))
     with locked(out):
@@ -106,8 +108,16 @@ def _versions(out: Path) -> list[str]:
 
 
 @lru_cache(maxsize=4)
-def trial(data_dir: Path | None, target: str | None, task: Task | Literal["auto"], name: str) -> Trial:
-    return Trial.of(load(name, data_dir, target=target, task=task))
+def trial(
+    data_dir: Path | None,
+    target: str | None,
+    task: Task | Literal["auto"],
+    name: str,
+    encoder: tuple[str, Path] | None = None,
+) -> Trial:
+    """A data set by name; through the `encoder` of a name or folder, with a folder that keeps its vectors."""
+    data = load(name, data_dir, target=target, task=task)
+    return Trial.of(data) if encoder is None else encoded_trial(data, *encoder)
 
 
 def available_cores() -> int:

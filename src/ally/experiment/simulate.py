@@ -12,6 +12,7 @@ from ally.experiment.trial import Trial
 from ally.loop import Loop
 from ally.pool import Oracle
 from ally.rng import Streams
+from ally.sources.arrays.memory import ArraySource
 
 
 def simulate(trial: Trial, cell: Cell) -> Iterator[Record]:
@@ -89,7 +90,7 @@ def begin(trial: Trial, cell: Cell, oracle: Oracle, streams: Streams) -> Loop:
         rows = np.sort(held_out)
         validation = trial.pool[rows], list(oracle.answer(rows.tolist()).values())
     return Loop(
-        trial.pool,
+        ArraySource(trial.pool, vectors=True) if trial.vectors else trial.pool,
         labels,
         strategy=cell.composition,
         objective=cell.trained_by,

@@ -29,6 +29,8 @@ class Trial:
     test_labels: AnyArray = field(repr=False)
     notes: tuple[str, ...] = ()
     """What a reader of results should know, in sentences."""
+    vectors: bool = False
+    """The samples are vectors of an encoder, whose distances mean something."""
 
     @staticmethod
     def of(data: Dataset) -> Trial:

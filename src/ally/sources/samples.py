@@ -106,6 +106,8 @@ class ById:
     names: tuple[str, ...] = field(default=(), repr=False)
     sparse: bool = False
     """Zeros mean absence: features share one scale and are not centred."""
+    vectors: bool = False
+    """Distances mean something: features share one scale."""
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -15,7 +15,9 @@ from ally.types import AnyArray, IntArray
 class ArraySource:
     """A numeric array or memory map of shape ``(n, *shape)``. Integers are read as floats that hold them exactly."""
 
-    def __init__(self, array: AnyArray, columns: Sequence[str] | None = None, name: str = "X") -> None:
+    def __init__(
+        self, array: AnyArray, columns: Sequence[str] | None = None, name: str = "X", *, vectors: bool = False
+    ) -> None:
         if array.ndim < 2:
             raise InputError(f"{name} has shape {array.shape}; one row per sample is needed: reshape to (n, features)")
         if 0 in array.shape[1:]:
@@ -30,6 +32,8 @@ class ArraySource:
             )
         self._array = array
         self._columns = columns
+        self.vectors = vectors
+        """Distances mean something: features share one scale."""
 
     @property
     def shape(self) -> tuple[int, ...]:
