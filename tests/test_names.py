@@ -1,12 +1,16 @@
 """The names that are checked without torch are those of the catalogues."""
 
+import numpy as np
 import pytest
 
 from ally import names
 from ally.errors import UnknownName, UnsupportedTask
 from ally.learning import objectives
-from ally.learning.resolve import LEARNERS
+from ally.learning.learner import Examples
+from ally.learning.resolve import LEARNERS, resolve_learner
+from ally.learning.training import Training
 from ally.models import MODELS
+from ally.rng import streams
 from ally.scoring import Random
 from ally.strategies import CATALOGUE, Strategy
 
@@ -25,6 +29,15 @@ def test_names_are_those_of_the_catalogues():
 @pytest.mark.parametrize("shape", [(1,), (5,), (3, 4), (3, 8, 8), (2, 2, 2, 2)])
 def test_models_of_any_shape_take_it(name, shape):
     MODELS[name](shape, 2)
+
+
+@pytest.mark.parametrize("name", names.LEARNERS)
+@pytest.mark.parametrize("shape", [(1,), (3, 4), (3, 8, 8)])
+def test_learners_take_any_shape(name, shape):
+    samples = np.random.default_rng(0).random((8, *shape))
+    examples = Examples.of(samples, np.arange(8) % 2, (0, 1))
+    learner = resolve_learner(name, shape, Training(epochs=1)).prepared(examples.source, examples.rows)
+    assert len(learner.fit(examples, objectives.ERM(), streams(0)).predict(examples.source)) == 8
 
 
 def test_a_strategy_that_a_program_adds_is_known(monkeypatch):

@@ -22,7 +22,7 @@ from ally.learning.head_features import Labelled
 from ally.learning.learner import Examples, Learner
 from ally.learning.network import Network
 from ally.learning.objectives import PDCL, Objective, resolve_objective
-from ally.learning.resolve import resolve_learner
+from ally.learning.resolve import is_estimator, resolve_learner
 from ally.learning.snapshot import View, view
 from ally.learning.training import Training
 from ally.models import MLP, ModelBuilder
@@ -281,6 +281,13 @@ UNUSED_IN_QUERIES = (
 )
 
 
+def takes_objects(model: Any) -> bool:
+    """Whether ``model=`` may be given samples that are not numbers: scikit-learn estimators and pipelines."""
+    if isinstance(model, (type, _ConstrainedEstimator)):
+        return False
+    return is_estimator(model) or bool(getattr(model, "objects", False))
+
+
 def learner_of(
     model: Any, shape: tuple[int, ...], training: Training | None, default: Training
 ) -> tuple[Learner, tuple[str, ...]]:
@@ -288,7 +295,7 @@ def learner_of(
 
     A network is trained by `training`, else by the settings of the estimator that stands for it, else by `default`.
     """
-    if isinstance(model, type) and issubclass(model, BaseEstimator):
+    if isinstance(model, type) and issubclass(model, _ConstrainedEstimator):
         raise ModelError(f"model is the class {model.__name__}; pass an instance, {model.__name__}()")
     if not isinstance(model, _ConstrainedEstimator):
         return resolve_learner(model, shape, training or default), ()

@@ -12,7 +12,7 @@ import pandas as pd
 import torch
 
 from ally.errors import AnswerError, InputError, LabelError
-from ally.estimators import learner_of
+from ally.estimators import learner_of, takes_objects
 from ally.execution.memory import Scratch
 from ally.explain import why
 from ally.hygiene import Copies, Hygiene, choose, find_copies, put_last
@@ -101,7 +101,7 @@ class Loop:
         progress: Progress | None = None,
     ) -> None:
         self._strategy = resolve_strategy(strategy)
-        source = as_source(X)
+        source = as_source(X, objects=takes_objects(model))
         labels = parse_labels(y, len(source), task=task, classes=classes, missing_label=missing_label)
         if labels.known.any() or task != "auto" or classes is not None:
             self._strategy.ensure_task(
@@ -143,8 +143,9 @@ class Loop:
         self._notes = [*notes]
         if self._decided or len(self.labelled):
             self._ensure_supported()
-        if self._strategy.patience is not None and validation is None:
-            self._notes.append(_without_validation((training or default).epochs))
+        settings: Training | None = getattr(learner, "training", None)
+        if self._strategy.patience is not None and validation is None and settings is not None:
+            self._notes.append(_without_validation(settings.epochs))
 
     @property
     def labelled(self) -> AnyArray:
@@ -269,7 +270,9 @@ class Loop:
         return query_id
 
     def _ensure_supported(self) -> None:
-        self._learner.ensure_supports(self._code.task, self._strategy.needs if self._strategy.trains else ())
+        strategy = self._strategy
+        needs = (*strategy.needs, *(["readouts"] if strategy.readouts else [])) if strategy.trains else ()
+        self._learner.ensure_supports(self._code.task, needs)
 
     def _members(self, count: int) -> list[Fitted]:
         """Learners trained on everything labelled so far, differing in their random streams; trained once per labelled

@@ -81,7 +81,9 @@ MODELS: Registry[Name] = Registry(
     dict.fromkeys(("mlp", "linear", "linear-network", "resnet18-slim", "resnet18", "resnet18-stl", "cnn"), Name()),
 )
 
-LEARNERS: Registry[Name] = Registry("model", dict.fromkeys(("auto", "linear"), Name()))
+LEARNERS: Registry[Name] = Registry(
+    "model", dict.fromkeys(("auto", "linear", "extra-trees", "random-forest", "hist-gradient-boosting"), Name())
+)
 """What is not a network, or chooses one."""
 
 ANY_SHAPE = ("mlp", "linear", "linear-network")

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from hashlib import blake2b
 from typing import TypeAlias
 
 import numpy as np
@@ -44,12 +45,16 @@ class Copies:
 
 
 def fingerprints(values: AnyArray) -> Marks:
-    """128 bits of every sample, (B, *shape) → (B, 2): sums of its 8-byte words times random odd numbers, modulo 2⁶⁴.
+    """128 bits of every sample, (B, *shape) → (B, 2): sums of its 8-byte words times random odd numbers, modulo 2⁶⁴; of
+    objects the hash of what they look like.
 
     The upper half of a word is folded into its lower half first: small whole numbers as floats have bits in the upper
     half only.
     """
     flat = values.reshape(len(values), -1)
+    if flat.dtype == object:
+        digests = [blake2b(repr(row.tolist()).encode("utf-8", "replace"), digest_size=16).digest() for row in flat]
+        return np.frombuffer(b"".join(digests), dtype=np.uint64).reshape(-1, 2)
     flat = flat.astype(np.float64) if flat.dtype.itemsize > 8 else flat
     words = np.zeros((len(flat), -(-flat.shape[1] * flat.dtype.itemsize // 8)), dtype=np.uint64)
     numbers = words.view(flat.dtype)[:, : flat.shape[1]]

@@ -50,6 +50,10 @@ class FittedNetwork:
     """What `ally.models.MODELS` calls the network; None for a network of the user's own."""
 
     @property
+    def held_out(self) -> None:
+        return None
+
+    @property
     def spreads(self) -> bool:
         return has_dropout(self.model)
 

@@ -147,6 +147,13 @@ class Fitted(Protocol):
     def unlabelled_rows(self) -> IntArray | None: ...
 
     @property
+    def held_out(self) -> tuple[torch.Tensor | None, torch.Tensor] | None:
+        """Probabilities and predictions (as of a `View`) for the examples, in their order, by clones that were not
+        trained on them. For a learner that knows by heart what it was trained on, and so says nothing of use about it;
+        None for others."""
+        ...
+
+    @property
     def spreads(self) -> bool:
         """Whether `sampled` gives predictions that differ, as of a network with dropout or of the trees of a forest.
         Otherwise scores that ask for a spread are given an ensemble."""

@@ -279,6 +279,10 @@ class FittedLinear:
     unlabelled_rows: IntArray | None = None
 
     @property
+    def held_out(self) -> None:
+        return None
+
+    @property
     def spreads(self) -> bool:
         return False
 

@@ -136,6 +136,9 @@ class PoolLearner:
             progress=self.progress,
         )
         labelled = view(fit, source, pool.rows(State.LABELLED), scratch, chunk_size=chunk_size)
+        if fit.held_out is not None:
+            probabilities, predictions = fit.held_out
+            labelled = replace(labelled, probabilities=probabilities, predictions=predictions)
         if self.geometry is not None:
             candidates, labelled = (
                 replace(seen, geometry=self._fixed(seen.rows, scratch)) for seen in (candidates, labelled)
@@ -171,18 +174,21 @@ class PoolLearner:
             if found is None:
                 found = scratch.empty(len(rows), points.shape[1])
             found[chunk] = points
-        return read(rows) if found is None else found
+        return read(self.rows[:1])[:0] if found is None else found
 
     def predict(self, fit: Fitted, X: Any) -> View:
         """Other samples, seen the way the pool is."""
-        source = as_source(X)
+        source = self._opened(X)
         with Scratch() as scratch:
             return view(fit, source, np.arange(len(source)), scratch, chunk_size=self.chunk_size)
+
+    def _opened(self, X: Any, name: str = "X") -> Source:
+        return as_source(X, name, objects=getattr(self.learner, "objects", False))
 
     def _validation(self, code: LabelCode) -> Examples | None:
         if self.validation is None:
             return None
-        source = as_source(self.validation[0], "validation")
+        source = self._opened(self.validation[0], "validation")
         y: AnyArray = np.asarray([code.encode(label) for label in self.validation[1]], dtype=np.float64)
         if len(y) != len(source):
             raise InputError(f"validation has {len(source)} samples and {len(y)} labels; pass as many of each")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ally.errors import ModelError
 from ally.learning.auto import AutoLearner
+from ally.learning.estimator import Estimator
 from ally.learning.learner import Learner
 from ally.learning.linear import LinearLearner
 from ally.learning.network import Network
@@ -14,20 +16,50 @@ from ally.models import model_builder, model_name
 from ally.names import ensure_model
 from ally.registry import Registry
 
+
+def _extra_trees(training: Training) -> Learner:
+    from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
+
+    return Estimator(ExtraTreesClassifier(), ExtraTreesRegressor())
+
+
+def _random_forest(training: Training) -> Learner:
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+    return Estimator(RandomForestClassifier(), RandomForestRegressor())
+
+
+def _hist_gradient_boosting(training: Training) -> Learner:
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+    return Estimator(HistGradientBoostingClassifier(), HistGradientBoostingRegressor())
+
+
 LEARNERS: Registry[Callable[[Training], Learner]] = Registry(
-    "model", {"auto": AutoLearner, "linear": lambda training: LinearLearner()}
+    "model",
+    {
+        "auto": AutoLearner,
+        "linear": lambda training: LinearLearner(),
+        "extra-trees": _extra_trees,
+        "random-forest": _random_forest,
+        "hist-gradient-boosting": _hist_gradient_boosting,
+    },
 )
 """What is not a network, by name; `training` is for the networks that it may choose."""
 
 
 def resolve_learner(model: Any, shape: tuple[int, ...], training: Training = Training()) -> Learner:
-    """A learner from None, a name, a torch module or builder, or a learner.
+    """A learner from None, a name, a scikit-learn estimator or pipeline, a torch module or builder, or a learner.
 
     `shape` is that of a sample; networks are trained by `training`. Features are standardised, except for modules and
-    builders of the user's own.
+    builders of the user's own, and for estimators.
     """
+    if isinstance(model, type) and is_estimator(model):
+        raise ModelError(f"model is the class {model.__name__}; pass an instance, {model.__name__}()")
     if isinstance(model, Learner) and not isinstance(model, type):
         return model
+    if is_estimator(model):
+        return Estimator(model)
     if isinstance(model, str):
         ensure_model(model)
         if model in LEARNERS:
@@ -36,3 +68,8 @@ def resolve_learner(model: Any, shape: tuple[int, ...], training: Training = Tra
     if name is not None:
         return Network.named(name, training)
     return Network(model_builder(model, shape), training, standardized=False)
+
+
+def is_estimator(model: Any) -> bool:
+    """Whether it is made like an estimator of scikit-learn."""
+    return all(callable(getattr(model, name, None)) for name in ("fit", "predict", "get_params", "set_params"))

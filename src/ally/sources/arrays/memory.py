@@ -72,6 +72,10 @@ class SparseSource:
     def read(self, rows: IntArray) -> AnyArray:
         return _as_float(self._matrix[rows].toarray())
 
+    def take(self, rows: IntArray) -> Any:
+        """The rows as a sparse matrix."""
+        return self._matrix[rows]
+
     def column(self, number: int) -> str:
         return str(number)
 
@@ -118,14 +122,18 @@ class DatasetSource:
         return str(number)
 
 
-def as_source(X: Any, name: str = "X") -> Source:
+def as_source(X: Any, name: str = "X", objects: bool = False) -> Source:
     """The source behind `X`: numpy array, memory map, sparse matrix, pandas / Polars / Arrow table, torch tensor or
-    Dataset.
+    Dataset; with `objects` also texts, and tables whose columns are not all numbers.
 
     `name` is what errors call it.
     """
     import scipy.sparse
 
+    if objects and not isinstance(X, Source):
+        from ally.sources.arrays.objects import as_frame, as_objects
+
+        X = as_objects(X, name) or as_frame(X, name) or X
     source: Source
     if isinstance(X, Source):
         source = X

@@ -1,0 +1,435 @@
+r"""Any scikit-learn estimator or pipeline as a learner.
+
+An estimator that takes ``sample_weight`` minimises :math:`\sum_i w_i \ell_i` plus whatever it adds of its own. With
+:math:`w_i = 1 + \lambda_i` that is the Lagrangian of PDCL, so the duals can be found around it (projected ascent, as in
+Algorithm 1, with the estimator as the exact primal step):
+
+.. math:: \lambda_i \leftarrow \left[\lambda_i + \eta_d\, t^{-1/16} (\ell_i - \varepsilon_i)\right]_+, \qquad t = 1, 2,
+\dots
+
+`Feasibility` takes :math:`w_i = \lambda_i`.
+
+*Where the losses are read.* An estimator that memorises has no loss on what it was trained on. Its losses are those of
+held-out folds, each predicted by a clone trained on the other folds with the same weights. `losses="auto"` does so for
+every estimator but the linear and naive Bayes ones (`SMOOTH`), whose number of parameters is bounded.
+
+*Losses*: −log p of the label, and the squared error in units of standardised targets, as for networks. Estimators are
+cloned for every fit; whatever ``random_state`` they left at None is set from the streams.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble._forest import BaseForest
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
+
+from ally.checks import check_count
+from ally.constrained import Power, Slacks, resolve_eps
+from ally.errors import AllyError, InputError, ModelError, OneClassError
+from ally.learning.calibration import folds
+from ally.learning.fitted_estimator import FittedEstimator, called, first_steps, last_step, read_samples, takes_nan
+from ally.learning.geometry import Geometry, Leaves, Standardised, Transformed, len_of, scaler_with_gaps
+from ally.learning.learner import Examples, FitReport, Unlabelled
+from ally.learning.losses import TargetScale
+from ally.learning.objectives import ERM, PDCL, Feasibility, Objective
+from ally.rng import Streams
+from ally.sources import Scaler, Source, fit_scaler
+from ally.types import AnyArray, FloatArray, IntArray, Progress, Task
+
+SMOOTH = ("sklearn.linear_model", "sklearn.naive_bayes", "sklearn.discriminant_analysis")
+"""Modules of estimators whose losses are read from the samples they are trained on."""
+LEAST_PROBABILITY = {"in-sample": 1e-12, "out-of-fold": 1e-3}
+"""−log of it is the largest loss. Trees give a probability of 0 where few samples were left to say otherwise."""
+HARDLY = 1e-6
+"""The weight of every sample in a feasibility problem while all λ are 0: the limit of vanishing weights, at which an
+estimator minimises its own penalty."""
+STEPS = {"in-sample": 10, "out-of-fold": 3}
+"""How often duals move by default."""
+SEEN_BEFORE = 20_000
+"""At most so many texts or rows of objects are looked at to fit the first steps of a pipeline for distances."""
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """Attributes:
+    estimator: an instance, never changed.
+    regressor: another one for regression, where the first is a classifier.
+    dual_steps: how often the duals move; each takes a training, or one of every fold. None for `STEPS`.
+    losses: where losses are read: ``"in-sample"``, ``"out-of-fold"``, or ``"auto"`` (see above).
+    folds: how many there are.
+    geometry: where distances are measured: ``"inputs"``, standardised (what the first steps of a pipeline make of
+        inputs that are no numbers), or ``"leaves"``, the leaves of a forest that samples share.
+    """
+
+    estimator: Any
+    regressor: Any = None
+    dual_steps: int | None = None
+    losses: Literal["auto", "in-sample", "out-of-fold"] = "auto"
+    folds: int = 3
+    geometry: Literal["inputs", "leaves"] = "inputs"
+    measured: Geometry | None = field(default=None, repr=False, compare=False)
+    """Where distances are measured, once `prepared`."""
+    objects: ClassVar[bool] = True
+    """Samples need not be numbers."""
+
+    def __post_init__(self) -> None:
+        for each in (self.estimator, self.regressor):
+            if isinstance(each, type):
+                raise ModelError(f"model is the class {each.__name__}; pass an instance, {each.__name__}()")
+        if self.dual_steps is not None:
+            check_count("dual_steps", self.dual_steps)
+        check_count("folds", self.folds, least=2)
+        if self.losses not in ("auto", "in-sample", "out-of-fold"):
+            raise InputError.about("losses", self.losses, "; pass 'auto', 'in-sample' or 'out-of-fold'")
+        if self.geometry not in ("inputs", "leaves"):
+            raise InputError.about("geometry", self.geometry, "; pass 'inputs' or 'leaves'")
+        if self.geometry == "leaves" and not isinstance(last_step(self.estimator), BaseForest):
+            raise ModelError(f"{called(self.estimator)} is no forest and has no leaves; use geometry='inputs'")
+
+    def supports(self, objective: Objective, task: Task, needs: Collection[str] = ()) -> str | None:
+        estimator = self._template(task)
+        name = called(estimator)
+        if not (is_classifier if task == "classification" else is_regressor)(estimator):
+            kind, labels = ("classifier", "classes") if task == "classification" else ("regressor", "numbers")
+            return f"{name} is not a {kind}, and the labels are {labels}; use a {kind}, or say task="
+        plain = task == "classification" and not hasattr(estimator, "predict_proba")
+        if isinstance(objective, PDCL):
+            if not weighable(estimator):
+                return (
+                    f"{name} does not take sample_weight, so it cannot be trained under constraints; use a strategy or "
+                    "objective without duals, such as objective='erm'"
+                )
+            if plain:
+                return f"{name} has no predict_proba, so its losses are not known; use objective='erm', or {_HAVE_IT}"
+            if objective.secondary_loss is not None or objective.regularizer is not None:
+                return f"{name} has its own loss and penalty; leave secondary_loss and regularizer at None"
+        elif not isinstance(objective, ERM) or objective.regularizer is not None:
+            others = ", 'pdcl' or 'feasibility'" if weighable(estimator) and not plain else ""
+            return f"{type(objective).__name__} trains networks; train {name} by objective='erm'{others}"
+        if plain and {"probabilities", "readouts"} & set(needs):
+            return f"the strategy needs probabilities and {name} has no predict_proba; use {_HAVE_IT}"
+        return None
+
+    def prepared(self, source: Source, rows: IntArray, chunk_size: int | None = None) -> Estimator:
+        if self.measured is not None:
+            return self
+        if getattr(source, "numeric", True):
+            scaler = (scaler_with_gaps if takes_nan(self.estimator) else fit_scaler)(source, rows, chunk_size)
+            flat = (np.broadcast_to(part, source.shape).reshape(-1) for part in (scaler.mean, scaler.scale))
+            return replace(self, measured=Standardised(Scaler(*flat)))
+        steps = first_steps(self.estimator)
+        if steps is None:
+            return self
+        some = rows[:: max(1, -(-len(rows) // SEEN_BEFORE))]
+        X = read_samples(source, some, self.estimator)
+        try:
+            fitted = clone(steps).fit(X)
+        except (TypeError, ValueError):
+            # A step that looks at labels; distances are then measured by `embeddings=`, or not at all.
+            return self
+        return replace(self, measured=Transformed.of(fitted, X[:1] if not hasattr(X, "iloc") else X.iloc[:1]))
+
+    def settled(
+        self, examples: Examples, objective: Objective, streams: Streams, progress: Progress | None = None
+    ) -> Estimator:
+        return self
+
+    def points(self, source: Source, rows: IntArray) -> torch.Tensor:
+        return self._measured(source)(read_samples(source, rows, self.estimator))
+
+    def fit(
+        self,
+        examples: Examples,
+        objective: Objective,
+        streams: Streams,
+        *,
+        validation: Examples | None = None,
+        unlabelled: Unlabelled | None = None,
+        progress: Progress | None = None,
+        member: int = 0,
+    ) -> FittedEstimator:
+        """Members of an ensemble but the first are trained plainly on a bootstrap sample, each class resampled by
+        itself."""
+        began = time.perf_counter()
+        assert examples.outputs
+        reason = self.supports(objective, examples.task)
+        if reason is not None:
+            raise ModelError(reason)
+        if member:
+            examples, objective = examples.at(_bootstrap(examples, streams)), ERM()
+        if validation is not None and not len(validation):
+            raise InputError("validation holds 0 samples; give at least one, or None")
+        work = _Work(self, examples, streams, progress)
+        fitted, report, duals = _constrained(work, objective) if isinstance(objective, PDCL) else _plain(work)
+        beside = None
+        if validation is not None:
+            inputs = fitted.inputs(validation.source, validation.rows)
+            beside = float(work.losses(fitted, inputs, validation.y, 1e-12).mean())
+        notes = tuple(f"{called(fitted.estimator)} warns: {text}" for text in work.warned)
+        report = replace(report, validation_loss=beside, seconds=time.perf_counter() - began, notes=notes)
+        return replace(fitted, report=report, duals=duals, held_out=work.said_of_held_out())
+
+    def _template(self, task: Task) -> Any:
+        return self.regressor if task == "regression" and self.regressor is not None else self.estimator
+
+    def _measured(self, source: Source) -> Geometry:
+        if self.measured is not None:
+            return self.measured
+        if not getattr(source, "numeric", True):
+            raise ModelError(
+                f"the samples for {called(self.estimator)} are not numbers, so there are no distances between them; "
+                "begin a pipeline with steps that turn them into numbers, or pass embeddings="
+            )
+        return Standardised()
+
+
+_HAVE_IT = "a classifier that has it, for instance CalibratedClassifierCV(yours)"
+
+
+def weighable(estimator: Any) -> bool:
+    """Whether it takes ``sample_weight``."""
+    return bool(has_fit_parameter(last_step(estimator), "sample_weight"))
+
+
+class _Work:
+    """One fit: clones of the estimator trained on weighted samples, and the losses that they leave."""
+
+    def __init__(self, learner: Estimator, examples: Examples, streams: Streams, progress: Progress | None) -> None:
+        self.learner, self.examples, self.streams, self.progress = learner, examples, streams, progress
+        self.template = learner._template(examples.task)
+        self.X = read_samples(examples.source, examples.rows, self.template)
+        self.y = self._labels()
+        self.scale = TargetScale.of(examples.y) if examples.task == "regression" else TargetScale()
+        self.trainings = 0
+        self.warned: dict[str, None] = {}
+
+    @property
+    def out_of_fold(self) -> bool:
+        if self.learner.losses == "auto":
+            return len(self.y) > 1 and not type(last_step(self.template)).__module__.startswith(SMOOTH)
+        return len(self.y) > 1 and self.learner.losses == "out-of-fold"
+
+    def _labels(self) -> AnyArray:
+        """What the estimator is told: classes by their own names, so that settings by class hold; by number where names
+        are of several types."""
+        examples = self.examples
+        if examples.classes is None:
+            return np.asarray(examples.y, dtype=np.float64)
+        numbers = np.asarray(examples.y, dtype=np.int64)
+        self.named = len({type(name) for name in examples.classes}) == 1
+        return np.asarray(examples.classes)[numbers] if self.named else numbers
+
+    def train(self, places: IntArray | None = None, weights: FloatArray | None = None) -> FittedEstimator:
+        """A clone trained on the samples at `places`, or on all."""
+        X = self.X if places is None else self._at(places)
+        y = self.y if places is None else self.y[places]
+        estimator = _seeded(clone(self.template), self.streams)
+        settings = {}
+        if weights is not None:
+            prefix = f"{estimator.steps[-1][0]}__" if isinstance(estimator, Pipeline) else ""
+            settings[f"{prefix}sample_weight"] = weights if places is None else weights[places]
+        self.trainings += 1
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                estimator.fit(X, y, **settings)
+            except AllyError:
+                raise
+            except Exception as error:
+                if self.examples.classes is None or len(np.unique(y)) > 1:
+                    raise ModelError(
+                        f"{called(estimator)} cannot be trained on these {len(y)} samples: {error}"
+                    ) from error
+                if places is None:
+                    raise OneClassError(
+                        f"all {len(y)} labels are {self._name(y[0])!r} so far, and {called(estimator)} needs at least "
+                        "two classes; label another class first, or use a model that takes one, such as 'extra-trees'"
+                    ) from error
+                estimator = DummyClassifier(strategy="most_frequent").fit(np.zeros((len(y), 1)), y)
+        self.warned |= dict.fromkeys(str(one.message).strip().split("\n")[0] for one in caught)
+        for name in _parameters(estimator, "n_jobs"):
+            # Threads add up predictions in any order.
+            estimator.set_params(**{name: None})
+        if self.progress is not None:
+            self.progress("train", self.trainings, max(self.trainings, self.expected))
+        return self._wrapped(estimator)
+
+    expected = 1
+    """How many trainings there will be."""
+    held_out: torch.Tensor | None = None
+    """What was last said about samples held out."""
+
+    def losses(self, fitted: FittedEstimator, X: Any, y: FloatArray, least: float) -> FloatArray:
+        """(n,) for labels as numbers, or targets; 0 or 1 where there are no probabilities."""
+        if self.examples.task == "regression":
+            return np.asarray(np.square(fitted.outputs(X).numpy()[:, 0] - self.scale.apply(y)))
+        numbers = np.asarray(y, dtype=np.int64)
+        if not hasattr(fitted.estimator, "predict_proba"):
+            return np.asarray(fitted._numbers(fitted.estimator.predict(X)) != numbers, dtype=np.float64)
+        return np.asarray(-np.log(np.clip(fitted.outputs(X).numpy()[np.arange(len(y)), numbers], least, None)))
+
+    def read_losses(self, weights: FloatArray | None) -> FloatArray:
+        """(n,) of all samples, each held out where the estimator memorises."""
+        y = self.examples.y
+        if not self.out_of_fold:
+            return self.losses(self.train(None, weights), self.X, y, LEAST_PROBABILITY["in-sample"])
+        found = np.empty(len(y))
+        self.held_out = torch.empty(len(y), 1 if self.examples.classes is None else len(self.examples.classes)).double()
+        for number in range(min(self.learner.folds, len(y))):
+            held_out = np.flatnonzero(self._fold == number)
+            X = self._at(held_out)
+            fitted = self.train(np.flatnonzero(self._fold != number), weights)
+            if isinstance(fitted.estimator, DummyClassifier):
+                X = np.zeros((len(held_out), 1))
+            self.held_out[torch.from_numpy(held_out)] = fitted.outputs(X)
+            found[held_out] = self.losses(fitted, X, y[held_out], LEAST_PROBABILITY["out-of-fold"])
+        return found
+
+    @property
+    def _fold(self) -> IntArray:
+        """The same folds in every step, classes (or the range of the targets) spread over them."""
+        return folds(self.examples.y, min(self.learner.folds, len(self.y)), self.streams.numpy("estimator folds"))
+
+    def said_of_held_out(self) -> tuple[torch.Tensor | None, torch.Tensor] | None:
+        """As `Fitted.held_out`."""
+        outputs = self.held_out
+        if outputs is None:
+            return None
+        if self.examples.classes is None:
+            return None, self.scale.invert(outputs.squeeze(1))
+        return outputs.float(), outputs.argmax(1)
+
+    def _at(self, places: IntArray) -> Any:
+        return self.X.iloc[places] if hasattr(self.X, "iloc") else self.X[places]
+
+    def _name(self, label: Any) -> Any:
+        assert self.examples.classes is not None
+        return label.item() if self.named and hasattr(label, "item") else label
+
+    def _wrapped(self, estimator: Any) -> FittedEstimator:
+        examples = self.examples
+        columns: tuple[int, ...] = ()
+        if examples.classes is not None:
+            own = np.asarray(getattr(estimator, "classes_", np.unique(self.y))).tolist()
+            of = {name: number for number, name in enumerate(np.asarray(examples.classes).tolist())}
+            columns = tuple(of[name] if self.named else int(name) for name in own)
+        geometry: Geometry
+        if self.learner.geometry == "leaves" and isinstance(last_step(estimator), BaseForest):
+            geometry = Leaves(last_step(estimator), first_steps(estimator))
+        elif self.learner.measured is None and not getattr(examples.source, "numeric", True):
+            steps = first_steps(estimator)
+            geometry = Nowhere() if steps is None else Transformed.of(steps, self._at(np.arange(1)))
+        else:
+            geometry = self.learner._measured(examples.source)
+        report = FitReport(len(examples), self.trainings, self.trainings, 0.0, None, None, None)
+        return FittedEstimator(
+            estimator,
+            examples.task,
+            examples.classes,
+            columns,
+            self.scale,
+            report,
+            geometry=geometry,
+            shape=examples.source.shape,
+        )
+
+
+@dataclass(frozen=True)
+class Nowhere:
+    """No geometry: samples have no coordinates."""
+
+    def __call__(self, X: Any) -> torch.Tensor:
+        return torch.zeros(len_of(X), 0)
+
+
+_Fit = tuple[FittedEstimator, FitReport, dict[str, torch.Tensor]]
+
+
+def _plain(work: _Work) -> _Fit:
+    fitted = work.train()
+    loss = float(work.losses(fitted, work.X, work.examples.y, LEAST_PROBABILITY["in-sample"]).mean())
+    return fitted, replace(fitted.report, train_loss=loss), {}
+
+
+def _constrained(work: _Work, objective: PDCL) -> _Fit:
+    examples = work.examples
+    steps = work.learner.dual_steps or STEPS["out-of-fold" if work.out_of_fold else "in-sample"]
+    work.expected = steps * (work.learner.folds if work.out_of_fold else 1) + 1
+    weigh = _weights(objective)
+    eps = resolve_eps(
+        objective.eps,
+        torch.from_numpy(np.asarray(examples.y)),
+        task=examples.task,
+        classes=examples.classes,
+        reference_loss=lambda: float(work.read_losses(None).mean()),
+    ).numpy()
+    schedule = Power(objective.dual_lr, objective.dual_decay)
+    duals = np.full(len(examples), float(objective.dual_init))
+    losses: FloatArray | None = None
+    for step in range(1, steps + 1):
+        if losses is None or objective.weighted:
+            losses = work.read_losses(weigh(duals))
+        moved = np.clip(duals + schedule(step) * (losses - eps), 0.0, objective.dual_cap)
+        if objective.weighted and np.array_equal(moved, duals):
+            break
+        duals = moved
+    fitted = work.train(None, weigh(duals))
+    if not work.out_of_fold:
+        losses = work.losses(fitted, work.X, examples.y, LEAST_PROBABILITY["in-sample"])
+    assert losses is not None
+    report = replace(
+        fitted.report,
+        train_loss=float(losses.mean()),
+        positive_duals=float((duals > 0).mean()),
+        slacks=Slacks.of(torch.from_numpy(losses - eps)),
+        dual_epoch=work.trainings,
+    )
+    return fitted, report, {"labelled": torch.from_numpy(duals)}
+
+
+def _weights(objective: PDCL) -> Callable[[FloatArray], FloatArray | None]:
+    """From λ to the weights of samples; None for all alike."""
+    if not objective.weighted:
+        return lambda duals: None
+    if isinstance(objective, Feasibility):
+        return lambda duals: duals if duals.any() else np.full(len(duals), HARDLY)
+    return lambda duals: 1.0 + duals if duals.any() else None
+
+
+def _seeded(estimator: Any, streams: Streams) -> Any:
+    """Every ``random_state`` that was left at None, from the streams."""
+    for name in _parameters(estimator, "random_state"):
+        estimator.set_params(**{name: streams.seed(f"estimator {name}") % 2**31})
+    return estimator
+
+
+def _parameters(estimator: Any, name: str) -> list[str]:
+    """Names of the parameters called `name`, of the estimator and all that it holds: those at None for random_state,
+    those that are set for n_jobs."""
+    if not hasattr(estimator, "get_params"):
+        return []
+    given = estimator.get_params(deep=True)
+    return sorted(
+        key
+        for key, value in given.items()
+        if key.split("__")[-1] == name and (value is None) == (name == "random_state")
+    )
+
+
+def _bootstrap(examples: Examples, streams: Streams) -> IntArray:
+    """Places drawn with replacement, (n,), ascending; each class by itself, so that none is lost."""
+    rng = streams.numpy("bootstrap")
+    strata = [np.arange(len(examples))]
+    if examples.classes is not None:
+        strata = [np.flatnonzero(examples.y == number) for number in np.unique(examples.y)]
+    return np.sort(np.concatenate([rng.choice(part, len(part)) for part in strata]))

@@ -1,0 +1,207 @@
+"""A fitted scikit-learn estimator, seen as any other fitted learner."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from sklearn.ensemble._forest import BaseForest
+from sklearn.pipeline import Pipeline
+
+from ally.errors import InputError, ModelError, NonFiniteInput
+from ally.learning.geometry import Geometry, Standardised, dense, is_sparse, len_of
+from ally.learning.learner import FitReport, Fitted
+from ally.learning.losses import TargetScale
+from ally.learning.snapshot import Seen, View, by_blocks, predict_labels
+from ally.sources import Source
+from ally.sources.arrays.scaling import check_finite
+from ally.types import AnyArray, FloatArray, IntArray, Task
+
+if TYPE_CHECKING:
+    from ally.learning.readouts import Readout
+
+
+@dataclass(frozen=True, eq=False)
+class FittedEstimator:
+    """An estimator, and what its columns and units mean."""
+
+    estimator: Any = field(repr=False)
+    task: Task
+    classes: tuple[Any, ...] | None
+    columns: tuple[int, ...]
+    """The class number of each column that ``predict_proba`` gives; () for regression."""
+    scale: TargetScale
+    report: FitReport
+    duals: dict[str, torch.Tensor] = field(default_factory=dict, repr=False)
+    held_out: tuple[torch.Tensor | None, torch.Tensor] | None = field(default=None, repr=False)
+    geometry: Geometry = field(default=Standardised(), repr=False)
+    shape: tuple[int, ...] | None = None
+    """Shape of a sample; None if it is not known."""
+
+    @property
+    def unlabelled_rows(self) -> None:
+        return None
+
+    @property
+    def spreads(self) -> bool:
+        """The trees of a forest are its posterior."""
+        return isinstance(last_step(self.estimator), BaseForest)
+
+    def view(
+        self,
+        source: Source,
+        rows: IntArray,
+        *,
+        readouts: Sequence[Readout] = (),
+        members: Sequence[Fitted] = (),
+        seed: int = 0,
+        start: int = 0,
+    ) -> View:
+        return by_blocks(self, source, rows, self._look, readouts=readouts, members=members, seed=seed, start=start)
+
+    def predict(self, source: Source) -> AnyArray:
+        return predict_labels(self, source)
+
+    def inputs(self, source: Source, rows: IntArray) -> Any:
+        """Samples in the form that the estimator takes: an array (B, d), a sparse matrix, texts, or a frame."""
+        if self.shape is not None and source.shape != self.shape:
+            raise InputError(
+                f"the samples have shape {source.shape} and the model takes {self.shape}; pass the same features"
+            )
+        return read_samples(source, rows, self.estimator)
+
+    def outputs(self, x: Any) -> torch.Tensor:
+        if self.task == "regression":
+            return torch.from_numpy(self.scale.apply(self._predicted(x))[:, None])
+        return torch.from_numpy(self._probabilities(x))
+
+    def sampled(self, x: Any, samples: int, seed: int) -> Sequence[torch.Tensor]:
+        """Trees of a forest, at most `samples` of them, drawn once for all blocks."""
+        if not self.spreads:
+            raise ModelError(
+                f"{called(self.estimator)} has no spread of its own and there is one learner, so predictions have no "
+                "spread; use a forest, such as model='extra-trees', or members > 1"
+            )
+        forest, before = last_step(self.estimator), first_steps(self.estimator)
+        inner = x if before is None else before.transform(x)
+        inner = inner.astype(np.float32) if is_sparse(inner) else np.asarray(inner, dtype=np.float32)
+        trees = forest.estimators_
+        if len(trees) > samples:
+            trees = [trees[k] for k in np.sort(np.random.default_rng(seed).permutation(len(trees))[:samples])]
+        if self.task == "regression":
+            return [torch.from_numpy(self.scale.apply(tree.predict(inner))[:, None]) for tree in trees]
+        # A tree counts classes as the forest's columns do.
+        return [torch.from_numpy(self._spread(tree.predict_proba(inner), tree.classes_.astype(int))) for tree in trees]
+
+    def dropped(self, x: Any, samples: int, rate: float, seed: int) -> Sequence[torch.Tensor]:
+        """The embedding of an estimator is its standardised input: units of it are set to the mean, and the others
+        raised, as dropout does."""
+        geometry = self.geometry
+        if not isinstance(geometry, Standardised) or geometry.scaler is None:
+            raise ModelError(
+                f"the inputs of {called(self.estimator)} are not columns of numbers, so that none can be dropped; use "
+                "another strategy, such as 'margin' or 'uherding'"
+            )
+        mean = geometry.scaler.mean
+        values = np.asarray(dense(x), dtype=np.float64)
+        rng = np.random.default_rng(seed)
+        found = []
+        for _ in range(samples):
+            kept = rng.random(values.shape) >= rate
+            changed = mean + np.where(kept, (values - mean) / (1.0 - rate), 0.0)
+            found.append(self.outputs(_like(x, changed)))
+        return found
+
+    def packed(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+        raise ModelError(f"a fitted {called(self.estimator)} cannot be written to a file yet")
+
+    def _look(self, x: Any, rows: IntArray) -> Seen:
+        points = self.geometry(x)
+        if self.task == "regression":
+            values = self._predicted(x)
+            self._ensure_finite(values[:, None], rows)
+            return Seen(points, None, torch.from_numpy(values))
+        if not hasattr(self.estimator, "predict_proba"):
+            return Seen(points, None, torch.from_numpy(self._numbers(self.estimator.predict(x))))
+        p = self._probabilities(x)
+        self._ensure_finite(p, rows)
+        return Seen(points, torch.from_numpy(p.astype(np.float32)), torch.from_numpy(p.argmax(1)))
+
+    def _predicted(self, x: Any) -> FloatArray:
+        """(B,) targets in their own units."""
+        return np.asarray(self.estimator.predict(x), dtype=np.float64).reshape(len_of(x))
+
+    def _probabilities(self, x: Any) -> FloatArray:
+        """(B, C); 0 for classes that no label showed."""
+        if not hasattr(self.estimator, "predict_proba"):
+            raise ModelError(f"{called(self.estimator)} has no predict_proba; use a classifier that has")
+        p = np.asarray(self.estimator.predict_proba(x))
+        if len(self.columns) == 1:
+            # Some estimators give two columns for one class.
+            p = np.ones((len(p), 1))
+        if p.ndim != 2 or p.shape[1] != len(self.columns):
+            raise ModelError(
+                f"predict_proba of {called(self.estimator)} gives shape {p.shape} for {len(self.columns)} classes; one "
+                "column per class is needed"
+            )
+        return self._spread(p, np.arange(len(self.columns)))
+
+    def _spread(self, p: AnyArray, which: IntArray) -> FloatArray:
+        """Columns put where their classes are; `which` of the estimator's own each is."""
+        assert self.classes is not None
+        found = np.zeros((len(p), len(self.classes)))
+        found[:, np.asarray(self.columns)[which]] = p
+        return found
+
+    def _numbers(self, predicted: AnyArray) -> IntArray:
+        """Class numbers of what the estimator calls the classes."""
+        own = getattr(self.estimator, "classes_", np.arange(len(self.columns)))
+        of = dict(zip(np.asarray(own).tolist(), self.columns, strict=True))
+        return np.asarray([of[name] for name in np.asarray(predicted).tolist()], dtype=np.int64)
+
+    def _ensure_finite(self, values: FloatArray, rows: IntArray) -> None:
+        bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
+        if len(bad):
+            raise NonFiniteInput(
+                f"{called(self.estimator)} gives NaN or infinity for sample {rows[bad[0]]}; check its features"
+            )
+
+
+def last_step(estimator: Any) -> Any:
+    """The estimator at the end of a pipeline; the estimator itself otherwise."""
+    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+
+
+def first_steps(estimator: Any) -> Any:
+    """The steps of a pipeline before its last; None if there are none."""
+    return estimator[:-1] if isinstance(estimator, Pipeline) and len(estimator.steps) > 1 else None
+
+
+def called(estimator: Any) -> str:
+    return type(last_step(estimator)).__name__
+
+
+def takes_nan(estimator: Any) -> bool:
+    tags = getattr(estimator, "__sklearn_tags__", None)
+    return bool(tags is not None and tags().input_tags.allow_nan)
+
+
+def read_samples(source: Source, rows: IntArray, estimator: Any) -> Any:
+    """Samples in the form that an estimator takes; numbers are checked, unless it takes NaN."""
+    native = getattr(source, "take", None)
+    if not getattr(source, "numeric", True):
+        return source.take(rows)  # type: ignore[attr-defined]
+    X = source.read(rows).reshape(len(rows), -1) if native is None else native(rows)
+    if not takes_nan(estimator) and not (is_sparse(X) and np.isfinite(X.data).all()):
+        check_finite(np.asarray(dense(X)), rows, source)
+    return X
+
+
+def _like(x: Any, values: AnyArray) -> Any:
+    """`values` in the form of `x`."""
+    if is_sparse(x):
+        return type(x)(values)
+    return type(x)(values, columns=x.columns, index=x.index) if hasattr(x, "iloc") else values
