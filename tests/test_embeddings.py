@@ -24,6 +24,7 @@ from ally.selection.base import Limits
 from ally.sources import BLOCK, open_vectors
 from ally.sources.arrays.memory import ArraySource
 from ally.testing.pools import blobs
+from conformance_params import QUICK
 
 GEOMETRY = {
     name: ally.CATALOGUE[name].select
@@ -217,7 +218,7 @@ def test_neither_chunks_nor_the_budget_change_ids(strategy):
     ("strategy", "task"), [(name, task) for name, entry in ally.CATALOGUE.items() for task in sorted(entry.tasks)]
 )
 def test_every_strategy_takes_vectors(strategy, task):
-    q = ask(strategy, 5, task=task, embeddings=vectors(60))
+    q = ask(QUICK.get(strategy, strategy), 5, task=task, embeddings=vectors(60))
     assert len(set(q.ids.tolist())) == 5
     assert set(q.ids.tolist()) <= blobs(task).free
     assert np.isfinite(q.why["distance"]).all() or not ally.CATALOGUE[strategy].trains

@@ -22,6 +22,7 @@ from ally.selection.base import Limits
 from ally.sources import as_source
 from ally.sources.arrays.memory import ArraySource
 from ally.testing.pools import blobs
+from conformance_params import QUICK
 
 SMALL = ConstrainedClassifier(hidden=(8,), epochs=3, batch_size=16)
 NEAR = Hygiene(duplicates="near")
@@ -159,7 +160,7 @@ CASES = [*((duplicates, name) for duplicates in ("exact", "near") for name in FA
 @pytest.mark.parametrize(("duplicates", "strategy"), CASES)
 def test_no_two_copies_in_a_batch(duplicates, strategy):
     X, y, number = redundant()
-    q = ask(X, y, 20, Hygiene(duplicates=duplicates, near=1e-6), strategy)
+    q = ask(X, y, 20, Hygiene(duplicates=duplicates, near=1e-6), QUICK.get(strategy, strategy))
     assert len(set(number[q.ids])) == 20
     assert "120 exact copies set aside" in q.notes
     assert q.report["candidates"] == 40

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from ally.learning.objectives import OBJECTIVES, SmoothUnlabelled
+
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 
 
@@ -23,6 +25,7 @@ def shape_of(text):
 @pytest.mark.long
 def test_examples_run_in_order_and_print_what_is_shown(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(OBJECTIVES._entries, "smooth-unlabelled", SmoothUnlabelled(steps=50))  # 1500 take long
     (tmp_path / "photos").mkdir()
     for number in range(40):
         Image.new("RGB", (32, 32), (6 * number, 0, 0)).save(tmp_path / "photos" / f"{number}.png")

@@ -138,7 +138,7 @@ def test_regression(tmp_path, answer_all):
     frame.insert(0, "id", [f"p{n}" for n in range(len(X))])
     truth = dict(zip(frame["id"], y.tolist(), strict=True))
     with Campaign.create("memory", frame, task="regression", batch=40, random_share=0.25) as campaign:
-        for _ in range(5):
+        for _ in range(3):
             answer_all(campaign, truth)
             campaign.retrain()
         status = campaign.status()
