@@ -5,7 +5,7 @@ DATA ?= $(ALLY_DATA)
 # Tests and benchmarks start many processes: each would compile the sources anew where this is set.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-slow lint bench bench-full bench-store kill-test docs clean
+.PHONY: demo test test-only test-slow lint bench bench-full bench-store kill-test docs clean
 
 # The environment is complete when its stamp is newer than the files that describe it. pip compiles on one core, and tests of others too.
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -24,8 +24,11 @@ lint: $(VENV)/.ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# With -j 2 both at once.
+test: lint test-only
+
 # Tests that share work go to one worker (loadgroup); those known to be long go first, by tests/conftest.py.
-test: lint
+test-only: $(VENV)/.ready
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder -m 'not slow' --durations=25
 
 test-slow: $(VENV)/.ready

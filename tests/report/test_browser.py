@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from playwright.sync_api import sync_playwright
 from report_grids import drawn
 
 from ally.report import write_report
@@ -20,8 +21,7 @@ HOSTILE = '<script>window.hurt=1</script><img src=x onerror="window.hurt=1">'
 @pytest.fixture(scope="module")
 def browser(system_part):
     chromium = system_part("chromium")
-    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: the page was not opened")
-    with api.sync_playwright() as playwright:
+    with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
         yield running
         running.close()
