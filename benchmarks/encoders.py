@@ -44,7 +44,10 @@ def work(photos: Path, cache: Path, name: str) -> None:
 def start(photos: Path, cache: Path, name: str, threads: int) -> subprocess.Popen[str]:
     command = [sys.executable, __file__, "--work", str(photos), str(cache), "--encoder", name]
     return subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": str(threads)}
+        command,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "passive"},
     )
 
 

@@ -271,8 +271,13 @@ def test_bad_settings_are_named_and_nothing_is_made(table, tmp_path, settings, m
 
 def test_asking_and_telling_do_without_torch(table, tmp_path):
     Campaign.create(tmp_path / "d.db", table[0], automatic=False).close()
+    (tmp_path / "texts.txt").write_text("".join(f"text number {number}\n" for number in range(30)))
     code = (
         "import sys, ally; from ally import Campaign\n"
+        "with Campaign.create('t.db', 'texts.txt', encoder='all-MiniLM-L6-v2', automatic=False) as c:\n"
+        "    assert c.settings.encoder; q = c.ask(3); c.tell(q, {id: 'x' for id in q.ids})\n"
+        "    c.show(q.ids[0]); c.status()\n"
+        "assert 'transformers' not in sys.modules\n"
         f"with Campaign.open({str(tmp_path / 'd.db')!r}) as c:\n"
         "    q = c.ask(3); c.tell(q, {id: 'x' for id in q.ids}); c.undo(); c.show(q.ids[0]); c.status(); c.review(); "
         "c.export('l.csv')\n"

