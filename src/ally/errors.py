@@ -56,6 +56,16 @@ class AnswerError(InputError):
     """An answer does not fit the query it was given for."""
 
 
+class AnswerConflict(AnswerError):
+    """Somebody answered the sample meanwhile; `number` is the answer that stands, `annotator` who gave it."""
+
+    def __init__(self, message: str, number: int = 0, annotator: str = "", label: Any = None) -> None:
+        super().__init__(message)
+        self.number = number
+        self.annotator = annotator
+        self.label = label
+
+
 class PoolExhausted(InputError):
     """Fewer samples are free than were asked for."""
 

@@ -10,7 +10,9 @@ The contract is in `ally.store.base`, what it survives and why in docs/durabilit
 from ally.store.base import Store
 from ally.store.start import create, open
 from ally.store.values import (
+    ANYTHING,
     Added,
+    AnswerCall,
     Asked,
     Counts,
     Event,
@@ -20,6 +22,7 @@ from ally.store.values import (
     NewSample,
     Ranked,
     Receipt,
+    Recorded,
     RoleCounts,
     StoredAnswer,
     StoredModel,
@@ -28,7 +31,9 @@ from ally.store.values import (
 )
 
 __all__ = [
+    "ANYTHING",
     "Added",
+    "AnswerCall",
     "Asked",
     "Counts",
     "Event",
@@ -38,6 +43,7 @@ __all__ = [
     "NewSample",
     "Ranked",
     "Receipt",
+    "Recorded",
     "RoleCounts",
     "Store",
     "StoredAnswer",

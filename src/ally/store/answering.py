@@ -8,13 +8,13 @@ from typing import Any, cast
 
 from sqlalchemy import Connection, Row, delete, func, insert, or_, select
 
-from ally.errors import AnswerError
+from ally.errors import AnswerConflict, AnswerError, InputError
 from ally.store.conditions import counts
 from ally.store.numbers import in_pieces, last_number
 from ally.store.samples import rows as rows_of
 from ally.store.schema import answers, asked, calls, leases, queries, samples
 from ally.store.validation import check_annotator, check_key, check_now, digest, read_json, write_json, write_label
-from ally.store.values import AnswerKind, NewAnswer, Receipt, StoredAnswer
+from ally.store.values import ANYTHING, AnswerCall, AnswerKind, NewAnswer, Receipt, Recorded, StoredAnswer
 
 
 def answer(
@@ -67,6 +67,56 @@ def answer(
             [row for row, new in zip(rows, given, strict=True) if (new.annotator or annotator) == person],
         )
     return Receipt(tuple(numbers), repeated=not fresh)
+
+
+def answer_together(
+    connection: Connection, calls: Sequence[AnswerCall], now: float, opinions: int
+) -> list[Recorded | InputError]:
+    """Each call by itself, in one transaction: a call that is refused leaves the others untouched."""
+    done: list[Recorded | InputError] = []
+    for call in calls:
+        try:
+            check_call(call.annotator, now, call.key)
+            with connection.begin_nested():
+                done.append(_answer_one(connection, call, now, opinions))
+        except InputError as error:
+            done.append(error)
+    return done
+
+
+def _answer_one(connection: Connection, call: AnswerCall, now: float, opinions: int) -> Recorded:
+    again = _known_call(connection, call.annotator, call.key)
+    before: Mapping[str, Any] | None = None
+    if again is None:
+        (row,) = rows_of(connection, [call.answer.sample])
+        people = _standing(connection, [row]).get(row, {})
+        before = next(reversed(people.values()), None)
+        if call.expects != ANYTHING:
+            _check_expected(call, people, opinions)
+    receipt = answer(connection, call.annotator, now, [call.answer], call.query, call.key)
+    stood = None if before is None or receipt.repeated else one(connection, before["number"])
+    return Recorded(receipt.numbers[0], receipt.repeated, stood)
+
+
+def _check_expected(call: AnswerCall, people: Mapping[str, Mapping[str, Any]], opinions: int) -> None:
+    mine = people.get(call.annotator)
+    if mine is not None and mine["number"] == call.expects:
+        return
+    other = mine or next(reversed(people.values()), None)
+    closed = mine is not None or len(people) >= opinions or any(said["kind"] == "skip" for said in people.values())
+    if call.expects is None and (other is None or not closed):
+        return
+    if other is None:
+        raise AnswerConflict(f"your answer to {call.answer.sample!r} was taken back meanwhile; answer it anew")
+    label = None if other["kind"] == "skip" else read_json(other["value"])
+    said = "skipped" if label is None else f"labelled {label!r}"
+    raise AnswerConflict(
+        f"{call.answer.sample!r} was {said} by {other['annotator']!r} meanwhile; look at it again, and answer anew to "
+        "replace that",
+        other["number"],
+        other["annotator"],
+        label,
+    )
 
 
 def _mark(new: NewAnswer) -> list[Any]:
@@ -148,9 +198,7 @@ def check_call(annotator: str, now: float, key: str | None) -> None:
 
 
 def _same_call(connection: Connection, annotator: str, key: str | None, mark: str) -> Receipt | None:
-    if key is None:
-        return None
-    known = connection.execute(select(calls).where(calls.c.annotator == annotator, calls.c.key == key)).one_or_none()
+    known = _known_call(connection, annotator, key)
     if known is None:
         return None
     if known.digest != mark:
@@ -158,6 +206,11 @@ def _same_call(connection: Connection, annotator: str, key: str | None, mark: st
             "key", key, f"was used by {annotator!r} for other answers; take a new key for each call"
         )
     return Receipt(tuple(read_json(known.receipt)), repeated=True)
+
+
+def _known_call(connection: Connection, annotator: str, key: str | None) -> Row[Any] | None:
+    mine = select(calls).where(calls.c.annotator == annotator, calls.c.key == key)
+    return None if key is None else connection.execute(mine).one_or_none()
 
 
 def _record(connection: Connection, annotator: str, now: float, key: str | None, mark: str, numbers: list[int]) -> int:
@@ -233,6 +286,21 @@ def about(connection: Connection, rows: Sequence[int]) -> list[StoredAnswer]:
     for piece in in_pieces([int(row) for row in dict.fromkeys(rows)]):
         found += map(_stored, connection.execute(_LINES.where(answers.c.sample.in_(piece)).order_by(answers.c.number)))
     return found
+
+
+def last_of(connection: Connection, annotator: str, n: int) -> list[StoredAnswer]:
+    """The newest answers of an annotator that count, the last first; an answer that was replaced is left out."""
+    found: dict[int, StoredAnswer] = {}
+    before: int | None = None
+    while len(found) < n:
+        mine = _LINES.where(answers.c.annotator == annotator, counts()).order_by(answers.c.number.desc()).limit(2 * n)
+        lines = connection.execute(mine if before is None else mine.where(answers.c.number < before)).all()
+        for line in lines:
+            found.setdefault(line.sample, _stored(line))
+            before = line.number
+        if len(lines) < 2 * n:
+            break
+    return list(found.values())[:n]
 
 
 def one(connection: Connection, number: int) -> StoredAnswer:

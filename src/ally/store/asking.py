@@ -3,7 +3,7 @@ annotator."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -14,6 +14,7 @@ from ally.errors import AnswerError, InputError, PoolExhausted
 from ally.store.conditions import leased, wanted
 from ally.store.models import newest_good
 from ally.store.numbers import in_pieces, last_number
+from ally.store.samples import rows as rows_of
 from ally.store.schema import asked, leases, queries, ranking, samples
 from ally.store.validation import check_annotator, check_key, check_now, read_json
 from ally.store.values import ROLE_OF, Asked, AskKind, First, StoredQuery
@@ -249,7 +250,11 @@ def asked_as(connection: Connection) -> dict[int, tuple[AskKind, int, int | None
     return {row: (cast(AskKind, kind), query, model) for row, kind, query, model in connection.execute(lines)}
 
 
-def release(connection: Connection, query: int) -> int:
-    """Gives back what is still leased for a query; how many samples."""
+def release(connection: Connection, query: int, only: Sequence[str] | None = None) -> int:
+    """Gives back what is still leased for a query, or those of it that are named; how many samples."""
     _line(connection, query)
-    return connection.execute(delete(leases).where(leases.c.query == query)).rowcount
+    mine = delete(leases).where(leases.c.query == query)
+    if only is None:
+        return connection.execute(mine).rowcount
+    pieces = in_pieces(rows_of(connection, only))
+    return sum(connection.execute(mine.where(leases.c.sample.in_(piece))).rowcount for piece in pieces)

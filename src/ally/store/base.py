@@ -32,6 +32,9 @@ annotator, query and value) changes nothing either; this is enough for a call th
 is repeated after a later answer. An annotator who repeats an answer after somebody else gave another has said something
 new: it is recorded.
 
+**Calls that arrive together** may share one flush (`answer_together`); each of them is still a call of its own. A call
+may say which answer of its annotator it expects to stand; if another does, it is refused with what is on record.
+
 **All or nothing.** A call with one bad answer (unknown id, a sample its query did not ask about, a value not JSON) is
 refused whole. A call may pass on what several people said (`NewAnswer.annotator`), in the order in which it is to
 count; what equals that person's standing answer changes nothing.
@@ -75,8 +78,10 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
+from ally.errors import InputError
 from ally.store.values import (
     Added,
+    AnswerCall,
     AskKind,
     Counts,
     Event,
@@ -88,6 +93,7 @@ from ally.store.values import (
     Policy,
     Ranked,
     Receipt,
+    Recorded,
     Role,
     StoredAnswer,
     StoredModel,
@@ -165,12 +171,18 @@ class Store(Protocol):
         """By row, for all that were ever asked about: kind, query and that query's model, of the first query that
         asked."""
 
-    def release(self, query: int) -> int:
-        """Ends the leases of a query; of how many samples."""
+    def release(self, query: int, only: Sequence[str] | None = None) -> int:
+        """Ends the leases of a query, of all its samples or of those named; of how many."""
 
     def answer(
         self, annotator: str, now: float, answers: Sequence[NewAnswer], query: int | None = None, key: str | None = None
     ) -> Receipt: ...
+
+    def answer_together(
+        self, calls: Sequence[AnswerCall], now: float, opinions: int = 1
+    ) -> list[Recorded | InputError]:
+        """Several calls of `answer`, flushed once. Each takes effect or is refused by itself; what was wrong with it
+        comes back in its place. One that expects something else than what stands is refused by `AnswerConflict`."""
 
     def undo(
         self, annotator: str, now: float, number: int | None = None, key: str | None = None
@@ -180,6 +192,9 @@ class Store(Protocol):
 
     def answers(self, since: int = 0) -> Iterator[StoredAnswer]:
         """The record above a number, in order, undone answers and undos included."""
+
+    def last_answers(self, annotator: str, n: int) -> list[StoredAnswer]:
+        """The newest answers of one annotator that count, the last first; of each sample the last."""
 
     def last_answer(self) -> int:
         """Its number, undos included; 0 before the first."""

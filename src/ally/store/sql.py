@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, select, update
 
 from ally.checks import check_count
-from ally.errors import StoreError
+from ally.errors import InputError, StoreError
 from ally.store import adding, answering, asking, checking, deriving, models, samples
 from ally.store.backups import next_backup
 from ally.store.base import Store
@@ -22,6 +22,7 @@ from ally.store.sqlite import SQLite
 from ally.store.validation import check_annotator, check_now, check_policy, read_json, write_json
 from ally.store.values import (
     Added,
+    AnswerCall,
     AskKind,
     Counts,
     Event,
@@ -33,6 +34,7 @@ from ally.store.values import (
     Policy,
     Ranked,
     Receipt,
+    Recorded,
     Role,
     StoredAnswer,
     StoredModel,
@@ -123,14 +125,21 @@ class SQLStore(Store):
     def asked_as(self) -> dict[int, tuple[AskKind, int, int | None]]:
         return self._database.read(asking.asked_as)
 
-    def release(self, query: int) -> int:
-        return self._database.write(asking.release, query)
+    def release(self, query: int, only: Sequence[str] | None = None) -> int:
+        return self._database.write(asking.release, query, only)
 
     def answer(
         self, annotator: str, now: float, answers: Sequence[NewAnswer], query: int | None = None, key: str | None = None
     ) -> Receipt:
         answering.check_call(annotator, now, key)
         return self._database.write(answering.answer, annotator, now, answers, query, key)
+
+    def answer_together(
+        self, calls: Sequence[AnswerCall], now: float, opinions: int = 1
+    ) -> list[Recorded | InputError]:
+        check_now(now)
+        check_count("opinions", opinions)
+        return self._database.write(answering.answer_together, calls, now, opinions) if calls else []
 
     def undo(
         self, annotator: str, now: float, number: int | None = None, key: str | None = None
@@ -142,6 +151,9 @@ class SQLStore(Store):
         while page := self._database.read(answering.page, since, PAGE):
             yield from page
             since = page[-1].number
+
+    def last_answers(self, annotator: str, n: int) -> list[StoredAnswer]:
+        return self._database.read(answering.last_of, check_annotator(annotator), check_count("n", n))
 
     def last_answer(self) -> int:
         return self._database.read(last_number, answers.c.number)

@@ -14,6 +14,10 @@ ModelState: TypeAlias = Literal["writing", "good", "failed"]
 
 First: TypeAlias = Mapping[AskKind, int] | Callable[[int], Mapping[AskKind, int]]
 """How many samples of which kinds a query takes first, or a function of the query's number that says so."""
+
+ANYTHING = -1
+"""No expectation about what is on record."""
+
 ROLE_OF: dict[AskKind, Role] = {"active": "pool", "random": "pool", "evaluate": "evaluate", "validate": "validate"}
 """Which samples each kind of query may hand out."""
 
@@ -103,6 +107,28 @@ class Receipt:
 
     numbers: tuple[int, ...]
     repeated: bool = field(default=False, compare=False)
+
+
+@dataclass(frozen=True)
+class AnswerCall:
+    """One answer of one annotator, as `Store.answer_together` takes it. `expects` is the number of the annotator's own
+    answer to this sample that the caller knows of, None if there is none and one is wanted; ANYTHING does not look."""
+
+    annotator: str
+    answer: NewAnswer
+    query: int | None = None
+    key: str | None = None
+    expects: int | None = ANYTHING
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """An answer on disk: its number, whether it was there already, and what stood before it (nothing is said of that
+    when a key comes again)."""
+
+    number: int
+    repeated: bool = False
+    before: StoredAnswer | None = None
 
 
 @dataclass(frozen=True)

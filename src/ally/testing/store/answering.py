@@ -10,8 +10,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, get_args
 
-from ally.errors import AllyError, AnswerError, IdError, InputError
-from ally.store import Label, NewAnswer, StoredAnswer
+from ally.errors import AllyError, AnswerConflict, AnswerError, IdError, InputError
+from ally.store import AnswerCall, Label, NewAnswer, Recorded, StoredAnswer
 from ally.store.values import Policy
 from ally.testing.store.tools import Check, Create, ask, end, labels, make, refused
 
@@ -383,7 +383,76 @@ def who_said_what(create: Create) -> None:
     end(store)
 
 
+def calls_that_arrive_together(create: Create) -> None:
+    """Each is a call of its own: refused alone, repeated alone."""
+    store = make(create, 6)
+    query = ask(store, "ann", 3, 1.0)
+    first, second, third = query.ids
+    calls = [
+        AnswerCall("ann", NewAnswer(first, "cat"), query.number, "a", None),
+        AnswerCall("ann", NewAnswer("nobody", "cat"), None, "b"),
+        AnswerCall("ann", NewAnswer(second, kind="skip"), query.number, "c", None),
+        AnswerCall("ann", NewAnswer(third, {1, 2}), query.number, "d", None),
+        AnswerCall("", NewAnswer(third, "cat"), query.number, "e", None),
+        AnswerCall("bob", NewAnswer("s0" if "s0" not in query.ids else first, "dog"), None, "a"),
+    ]
+    done = store.answer_together(calls, 2.0)
+    assert [type(one) for one in done] == [Recorded, IdError, Recorded, AnswerError, InputError, Recorded], done
+    assert [one.number for one in done if isinstance(one, Recorded)] == [1, 2, 3]
+    assert store.last_answer() == 3
+    again = store.answer_together(calls[::-1], 3.0)[::-1]
+    assert [one.number for one in again if isinstance(one, Recorded)] == [1, 2, 3]
+    assert all(one.repeated for one in again if isinstance(one, Recorded))
+    assert store.last_answer() == 3, "calls that came again were recorded again"
+    changed = replace(calls[0], answer=NewAnswer(first, "dog"))
+    assert isinstance(store.answer_together([changed], 4.0)[0], AnswerError), "a key came with another answer"
+    assert store.answer_together([], 5.0) == []
+    end(store)
+
+
+def an_answer_may_expect_what_stands(create: Create) -> None:
+    store = make(create, 6)
+
+    def say(annotator: str, label: str, expects: int | None, opinions: int = 1) -> Recorded | InputError:
+        return store.answer_together([AnswerCall(annotator, NewAnswer("s1", label), expects=expects)], 2.0, opinions)[0]
+
+    assert say("ann", "cat", None) == Recorded(1)
+    late = say("bob", "dog", None)
+    assert isinstance(late, AnswerConflict)
+    assert (late.number, late.annotator, late.label) == (1, "ann", "cat")
+    assert isinstance(say("ann", "dog", None), AnswerConflict), "another tab of ann's had answered"
+    changed = say("ann", "owl", 1)
+    assert isinstance(changed, Recorded)
+    assert changed.before is not None
+    assert (changed.number, changed.before.number, changed.before.value) == (2, 1, "cat")
+    assert isinstance(say("ann", "dog", 1), AnswerConflict)
+    assert isinstance(say("bob", "dog", None, opinions=2), Recorded), "a second opinion is wanted"
+    assert isinstance(say("eve", "dog", None, opinions=2), AnswerConflict)
+    store.undo("ann", 3.0)
+    store.undo("ann", 3.0)
+    assert isinstance(say("ann", "dog", 2), AnswerConflict)
+    assert store.last_answer() == 5
+    end(store)
+
+
+def the_last_answers_of_one(create: Create) -> None:
+    store = make(create, 9)
+    for row in range(8):
+        store.answer("ann", 1.0, labels([f"s{row}"]))
+        store.answer("bob", 1.0, labels([f"s{row}"], "dog"))
+    store.answer("ann", 2.0, labels(["s0"], "owl"))
+    store.undo("ann", 3.0, 15)
+    found = store.last_answers("ann", 3)
+    assert [(said.sample, said.value) for said in found] == [("s0", "owl"), ("s6", "cat"), ("s5", "cat")]
+    assert len(store.last_answers("ann", 50)) == 7
+    assert store.last_answers("eve", 3) == []
+    end(store)
+
+
 CHECKS: tuple[Check, ...] = (
+    calls_that_arrive_together,
+    an_answer_may_expect_what_stands,
+    the_last_answers_of_one,
     every_answer_or_none,
     the_same_key_gives_the_same_receipt,
     equal_answers_change_nothing,

@@ -249,8 +249,14 @@ def release_gives_samples_back(create: Create) -> None:
     store.answer("ann", 2.0, labels(query.ids[:2]), query.number)
     assert store.release(query.number) == 3
     assert store.release(query.number) == 0
-    assert set(ask(store, "bob", 3, 3.0).ids) == set(query.ids[2:])
+    again = ask(store, "bob", 3, 3.0)
+    assert set(again.ids) == set(query.ids[2:])
     refused(AnswerError, store.release, 99)
+    held = again.number
+    kept, *others = query.ids[2:]
+    assert store.release(held, others) == 2
+    assert set(ask(store, "eve", 2, 4.0).ids) == set(others), "what was not named is still kept"
+    refused(IdError, store.release, held, ["nobody"])
     refused(AnswerError, store.query, 99)
     end(store)
 
