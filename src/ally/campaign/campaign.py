@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import getpass
 import inspect
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,7 +22,9 @@ from ally.campaign import source as sources
 from ally.campaign.answers import Vocabulary, likely_slips
 from ally.campaign.composition import composition
 from ally.campaign.create import check_names, create
+from ally.campaign.people import Pace, PairAgreement, agreements, paces
 from ally.campaign.settings import Settings, changed_settings, declarations, declared_classes
+from ally.campaign.showing import Content, content
 from ally.campaign.source import (
     SourceOptions,
     absolute,
@@ -35,16 +38,18 @@ from ally.campaign.source import (
     on_disk,
 )
 from ally.campaign.status import GIVEN, status_of
+from ally.campaign.together import Given, Taken, tell_together
 from ally.campaign.training import worker
-from ally.campaign.training.schedule import LOCK, due, running
+from ally.campaign.training.schedule import LOCK, due, last_begun, running
 from ally.campaign.training.suspects import review
-from ally.campaign.values import AskedSample, CampaignQuery, Scanned, Status, Suspect, Told, Undone
+from ally.campaign.values import AskedSample, CampaignQuery, Pulse, Scanned, Status, Suspect, Told, Undone
 from ally.checks import check_count
 from ally.encoders.samples import ENCODED
-from ally.errors import AnswerError, InputError, PoolExhausted, StoreBusy, StoreError
+from ally.errors import AnswerError, DataError, InputError, PoolExhausted, StoreBusy, StoreError
 from ally.sources import Samples, Shown, read_answers
 from ally.sources.export.answers import reads
-from ally.store import Measure, NewAnswer, Store, StoredAnswer
+from ally.sources.pictures import EDGES, Picture, Pictures
+from ally.store import Measure, NewAnswer, Store, StoredAnswer, StoredQuery
 from ally.store import open as open_store
 from ally.types import SKIP, Progress
 
@@ -57,6 +62,8 @@ PATIENCE = 24 * 3600.0
 """Seconds that an explicit training waits for one that is under way."""
 IMPORTED = "import"
 NAMES = frozenset({"strategy", "objective", "model"})
+NOTE = "note"
+LONGEST_NOTE = 2000
 RECENT = 5000
 """Answers that a number told now is compared with."""
 
@@ -84,6 +91,8 @@ class Campaign:
         self._encoder = encoder
         self._opening = threading.Lock()
         self._vocabulary = Vocabulary(store)
+        self._shown: Pictures | None = None
+        self._spare: tempfile.TemporaryDirectory[str] | None = None
 
     @classmethod
     def create(
@@ -215,12 +224,52 @@ class Campaign:
                 at_most=at_most,
                 opinions=opinions,
             )
-        samples = tuple(AskedSample(asked.id, asked.kind, asked.score, asked.why or {}) for asked in stored.samples)
-        return CampaignQuery(stored.number, stored.annotator, samples, stored.until, stored.model, stored.total)
+        return _given_query(stored)
 
     def show(self, id: str) -> Shown:
         """What a person needs to see to label a sample."""
         return self.samples.show(id)
+
+    def content(self, id: str) -> Content:
+        """What a page shows of a sample of the campaign; an unknown id is an `IdError`."""
+        self._store.rows([id])
+        return content(self.samples, self._pictures, id)
+
+    def picture(self, id: str, size: str = "view") -> Picture:
+        """The image of a sample, upright and encoded anew: "thumb", "view" or "large"."""
+        if size not in EDGES:
+            raise InputError.about("size", size, f"must be one of {', '.join(EDGES)}")
+        self._store.rows([id])
+        path = self.samples.show(id).path
+        if path is None:
+            raise DataError(f"{id!r} has no image; it is shown by its text or its columns")
+        return self._pictures.make(path, size)
+
+    @property
+    def _pictures(self) -> Pictures:
+        with self._opening:
+            if self._shown is None:
+                kept = self.kept_in
+                if kept is None:
+                    self._spare = tempfile.TemporaryDirectory(prefix="ally-pictures-")
+                self._shown = Pictures(Path(self._spare.name) if self._spare else kept / "pictures")  # type: ignore[operator]
+            return self._shown
+
+    def note(self, id: str, text: str, *, annotator: str | None = None) -> None:
+        """Keeps a remark about a sample; an empty text takes the last one back."""
+        self._store.rows([id])
+        if not isinstance(text, str) or len(text) > LONGEST_NOTE:
+            raise InputError(f"a note is a text of at most {LONGEST_NOTE} characters; shorten it")
+        self._store.log(self._clock(), NOTE, {"sample": id, "annotator": person(annotator), "text": text})
+
+    def notes(self) -> dict[str, dict[str, str]]:
+        """By id, the last remark of each annotator."""
+        found: dict[str, dict[str, str]] = {}
+        for event in self._store.events():
+            if event.kind == NOTE:
+                found.setdefault(event.detail["sample"], {})[event.detail["annotator"]] = event.detail["text"]
+        kept = {id: {who: text for who, text in said.items() if text} for id, said in found.items()}
+        return {id: said for id, said in kept.items() if said}
 
     def tell(
         self,
@@ -266,9 +315,26 @@ class Campaign:
         _, taken = self._store.undo(person(annotator), self._clock(), number, key)
         return Undone(taken.sample, taken.kind, SKIP if taken.kind == "skip" else taken.value, taken.number)
 
-    def release(self, query: int | CampaignQuery) -> int:
-        """Gives up on a query: what is unanswered can be asked about by others at once; how many."""
-        return self._store.release(query.id if isinstance(query, CampaignQuery) else query)
+    def release(self, query: int | CampaignQuery, only: Sequence[str] | None = None) -> int:
+        """Gives up on a query, or on those samples of it: what is unanswered can be asked about by others at once; how
+        many."""
+        return self._store.release(query.id if isinstance(query, CampaignQuery) else query, only)
+
+    def query(self, number: int) -> CampaignQuery:
+        """A query on record, with all its samples."""
+        return _given_query(self._store.query(number))
+
+    def tell_together(self, given: Sequence[Given]) -> list[Taken | InputError]:
+        """Answers of one or several people with one flush, each taken or refused by itself, in their order. Training is
+        not offered: call `train_in_background` when nobody waits."""
+        settings = self.settings
+        known = self._known(settings)
+        compared = known if settings.task == "classification" else self._recent(self._store.last_answer())
+        return tell_together(self._store, settings, given, self._clock(), known, compared)
+
+    def last_answers(self, n: int, *, annotator: str | None = None) -> list[StoredAnswer]:
+        """One's own newest answers that count, the last first."""
+        return self._store.last_answers(person(annotator), n)
 
     def _answer(self, annotator: str, answers: Sequence[NewAnswer], query: int | None, key: str | None) -> Told:
         before = self._store.last_answer()
@@ -284,8 +350,12 @@ class Campaign:
         settings = self.settings
         if settings.task == "classification":
             return likely_slips(settings, self._known(settings), labels)
+        return likely_slips(settings, self._recent(last), labels)
+
+    def _recent(self, last: int) -> Mapping[str, Any]:
+        """Numbers told before answer `last`, by how they read."""
         recent, _ = self._store.values(max(0, last - RECENT))
-        return likely_slips(settings, {reads(value): value for value in recent}, labels)
+        return {reads(value): value for value in recent}
 
     def _known(self, settings: Settings) -> Mapping[str, Any]:
         """Labels by how they read, where any label is a class."""
@@ -404,6 +474,43 @@ class Campaign:
     def status(self) -> Status:
         return status_of(self._store, self.settings, self._clock(), encoded_folder(self._place))
 
+    def pulse(self) -> Pulse:
+        """What changes while people label, in a few quick reads."""
+        model = self._store.newest_model()
+        begun = last_begun(self._store)
+        return Pulse(
+            last_answer=self._store.last_answer(),
+            model=None if model is None else model.number,
+            training=running(self._store),
+            begun=None if begun is None else begun.at,
+            seconds=None if model is None else model.report.get("seconds"),
+        )
+
+    def label_count(self) -> int:
+        """Labels bought so far, as `status` counts them."""
+        counts = self._store.count(self._clock(), self.settings.store_policy)
+        return counts.labelled - counts.deciders.get(GIVEN, 0)
+
+    def numbers(self) -> list[float]:
+        """The different numbers told lately, in order; for a regression."""
+        return sorted(float(value) for value in self._recent(self._store.last_answer()).values())
+
+    def paces(self) -> list[Pace]:
+        """How fast everybody labels, who gave most answers first."""
+        return paces(self._store.answers(), GIVEN)
+
+    def agreements(self) -> list[PairAgreement]:
+        """How far every two people agree on the samples that both labelled."""
+        return agreements(self._store.opinions())
+
+    def log(self, kind: str, detail: Mapping[str, Any]) -> None:
+        """Puts something on record that is no answer, such as who may label."""
+        self._store.log(self._clock(), kind, detail)
+
+    def logged(self, kind: str) -> list[Mapping[str, Any]]:
+        """What was put on record under that name, in order."""
+        return [event.detail for event in self._store.events() if event.kind == kind]
+
     def review(self, n: int = 20) -> list[Suspect]:
         """Labels that are likely to be wrong, likeliest first, as the newest model sees them; those answered anew since
         are left out."""
@@ -497,6 +604,8 @@ class Campaign:
 
     def close(self) -> None:
         self._store.close()
+        if self._spare is not None:
+            self._spare.cleanup()
 
     def __enter__(self) -> Campaign:
         return self
@@ -524,6 +633,11 @@ def _listed(method: Any) -> None:
 
 
 _listed(Campaign.__dict__["create"])
+
+
+def _given_query(stored: StoredQuery) -> CampaignQuery:
+    samples = tuple(AskedSample(asked.id, asked.kind, asked.score, asked.why or {}) for asked in stored.samples)
+    return CampaignQuery(stored.number, stored.annotator, samples, stored.until, stored.model, stored.total)
 
 
 def person(name: str | None) -> str:

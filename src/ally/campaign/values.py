@@ -130,6 +130,18 @@ class ModelLine(Value):
 
 
 @dataclass(frozen=True)
+class Pulse(Value):
+    """What changes while people label: the number of the last answer, the model that serves, whether one is trained
+    now, since when, and how long the last training took."""
+
+    last_answer: int
+    model: int | None
+    training: bool
+    begun: float | None
+    seconds: float | None
+
+
+@dataclass(frozen=True)
 class RandomComparison(Value):
     """Models on as many active as random labels, on the same evaluation sample; `gain` is active minus random, with its
     interval."""

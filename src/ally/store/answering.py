@@ -98,7 +98,7 @@ def _answer_one(connection: Connection, call: AnswerCall, now: float, opinions: 
     return Recorded(receipt.numbers[0], receipt.repeated, stood)
 
 
-def _check_expected(call: AnswerCall, people: Mapping[str, Mapping[str, Any]], opinions: int) -> None:
+def _check_expected(call: AnswerCall, people: dict[str, Mapping[str, Any]], opinions: int) -> None:
     mine = people.get(call.annotator)
     if mine is not None and mine["number"] == call.expects:
         return

@@ -73,5 +73,13 @@ def _outcome(model: StoredModel) -> LastTraining:
     return LastTraining("failed", str(error)) if error else LastTraining("interrupted")
 
 
+def last_begun(store: Store) -> Event | None:
+    """The beginning of the last training that no model ended yet, or of the newest model's."""
+    model = store.newest_model()
+    since = 0 if model is None else max(0, int(model.report.get("begun", 0)) - 1)
+    begun = _begun(store, since)
+    return begun[-1] if begun else None
+
+
 def _begun(store: Store, after: int = 0) -> list[Event]:
     return [event for event in store.events(after) if event.kind == BEGUN]

@@ -5,12 +5,14 @@ from collections.abc import Callable
 from ally.cli.campaign.asking import ask, release, skip, tell, undo
 from ally.cli.campaign.changing import change
 from ally.cli.campaign.files import export, import_labels, rescan
+from ally.cli.campaign.labelling import label
 from ally.cli.campaign.learning import predict, retrain
 from ally.cli.campaign.looking import review, status
 from ally.cli.campaign.new import new
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "new": new,
+    "label": label,
     "ask": ask,
     "tell": tell,
     "skip": skip,

@@ -253,7 +253,7 @@ def release_gives_samples_back(create: Create) -> None:
     assert set(again.ids) == set(query.ids[2:])
     refused(AnswerError, store.release, 99)
     held = again.number
-    kept, *others = query.ids[2:]
+    _kept, *others = query.ids[2:]
     assert store.release(held, others) == 2
     assert set(ask(store, "eve", 2, 4.0).ids) == set(others), "what was not named is still kept"
     refused(IdError, store.release, held, ["nobody"])

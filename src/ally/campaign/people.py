@@ -1,0 +1,78 @@
+"""The people who label: how fast they are, and how far they agree."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+from statistics import median
+from typing import Any
+
+from ally.campaign.values import Value
+from ally.sources.export.answers import reads
+from ally.store import StoredAnswer
+
+PAUSE = 120.0
+"""Seconds after which somebody was away."""
+RECENT = 50
+"""Answers of each person that say how fast they are."""
+
+
+@dataclass(frozen=True)
+class Pace(Value):
+    """Answers per minute of somebody who is at it, from the middle of the last gaps between answers; None before there
+    are any."""
+
+    annotator: str
+    answers: int
+    per_minute: float | None
+    last_at: float
+
+
+@dataclass(frozen=True)
+class PairAgreement(Value):
+    """Two people on the samples that both labelled: the share of equal labels, and Cohen's kappa (1 is the same, 0 is
+    chance)."""
+
+    one: str
+    other: str
+    samples: int
+    same: float
+    kappa: float | None
+
+
+def paces(record: Iterable[StoredAnswer], besides: str) -> list[Pace]:
+    """Of everybody in the record but `besides`, who labelled most first."""
+    counts: Counter[str] = Counter()
+    times: dict[str, deque[float]] = {}
+    for answer in record:
+        if answer.annotator == besides:
+            continue
+        counts[answer.annotator] += 1 if answer.kind != "undo" else -1
+        times.setdefault(answer.annotator, deque(maxlen=RECENT + 1)).append(answer.at)
+    return [Pace(who, n, _per_minute(list(times[who])), times[who][-1]) for who, n in counts.most_common() if n > 0]
+
+
+def _per_minute(times: list[float]) -> float | None:
+    gaps = [later - earlier for earlier, later in pairwise(times) if 0 < later - earlier < PAUSE]
+    return round(60.0 / median(gaps), 2) if gaps and median(gaps) > 0 else None
+
+
+def agreements(opinions: Mapping[int, list[StoredAnswer]]) -> list[PairAgreement]:
+    """Of every two people who labelled the same samples, those with most samples first."""
+    pairs: dict[tuple[str, str], list[tuple[Any, Any]]] = {}
+    for people in opinions.values():
+        labels = sorted((said.annotator, reads(said.value)) for said in people if said.kind == "label")
+        for (one, first), (other, second) in combinations(labels, 2):
+            pairs.setdefault((one, other), []).append((first, second))
+    found = [_pair(one, other, labels) for (one, other), labels in pairs.items()]
+    return sorted(found, key=lambda pair: (-pair.samples, pair.one, pair.other))
+
+
+def _pair(one: str, other: str, labels: list[tuple[Any, Any]]) -> PairAgreement:
+    n = len(labels)
+    same = sum(first == second for first, second in labels) / n
+    left, right = Counter(first for first, _ in labels), Counter(second for _, second in labels)
+    chance = sum(left[label] * right[label] for label in left) / n**2
+    return PairAgreement(one, other, n, same, None if chance == 1.0 else (same - chance) / (1.0 - chance))

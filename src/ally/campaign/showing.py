@@ -1,0 +1,61 @@
+"""What a page shows of a sample: an image's size, a text, columns; plain values, and why where nothing can be shown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ally.campaign.values import Value
+from ally.errors import DataError, IdError
+from ally.sources import Samples
+from ally.sources.pictures import Frame, Pictures
+
+LONGEST = 1_000_000
+"""Characters of a text that are shown."""
+LONGEST_CELL = 20_000
+
+
+@dataclass(frozen=True)
+class Content(Value):
+    """`image` is the size of a picture, upright. `problem` says why there is nothing to see; `cut`, how many characters
+    of the text are left out."""
+
+    id: str
+    kind: str
+    image: Frame | None = None
+    text: str | None = None
+    cut: int = 0
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    problem: str | None = None
+
+
+def content(samples: Samples, pictures: Pictures, id: str) -> Content:
+    """Raises nothing for what cannot be read: a person sets it aside."""
+    try:
+        shown = samples.show(id)
+    except (DataError, IdError) as error:
+        return Content(id, samples.kind, problem=str(error))
+    columns = {str(name): _plain(value) for name, value in shown.columns.items()}
+    text = shown.text
+    cut = 0 if text is None else max(0, len(text) - LONGEST)
+    if shown.path is None:
+        return Content(id, samples.kind, None, None if text is None else text[:LONGEST], cut, columns)
+    try:
+        frame = pictures.frame(shown.path)
+    except DataError as error:
+        return Content(id, samples.kind, None, text, cut, columns, str(error))
+    return Content(id, samples.kind, frame, text, cut, columns)
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it; what it does not have is a text."""
+    if hasattr(value, "item") and getattr(value, "size", 2) == 1:
+        value = value.item()
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    text = str(value)
+    return text if len(text) <= LONGEST_CELL else f"{text[:LONGEST_CELL]}…"

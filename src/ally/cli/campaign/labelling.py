@@ -1,0 +1,62 @@
+"""`ally label`: the labelling page."""
+
+from __future__ import annotations
+
+import threading
+from typing import Annotated
+
+import typer
+
+from ally.cli.campaign.names import Moved, Name, opened
+
+PORT = 8642
+
+
+def label(
+    name: Name,
+    port: Annotated[int | None, typer.Option(help=f"The port (default: {PORT}, or the next one that is free).")] = None,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
+    share: Annotated[bool, typer.Option("--share", help="Let others in, each by a link of their own.")] = False,
+    annotator: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Who labels: you (default: the name of your account), or with --share each person to invite."
+        ),
+    ] = None,
+    host: Annotated[
+        list[str] | None,
+        typer.Option(help="With --share: a name by which others reach this machine, such as that of a proxy."),
+    ] = None,
+    moved: Moved = None,
+) -> None:
+    """Open a page in the browser to label in.
+
+    The page is open to this machine only; end it with Ctrl-C. With --share others can label too: a link is printed for
+    each of them, which works once.
+    """
+    from ally.errors import InputError, MissingPart
+
+    try:
+        from ally.web.start import Plan, prepare
+    except ImportError as error:
+        raise MissingPart("the labelling page needs FastAPI and uvicorn: pip install 'ally-learn[page]'") from error
+    if host and not share:
+        raise InputError("--host is for --share; leave it out, or share the page")
+    if not share and annotator and len(annotator) > 1:
+        raise InputError("several annotators label with --share only; name one, or share the page")
+    if port is not None and not 0 <= port <= 65535:
+        raise InputError.about("port", port, "must be between 0 and 65535")
+    with opened(name, moved) as campaign:
+        plan = Plan(share=share, annotators=tuple(annotator or ()), hosts=tuple(host or ()), port=port, first=PORT)
+        running = prepare(campaign, plan)
+
+        def ready() -> None:
+            for line in running.lines:
+                print(line, flush=True)
+            if browser:
+                import webbrowser
+
+                threading.Thread(target=webbrowser.open, args=(running.address,), daemon=True).start()
+
+        running.serve(ready)
+    print("the page is closed; every answer that it showed as saved is on record")

@@ -1,0 +1,138 @@
+"""The application: the API under /api/v1, the page, and the guard around both."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from importlib import resources
+
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
+from starlette.exceptions import HTTPException
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.types import ASGIApp
+
+import ally
+from ally.campaign import Campaign
+from ally.web import labelling, looking, schemas
+from ally.web.access import COOKIE, SESSION_SECONDS, Access
+from ally.web.events import Events
+from ally.web.gather import Gatherer
+from ally.web.guard import Guard
+from ally.web.problems import PROBLEMS, Problem, install
+
+SCREENS = ("/", "/grid", "/progress", "/review", "/settings")
+MIMES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".html": "text/html"}
+
+ANNOTATORS_MAY = {
+    ("POST", "/api/v1/queries"),
+    ("GET", "/api/v1/queries/{number}"),
+    ("POST", "/api/v1/queries/{number}/release"),
+    ("GET", "/api/v1/samples"),
+    ("GET", "/api/v1/samples/image"),
+    ("POST", "/api/v1/answers"),
+    ("GET", "/api/v1/answers"),
+    ("POST", "/api/v1/undo"),
+    ("POST", "/api/v1/notes"),
+    ("GET", "/api/v1/campaign"),
+    ("GET", "/api/v1/progress"),
+    ("GET", "/api/v1/review"),
+    ("GET", "/api/v1/events"),
+}
+"""Whatever else there is, is for the owner."""
+
+
+class Page:
+    """The application with what has to be told when it ends."""
+
+    def __init__(self, campaign: Campaign, access: Access, hosts: Iterable[str], *, rate: float = 100.0) -> None:
+        self.campaign = campaign
+        self.gatherer = Gatherer(campaign)
+        self.events = Events(campaign)
+        self.access = access
+        self.api = _api(self)
+        self.app: ASGIApp = Guard(
+            GZipMiddleware(self.api, minimum_size=1000, compresslevel=4), access, hosts, rate=rate
+        )
+
+
+def _may(request: Request) -> None:
+    """Deny by default: an annotator may do what is listed."""
+    person = request.state.person
+    here = request.method, request.scope["route"].path
+    if person is None or (person.role != "owner" and here not in ANNOTATORS_MAY):
+        raise HTTPException(403, "this is for the owner of the campaign; ask them")
+
+
+def _api(page: Page) -> FastAPI:
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        page.events.close()
+
+    api = FastAPI(
+        title="ally",
+        version=ally.__version__,
+        description="Label samples of one campaign.",
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        redirect_slashes=False,
+    )
+    install(api)
+    inner = APIRouter(prefix="/api/v1", dependencies=[Depends(_may)], responses=PROBLEMS)
+    inner.include_router(labelling.routes(page.campaign, page.gatherer))
+    inner.include_router(looking.routes(page.campaign, page.events, page.access))
+    api.include_router(inner)
+
+    @api.post("/api/v1/session", responses=PROBLEMS)
+    def session(body: schemas.Secret, request: Request, response: Response) -> schemas.Me:
+        """Exchanges the secret of a link, once, for a cookie that scripts cannot read."""
+        cookie = page.access.exchange(body.secret)
+        person = None if cookie is None else page.access.person(cookie)
+        if cookie is None or person is None:
+            raise HTTPException(403, "this link was used before or has ended; ask for a new one")
+        secure = request.headers.get("origin", "").startswith("https:")
+        response.set_cookie(
+            COOKIE, cookie, max_age=int(SESSION_SECONDS), path="/", httponly=True, samesite="strict", secure=secure
+        )
+        return schemas.Me(annotator=person.annotator, role=person.role)
+
+    @api.get("/api/openapi.json", include_in_schema=False)
+    def schema() -> dict[str, object]:
+        found = api.openapi()
+        found["components"]["schemas"].setdefault("Problem", Problem.model_json_schema())
+        return found
+
+    _serve_files(api)
+    return api
+
+
+def _serve_files(api: FastAPI) -> None:
+    """The files of the page by their exact names, read once."""
+    files = {}
+    for item in (resources.files("ally.web") / "page").iterdir():
+        ending = item.name[item.name.rfind(".") :]
+        if ending in MIMES:
+            data = item.read_bytes()
+            files[item.name] = data, MIMES[ending], f'"{hashlib.sha256(data).hexdigest()[:20]}"'
+
+    def file(name: str, request: Request) -> Response:
+        if name not in files:
+            raise HTTPException(404, "there is no such page; open /")
+        data, mime, tag = files[name]
+        headers = {"ETag": tag, "Cache-Control": "no-cache"}
+        if tag in request.headers.get("if-none-match", ""):
+            return Response(status_code=304, headers=headers)
+        return Response(data, media_type=mime, headers=headers)
+
+    @api.get("/assets/{name}", include_in_schema=False)
+    def asset(name: str, request: Request) -> Response:
+        return file(name, request)
+
+    def shell(request: Request) -> Response:
+        return file("index.html", request)
+
+    for path in SCREENS:
+        api.get(path, include_in_schema=False)(shell)

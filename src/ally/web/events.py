@@ -1,0 +1,91 @@
+"""What happens meanwhile, for everybody who listens: answers of others, a training, a model that serves."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+from ally.campaign import Campaign
+from ally.errors import StoreError
+from ally.web.schemas import Pulse
+
+PAUSE = 1.0
+"""Seconds between two looks at the campaign: others may change it from their own programs."""
+KEEP_ALIVE = 15.0
+MOST_STREAMS, MOST_OF_ONE = 300, 8
+
+
+class Events:
+    def __init__(self, campaign: Campaign) -> None:
+        self._campaign = campaign
+        self._streams: dict[asyncio.Queue[Pulse | None], str] = {}
+        self._last: Pulse | None = None
+        self._labels = (-1, 0)
+        self._rest_until = 0.0
+        self._closed = False
+        self._task: asyncio.Task[None] | None = None
+
+    def full(self, annotator: str) -> bool:
+        mine = sum(name == annotator for name in self._streams.values())
+        return self._closed or len(self._streams) >= MOST_STREAMS or mine >= MOST_OF_ONE
+
+    async def stream(self, annotator: str) -> AsyncIterator[str]:
+        queue: asyncio.Queue[Pulse | None] = asyncio.Queue(maxsize=100)
+        self._streams[queue] = annotator
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._watch())
+        elif self._last is not None:
+            queue.put_nowait(self._last)
+        try:
+            yield "retry: 1000\n\n"
+            while not self._closed:
+                try:
+                    pulse = await asyncio.wait_for(queue.get(), KEEP_ALIVE)
+                except TimeoutError:
+                    yield ": still here\n\n"
+                    continue
+                if pulse is None:
+                    return
+                yield f"event: pulse\ndata: {pulse.model_dump_json()}\n\n"
+        finally:
+            del self._streams[queue]
+
+    async def _watch(self) -> None:
+        """Looks while anybody listens."""
+        self._last = None
+        while self._streams and not self._closed:
+            with suppress(StoreError):  # it is tried again, and who answers is told
+                pulse = await asyncio.to_thread(self._look)
+                if pulse != self._last:
+                    self._last = pulse
+                    self._send(pulse)
+            await asyncio.sleep(PAUSE)
+
+    def _look(self) -> Pulse:
+        found = self._campaign.pulse()
+        began = time.monotonic()
+        # Counting goes through all answers: it takes no more than a tenth of the time.
+        if found.last_answer != self._labels[0] and began > self._rest_until:
+            self._labels = found.last_answer, self._campaign.label_count()
+            self._rest_until = began + 10 * (time.monotonic() - began)
+        share = None
+        if found.training and found.seconds and found.begun:
+            share = round(min(0.99, max(0.0, (time.time() - found.begun) / found.seconds)), 2)
+        return Pulse(
+            last_answer=found.last_answer,
+            labels=self._labels[1],
+            model=found.model,
+            training=found.training,
+            share=share,
+        )
+
+    def _send(self, pulse: Pulse | None) -> None:
+        for queue in list(self._streams):
+            with suppress(asyncio.QueueFull):  # a client that does not read gets the next one
+                queue.put_nowait(pulse)
+
+    def close(self) -> None:
+        self._closed = True
+        self._send(None)

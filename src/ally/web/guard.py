@@ -1,0 +1,177 @@
+"""What every request passes before any route: Host, Origin, who it is, how much and how fast; and headers on every
+answer.
+
+A page of another site can make a browser send requests here. Host keeps out names that were pointed at this machine,
+Origin and Sec-Fetch-Site keep out other sites, and every request that changes something must name an Origin that is
+ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from http.cookies import CookieError, SimpleCookie
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ally.web.access import COOKIE, Access, Person
+from ally.web.limits import Buckets
+from ally.web.problems import problem
+
+CSP = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' blob:",
+        "connect-src 'self'",
+        "manifest-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types 'none'",
+    )
+)
+HEADERS = {
+    "Content-Security-Policy": CSP,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+SAFE = ("GET", "HEAD")
+MOST_BODY = 1_000_000
+BODY_SECONDS = 10.0
+OPEN = ("/api/v1/session",)
+"""Of the API, what may be called before one is known. Whatever else lies under /api asks who it is."""
+
+
+class Guard:
+    """`hosts` are names with ports under which this server may be called."""
+
+    def __init__(self, app: ASGIApp, access: Access, hosts: Iterable[str], *, rate: float = 100.0) -> None:
+        self.app = app
+        self.access = access
+        self.hosts = frozenset(host.lower() for host in hosts)
+        self.known = Buckets(rate, 6 * rate)
+        self.unknown = Buckets(20.0, 100.0)
+        self.exchanges = Buckets(0.2, 10.0)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            return await self.app(scope, receive, send)
+        if scope["type"] != "http":
+            return await send({"type": "websocket.close", "code": 1008})
+        headers, path = Headers(scope=scope), scope["path"]
+        refusal = self._refusal(scope["method"], path, headers)
+        person = None
+        if refusal is None:
+            person = self.access.person(_cookie(headers))
+            refusal = self._too_many(scope, path, person) or self._stranger(path, person)
+        if refusal is None and int(headers.get("content-length", "0") or 0) > MOST_BODY:
+            refusal = 413, f"the body has more than {MOST_BODY} bytes; send fewer answers at once"
+        sending = _Sending(send)
+        if refusal is not None:
+            status, detail = refusal
+            extra = {"Retry-After": "1"} if status == 429 else None
+            return await problem(status, detail, extra)(scope, receive, sending)
+        scope.setdefault("state", {})["person"] = person
+        receiving = _Receiving(receive)
+        try:
+            await self.app(scope, receiving, sending)
+        except _Refused as refused:
+            if not sending.begun:
+                await problem(refused.status, refused.detail, {"Connection": "close"})(scope, receive, sending)
+
+    def _refusal(self, method: str, path: str, headers: Headers) -> tuple[int, str] | None:
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or hosts[0].lower() not in self.hosts:
+            return 403, "the server is not called by this name; open the address that `ally label` printed"
+        if not headers.get("content-length", "0").isdecimal():
+            return 400, "Content-Length is not a number"
+        origins = headers.getlist("origin")
+        if origins and not (len(origins) == 1 and self._ours(origins[0])):
+            return 403, "the request comes from another site; open the address that `ally label` printed"
+        if method not in SAFE and not origins:
+            return 403, "the request says no Origin; a program sends the server's own address as Origin"
+        navigates = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+        site = headers.get("sec-fetch-site", "same-origin")
+        if site not in ("same-origin", "none") and not (navigates and not path.startswith("/api")):
+            return 403, "the request comes from another site; open the address that `ally label` printed"
+        if method not in SAFE and headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+            return 415, "the body must be application/json"
+        return None
+
+    def _ours(self, origin: str) -> bool:
+        scheme, _, host = origin.lower().partition("://")
+        return scheme in ("http", "https") and host in self.hosts
+
+    def _too_many(self, scope: Scope, path: str, person: Person | None) -> tuple[int, str] | None:
+        address = str((scope.get("client") or ("",))[0])
+        allowed = self.known.allow(person.annotator) if person is not None else self.unknown.allow(address)
+        if path in OPEN and scope["method"] == "POST":
+            allowed = self.exchanges.allow(address) and allowed
+        return None if allowed else (429, "there are too many requests at once; wait a second and try again")
+
+    def _stranger(self, path: str, person: Person | None) -> tuple[int, str] | None:
+        if person is not None or not path.startswith("/api") or path in OPEN:
+            return None
+        return 401, "you are not signed in here; open the link that you were given, or ask for a new one"
+
+
+class _Refused(Exception):
+    def __init__(self, status: int, detail: str) -> None:
+        self.status, self.detail = status, detail
+
+
+class _Receiving:
+    """Counts the body, and does not wait for it for ever."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._size = 0
+        self._whole = False
+        self._end = asyncio.get_running_loop().time() + BODY_SECONDS
+
+    async def __call__(self) -> Message:
+        if self._whole:
+            return await self._receive()  # from here on it only tells that the client went away
+        try:
+            async with asyncio.timeout_at(self._end):
+                message = await self._receive()
+        except TimeoutError:
+            raise _Refused(408, f"the body did not arrive within {BODY_SECONDS:g} seconds; send it again") from None
+        self._size += len(message.get("body", b""))
+        self._whole = not message.get("more_body", False)
+        if self._size > MOST_BODY:
+            raise _Refused(413, f"the body has more than {MOST_BODY} bytes; send fewer answers at once")
+        return message
+
+
+class _Sending:
+    """Adds the headers that every answer has."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.begun = False
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.begun = True
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers[name] = value
+            headers.setdefault("Cache-Control", "no-store")
+        await self._send(message)
+
+
+def _cookie(headers: Headers) -> str | None:
+    try:
+        found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+    except CookieError:
+        return None
+    return None if found is None else found.value

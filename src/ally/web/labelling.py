@@ -1,0 +1,179 @@
+"""Routes of those who label: what to label, what it looks like, and the answers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import FileResponse
+from starlette.exceptions import HTTPException
+
+from ally.campaign import Campaign
+from ally.campaign.together import Given as GivenAnswer
+from ally.campaign.together import Taken
+from ally.errors import AnswerConflict, AnswerError, InputError
+from ally.types import SKIP
+from ally.web import schemas
+from ally.web.access import Person
+from ally.web.gather import Gatherer
+from ally.web.wording import asked, plain, text_of
+
+SampleId = Annotated[str, Query(min_length=1, max_length=1000)]
+DAY = 86400
+
+
+def person_of(request: Request) -> Person:
+    person = request.state.person
+    assert isinstance(person, Person)
+    return person
+
+
+def routes(campaign: Campaign, gatherer: Gatherer) -> APIRouter:
+    router = APIRouter()
+
+    @router.post("/queries")
+    def ask(body: schemas.NewQuery, request: Request) -> schemas.Query:
+        """The next samples, kept for you for a while. The same key gives the same query again."""
+        found = campaign.ask(body.n, annotator=person_of(request).annotator, key=body.key, at_most=True)
+        return _query(campaign, found)
+
+    @router.get("/queries/{number}")
+    def query(number: schemas.Number, request: Request) -> schemas.Query:
+        """A query of yours."""
+        return _query(campaign, _own(campaign, number, request))
+
+    @router.post("/queries/{number}/release")
+    def release(number: schemas.Number, body: schemas.Release, request: Request) -> schemas.Released:
+        """Gives samples of a query back, all or some: others may be asked about them."""
+        _own(campaign, number, request)
+        return schemas.Released(released=campaign.release(number, body.only))
+
+    @router.get("/samples")
+    def sample(id: SampleId) -> schemas.SampleContent:
+        """What a sample looks like: the size of its image, its text, its columns."""
+        return schemas.SampleContent.model_validate(campaign.content(id).to_json())
+
+    @router.get(
+        "/samples/image",
+        response_class=Response,
+        responses={
+            200: {"description": "PNG or JPEG, upright, encoded anew", "content": {"image/png": {}, "image/jpeg": {}}},
+            206: {"description": "A part of it", "content": {"image/png": {}, "image/jpeg": {}}},
+            304: {"description": "Not changed"},
+            416: {"description": "No such part"},
+        },
+    )
+    def image(
+        request: Request, id: SampleId, size: str = "view", v: Annotated[str, Query(max_length=100)] = ""
+    ) -> Response:
+        """The image of a sample: thumb (192 pixels), view (1600) or large (4096)."""
+        found = campaign.picture(id, size)
+        tag = f'"{found.stamp}-{size}"'
+        kept = f"private, max-age={DAY}, immutable" if v == found.stamp else "private, no-cache"
+        headers = {"ETag": tag, "Cache-Control": kept}
+        if tag in request.headers.get("if-none-match", ""):
+            return Response(status_code=304, headers=headers)
+        return FileResponse(found.path, media_type=found.mime, headers=headers)
+
+    @router.post("/answers")
+    async def answer(body: schemas.NewAnswers, request: Request) -> schemas.Outcomes:
+        """Answers, each with a key of its own; sent again with its key, an answer is recorded once."""
+        who = person_of(request).annotator
+        given = [_given(one, who) for one in body.answers]
+        possible = [one for one in given if isinstance(one, GivenAnswer)]
+        done = iter(await gatherer.tell(possible) if possible else [])
+        outcomes = [
+            _outcome(sent.key, next(done) if isinstance(one, GivenAnswer) else one)
+            for sent, one in zip(body.answers, given, strict=True)
+        ]
+        return schemas.Outcomes(outcomes=outcomes)
+
+    @router.get("/answers")
+    def answers(request: Request, n: Annotated[int, Query(ge=1, le=200)] = 20) -> schemas.GivenAnswers:
+        """Your last answers that count, the last first."""
+        who = person_of(request).annotator
+        notes = campaign.notes()
+        return schemas.GivenAnswers(
+            answers=[
+                schemas.Given(
+                    number=said.number,
+                    id=said.sample,
+                    label=said.value,
+                    text=text_of(said.value if said.kind == "label" else None),
+                    skip=said.kind == "skip",
+                    at=said.at,
+                    note=notes.get(said.sample, {}).get(who),
+                )
+                for said in campaign.last_answers(n, annotator=who)
+            ]
+        )
+
+    @router.post("/undo")
+    def undo(body: schemas.Undo, request: Request) -> schemas.UndoneAnswer:
+        """Takes back your last answer, or that with a number."""
+        taken = campaign.undo(annotator=person_of(request).annotator, number=body.number, key=body.key)
+        return schemas.UndoneAnswer(
+            id=taken.id, label=plain(taken.label), skip=taken.kind == "skip", number=taken.number
+        )
+
+    @router.post("/notes")
+    def note(body: schemas.NewNote, request: Request) -> schemas.Noted:
+        """Keeps a remark about a sample; an empty one takes it back."""
+        campaign.note(body.id, body.text, annotator=person_of(request).annotator)
+        return schemas.Noted(id=body.id, text=body.text)
+
+    return router
+
+
+def _own(campaign: Campaign, number: int, request: Request) -> Any:
+    """A query of whoever calls; of others it is not even said whether there is one."""
+    try:
+        found = campaign.query(number)
+    except AnswerError:
+        found = None
+    if found is None or found.annotator != person_of(request).annotator:
+        raise HTTPException(404, f"you have no query {number}; ask for one")
+    return found
+
+
+def _query(campaign: Campaign, found: Any) -> schemas.Query:
+    lease = campaign.settings.lease_seconds
+    return schemas.Query(
+        query=found.id,
+        until=found.until,
+        lease_seconds=lease,
+        model=found.model,
+        samples=[asked(sample) for sample in found.samples],
+    )
+
+
+def _given(sent: schemas.NewAnswer, who: str) -> GivenAnswer | InputError:
+    if sent.skip == (sent.label is not None):
+        return AnswerError(f"the answer to {sent.id!r} needs a label or a skip, one of the two")
+    label = SKIP if sent.skip else sent.label
+    extra = {"expects": sent.expects} if "expects" in sent.model_fields_set else {}
+    return GivenAnswer(sent.id, label, who, sent.key, sent.query, **extra)
+
+
+def _outcome(key: str, done: Taken | InputError) -> schemas.Outcome:
+    if isinstance(done, Taken):
+        before = plain(done.before)
+        return schemas.Outcome(
+            key=key,
+            state="recorded",
+            number=done.number,
+            repeated=done.repeated,
+            before=before,
+            before_by=done.before_by,
+            detail=done.slip,
+        )
+    if isinstance(done, AnswerConflict):
+        return schemas.Outcome(
+            key=key,
+            state="conflict",
+            number=done.number or None,
+            before=done.label,
+            before_by=done.annotator or None,
+            detail=str(done),
+        )
+    return schemas.Outcome(key=key, state="refused", detail=str(done))

@@ -1,0 +1,199 @@
+"""Routes that show how it goes: the campaign, progress, labels to review, events, and what the owner may do."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import StreamingResponse
+from starlette.exceptions import HTTPException
+
+from ally.campaign import Campaign
+from ally.types import SKIP
+from ally.web import schemas
+from ally.web.access import Access
+from ally.web.events import Events
+from ally.web.labelling import person_of
+from ally.web.wording import plain, text_of
+
+EXPORTS = {"csv": "text/csv", "jsonl": "application/x-ndjson"}
+
+
+def routes(campaign: Campaign, events: Events, access: Access) -> APIRouter:
+    router = APIRouter()
+
+    @router.get("/campaign")
+    def about(request: Request) -> schemas.CampaignInfo:
+        """What is labelled, with which classes, and who you are."""
+        settings, me = campaign.settings, person_of(request)
+        classes = [] if settings.task == "regression" else campaign.classes()
+        return schemas.CampaignInfo(
+            name=_short(campaign.name),
+            task=settings.task,
+            kind=campaign.samples.kind,
+            classes=[schemas.Class(label=label, text=text_of(label)) for label in classes],
+            open_classes=settings.task == "classification" and settings.classes is None,
+            numbers=_range(campaign.numbers()) if settings.task == "regression" else None,
+            labels=campaign.label_count(),
+            samples=campaign.size,
+            budget=settings.budget,
+            opinions=settings.opinions,
+            lease_seconds=settings.lease_seconds,
+            shared=access.alone is None,
+            me=schemas.Me(annotator=me.annotator, role=me.role),
+        )
+
+    @router.get("/progress")
+    def progress() -> schemas.Progress:
+        """The learning curve, the advice, who labels how fast, and how far people agree."""
+        status, people = campaign.status(), campaign.paces()
+        rates = [person.per_minute for person in people if person.per_minute]
+        rate = sum(rates) if rates else None
+        left = None if status.budget is None else max(0, status.budget - status.labels)
+        return schemas.Progress(
+            labels=status.labels,
+            budget=status.budget,
+            samples=status.samples,
+            free=status.free,
+            skipped=status.skipped,
+            gone=status.gone,
+            evaluate=[status.evaluate.labelled, status.evaluate.samples],
+            metric=status.curve[0].metric if status.curve else "accuracy",
+            curve=[schemas.Point.model_validate(line.to_json()) for line in status.curve],
+            advice=schemas.AdviceLine(
+                stop=status.advice.stop,
+                sentence=status.advice.sentence,
+                reasons=list(status.advice.reasons),
+                gain=None if status.advice.gain is None else schemas.Expected(**vars(status.advice.gain)),
+            ),
+            comparison=None if status.comparison is None else status.comparison.sentence,
+            classes=dict(status.classes),
+            people=[
+                schemas.PersonLine(annotator=one.annotator, answers=one.answers, per_minute=one.per_minute)
+                for one in people
+            ],
+            per_minute=rate,
+            minutes_left=None if left is None or rate is None else round(left / rate, 1),
+            agreements=[schemas.PairLine(**pair.to_json()) for pair in campaign.agreements()],
+            disagreements=status.disagreements,
+            training=schemas.Training(
+                state=status.training_state,
+                error=status.training_error,
+                waiting=max(0, status.waiting),
+                batch=campaign.settings.batch,
+            ),
+            notes=list(status.notes),
+        )
+
+    @router.get("/review")
+    def review(n: Annotated[int, Query(ge=1, le=200)] = 40) -> schemas.Review:
+        """Labels that are likely to be wrong, samples on which people differ, and remarks."""
+        return schemas.Review(
+            suspects=[
+                schemas.Suspect(
+                    id=one.id,
+                    label=plain(one.label),
+                    text=text_of(one.label),
+                    annotator=one.annotator,
+                    predicted=one.predicted,
+                    predicted_text=None if one.predicted is None else text_of(one.predicted),
+                    probability=one.probability,
+                    dual=one.dual,
+                )
+                for one in campaign.review(n)
+            ],
+            disagreements=[
+                schemas.Disagreement(
+                    id=id,
+                    opinions=[
+                        schemas.Opinion(annotator=who, label=None if label is SKIP else label, text=text_of(label))
+                        for who, label in said.items()
+                    ],
+                )
+                for id, said in list(campaign.disagreements().items())[:n]
+            ],
+            notes=[
+                schemas.Remark(id=id, annotator=who, text=text)
+                for id, said in campaign.notes().items()
+                for who, text in said.items()
+            ],
+        )
+
+    @router.get(
+        "/events",
+        response_class=StreamingResponse,
+        responses={200: {"description": "A stream of events", "content": {"text/event-stream": {}}}},
+    )
+    async def stream(request: Request) -> StreamingResponse:
+        """Server-sent events: ``pulse`` whenever answers, the model or the training changed."""
+        who = person_of(request).annotator
+        if events.full(who):
+            raise HTTPException(429, "too many pages are open; close some of them")
+        lines: AsyncIterator[str] = events.stream(who)
+        return StreamingResponse(lines, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+
+    @router.get(
+        "/export",
+        response_class=Response,
+        responses={200: {"description": "The labels that count", "content": {kind: {} for kind in EXPORTS.values()}}},
+    )
+    def export(format: Literal["csv", "jsonl"] = "csv") -> Response:
+        """The labels that count, as a file that `ally import` reads. For the owner."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / f"labels.{format}"
+            campaign.export(path)
+            data = path.read_bytes()
+        name = f'attachment; filename="labels.{format}"'
+        return Response(data, media_type=EXPORTS[format], headers={"Content-Disposition": name})
+
+    @router.patch("/settings")
+    def change(body: schemas.Changes) -> schemas.Changes:
+        """Changes the classes or the budget. For the owner."""
+        campaign.change(**body.model_dump(exclude_unset=True))
+        return body
+
+    @router.post("/training")
+    def train(body: schemas.Train) -> schemas.Started:
+        """Trains now, in a process of its own. For the owner."""
+        return schemas.Started(started=not campaign.pulse().training and campaign.retrain(wait=False) is None)
+
+    @router.get("/links")
+    def links() -> schemas.Links:
+        """Who may come in. For the owner."""
+        return schemas.Links(
+            links=[
+                schemas.LinkLine(annotator=person.annotator, role=person.role, state="in" if state == "in" else "link")
+                for person, state in access.people()
+            ]
+        )
+
+    @router.post("/links")
+    def new_link(body: schemas.NewLink) -> schemas.Link:
+        """A new link for an annotator, which works once. For the owner."""
+        if access.alone is not None:
+            raise HTTPException(409, "the page is open on this machine only; end it and start `ally label --share`")
+        return schemas.Link(annotator=body.annotator, secret=access.new_link(body.annotator))
+
+    @router.post("/links/end")
+    def end_link(body: schemas.NewLink) -> schemas.Links:
+        """Ends the access of an annotator; the answers stay. For the owner."""
+        access.end(body.annotator)
+        return links()
+
+    return router
+
+
+def _short(name: str) -> str:
+    """The campaign without its folder or its server."""
+    return name.rsplit("/", 1)[-1].removesuffix(".db")
+
+
+def _range(numbers: list[float]) -> schemas.Range | None:
+    if not numbers:
+        return None
+    least, low, middle, high, most = (float(value) for value in np.quantile(numbers, [0, 0.25, 0.5, 0.75, 1]))
+    return schemas.Range(least=least, low=low, middle=middle, high=high, most=most)

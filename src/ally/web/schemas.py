@@ -1,0 +1,332 @@
+"""What travels: the bodies of requests, checked strictly, and the shape of every answer."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+LabelValue: TypeAlias = bool | int | float | str
+Id: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
+Key: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+Number: TypeAlias = Annotated[int, Field(ge=1, le=2**62)]
+AT_ONCE = 200
+
+
+class Body(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+
+class NewQuery(Body):
+    key: Key
+    n: Annotated[int, Field(ge=1, le=AT_ONCE)] = 10
+
+
+class Release(Body):
+    only: Annotated[list[Id], Field(max_length=AT_ONCE)] | None = None
+
+
+class NewAnswer(Body):
+    """A label, or a skip. `expects` is the number of your own answer to this sample that you saw, or null if you saw
+    none; leave it out to answer whatever is on record."""
+
+    id: Id
+    key: Key
+    label: LabelValue | None = None
+    skip: bool = False
+    query: Number | None = None
+    expects: Number | None = None
+
+
+class NewAnswers(Body):
+    answers: Annotated[list[NewAnswer], Field(min_length=1, max_length=AT_ONCE)]
+
+
+class Undo(Body):
+    key: Key
+    number: Number | None = None
+
+
+class NewNote(Body):
+    id: Id
+    text: Annotated[str, StringConstraints(max_length=2000)]
+
+
+class Secret(Body):
+    secret: Annotated[str, StringConstraints(min_length=1, max_length=200)]
+
+
+class NewLink(Body):
+    annotator: Annotated[str, StringConstraints(min_length=1, max_length=100)]
+
+
+class Changes(Body):
+    """Settings that the owner may change here."""
+
+    classes: Annotated[list[str | int], Field(max_length=5000)] | None = None
+    budget: Annotated[int, Field(ge=1, le=10**9)] | None = None
+
+
+class Train(Body):
+    pass
+
+
+class Class(BaseModel):
+    label: LabelValue
+    text: str
+    """How it reads."""
+
+
+class Me(BaseModel):
+    annotator: str
+    role: Literal["annotator", "owner"]
+
+
+class Range(BaseModel):
+    """Of the numbers told so far: the least, the quartiles and the largest."""
+
+    least: float
+    low: float
+    middle: float
+    high: float
+    most: float
+
+
+class CampaignInfo(BaseModel):
+    name: str
+    task: Literal["classification", "regression"]
+    kind: Literal["images", "text", "table", "features"]
+    classes: list[Class]
+    open_classes: bool
+    """Whether any label is a class."""
+    numbers: Range | None
+    labels: int
+    samples: int
+    budget: int | None
+    opinions: int
+    lease_seconds: float
+    shared: bool
+    me: Me
+
+
+class Guess(BaseModel):
+    label: LabelValue
+    text: str
+    probability: float | None
+
+
+class Why(BaseModel):
+    """Why a sample was asked about, in a line, and the labelled sample that is most like it."""
+
+    sentence: str
+    score: float | None
+    nearest: list[str]
+
+
+class Asked(BaseModel):
+    id: str
+    kind: Literal["active", "random", "evaluate", "validate"]
+    guess: Guess | None
+    """Never given for samples that measure the model."""
+    why: Why
+
+
+class Query(BaseModel):
+    query: int
+    until: float
+    lease_seconds: float
+    model: int | None
+    samples: list[Asked]
+
+
+class Released(BaseModel):
+    released: int
+
+
+class ImageInfo(BaseModel):
+    width: int
+    height: int
+    stamp: str
+    """Changes with the file: pass it on as `v` and the image may be kept."""
+
+
+class SampleContent(BaseModel):
+    id: str
+    kind: Literal["images", "text", "table", "features"]
+    image: ImageInfo | None
+    text: str | None
+    cut: int
+    columns: dict[str, Any]
+    problem: str | None
+    """Why there is nothing to see."""
+
+
+class Outcome(BaseModel):
+    """What became of one answer: recorded (with what stood before), conflict (with what stands now), or refused."""
+
+    key: str
+    state: Literal["recorded", "conflict", "refused"]
+    number: int | None = None
+    repeated: bool = False
+    before: LabelValue | None = None
+    before_by: str | None = None
+    detail: str | None = None
+
+
+class Outcomes(BaseModel):
+    outcomes: list[Outcome]
+
+
+class Given(BaseModel):
+    number: int
+    id: str
+    label: LabelValue | None
+    text: str
+    skip: bool
+    at: float
+    note: str | None = None
+
+
+class GivenAnswers(BaseModel):
+    answers: list[Given]
+
+
+class UndoneAnswer(BaseModel):
+    id: str
+    label: LabelValue | None
+    skip: bool
+    number: int
+
+
+class Noted(BaseModel):
+    id: str
+    text: str
+
+
+class PersonLine(BaseModel):
+    annotator: str
+    answers: int
+    per_minute: float | None
+
+
+class PairLine(BaseModel):
+    one: str
+    other: str
+    samples: int
+    same: float
+    kappa: float | None
+
+
+class Point(BaseModel):
+    number: int
+    labels: int
+    value: float | None
+    low: float | None
+    high: float | None
+    evaluated_on: int
+
+
+class Expected(BaseModel):
+    expected: float
+    low: float
+    high: float
+
+
+class AdviceLine(BaseModel):
+    stop: bool
+    sentence: str
+    reasons: list[str]
+    gain: Expected | None
+
+
+class Training(BaseModel):
+    state: Literal["none", "running", "done", "failed", "interrupted"]
+    error: str | None
+    waiting: int
+    batch: int
+
+
+class Progress(BaseModel):
+    labels: int
+    budget: int | None
+    samples: int
+    free: int
+    skipped: int
+    gone: int
+    evaluate: list[int]
+    metric: str
+    curve: list[Point]
+    advice: AdviceLine
+    comparison: str | None
+    classes: dict[str, int]
+    people: list[PersonLine]
+    per_minute: float | None
+    minutes_left: float | None
+    agreements: list[PairLine]
+    disagreements: int
+    training: Training
+    notes: list[str]
+
+
+class Suspect(BaseModel):
+    id: str
+    label: LabelValue | None
+    text: str
+    annotator: str
+    predicted: LabelValue | None
+    predicted_text: str | None
+    probability: float | None
+    dual: float
+
+
+class Opinion(BaseModel):
+    annotator: str
+    label: LabelValue | None
+    text: str
+
+
+class Disagreement(BaseModel):
+    id: str
+    opinions: list[Opinion]
+
+
+class Remark(BaseModel):
+    id: str
+    annotator: str
+    text: str
+
+
+class Review(BaseModel):
+    suspects: list[Suspect]
+    disagreements: list[Disagreement]
+    notes: list[Remark]
+
+
+class Pulse(BaseModel):
+    """What the stream of events says: sent as JSON under the event ``pulse`` whenever it changes."""
+
+    last_answer: int
+    labels: int
+    model: int | None
+    training: bool
+    share: float | None
+    """How far the training is, by how long the last one took."""
+
+
+class LinkLine(BaseModel):
+    annotator: str
+    role: Literal["annotator", "owner"]
+    state: Literal["link", "in"]
+
+
+class Links(BaseModel):
+    links: list[LinkLine]
+
+
+class Link(BaseModel):
+    annotator: str
+    secret: str
+
+
+class Started(BaseModel):
+    started: bool
