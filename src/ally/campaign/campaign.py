@@ -48,7 +48,7 @@ from ally.encoders.samples import ENCODED
 from ally.errors import AnswerError, DataError, InputError, PoolExhausted, StoreBusy, StoreError
 from ally.sources import Samples, Shown, read_answers
 from ally.sources.export.answers import reads
-from ally.sources.pictures import EDGES, Picture, Pictures
+from ally.sources.images.shown import EDGES, Picture, Pictures
 from ally.store import Measure, NewAnswer, Store, StoredAnswer, StoredQuery
 from ally.store import open as open_store
 from ally.types import SKIP, Progress

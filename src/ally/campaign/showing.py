@@ -10,7 +10,7 @@ from typing import Any
 from ally.campaign.values import Value
 from ally.errors import DataError, IdError
 from ally.sources import Samples
-from ally.sources.pictures import Frame, Pictures
+from ally.sources.images.shown import Frame, Pictures
 
 LONGEST = 1_000_000
 """Characters of a text that are shown."""

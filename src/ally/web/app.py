@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from importlib import resources
 
-from fastapi import APIRouter, Depends, FastAPI, Request, Response
+from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import ASGIApp
@@ -20,26 +20,10 @@ from ally.web.events import Events
 from ally.web.gather import Gatherer
 from ally.web.guard import Guard
 from ally.web.problems import PROBLEMS, Problem, install
+from ally.web.routing import Routes
 
 SCREENS = ("/", "/grid", "/progress", "/review", "/settings")
 MIMES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".html": "text/html"}
-
-ANNOTATORS_MAY = {
-    ("POST", "/api/v1/queries"),
-    ("GET", "/api/v1/queries/{number}"),
-    ("POST", "/api/v1/queries/{number}/release"),
-    ("GET", "/api/v1/samples"),
-    ("GET", "/api/v1/samples/image"),
-    ("POST", "/api/v1/answers"),
-    ("GET", "/api/v1/answers"),
-    ("POST", "/api/v1/undo"),
-    ("POST", "/api/v1/notes"),
-    ("GET", "/api/v1/campaign"),
-    ("GET", "/api/v1/progress"),
-    ("GET", "/api/v1/review"),
-    ("GET", "/api/v1/events"),
-}
-"""Whatever else there is, is for the owner."""
 
 
 class Page:
@@ -54,14 +38,6 @@ class Page:
         self.app: ASGIApp = Guard(
             GZipMiddleware(self.api, minimum_size=1000, compresslevel=4), access, hosts, rate=rate
         )
-
-
-def _may(request: Request) -> None:
-    """Deny by default: an annotator may do what is listed."""
-    person = request.state.person
-    here = request.method, request.scope["route"].path
-    if person is None or (person.role != "owner" and here not in ANNOTATORS_MAY):
-        raise HTTPException(403, "this is for the owner of the campaign; ask them")
 
 
 def _api(page: Page) -> FastAPI:
@@ -81,10 +57,9 @@ def _api(page: Page) -> FastAPI:
         redirect_slashes=False,
     )
     install(api)
-    inner = APIRouter(prefix="/api/v1", dependencies=[Depends(_may)], responses=PROBLEMS)
-    inner.include_router(labelling.routes(page.campaign, page.gatherer))
-    inner.include_router(looking.routes(page.campaign, page.events, page.access))
-    api.include_router(inner)
+    routes = Routes(api)
+    labelling.add_routes(routes, page.campaign, page.gatherer)
+    looking.add_routes(routes, page.campaign, page.events, page.access)
 
     @api.post("/api/v1/session", responses=PROBLEMS)
     def session(body: schemas.Secret, request: Request, response: Response) -> schemas.Me:

@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Iterable
 from http.cookies import CookieError, SimpleCookie
 
+from fastapi import HTTPException
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -80,12 +81,7 @@ class Guard:
             extra = {"Retry-After": "1"} if status == 429 else None
             return await problem(status, detail, extra)(scope, receive, sending)
         scope.setdefault("state", {})["person"] = person
-        receiving = _Receiving(receive)
-        try:
-            await self.app(scope, receiving, sending)
-        except _Refused as refused:
-            if not sending.begun:
-                await problem(refused.status, refused.detail, {"Connection": "close"})(scope, receive, sending)
+        await self.app(scope, _Receiving(receive), sending)
 
     def _refusal(self, method: str, path: str, headers: Headers) -> tuple[int, str] | None:
         hosts = headers.getlist("host")
@@ -123,9 +119,9 @@ class Guard:
         return 401, "you are not signed in here; open the link that you were given, or ask for a new one"
 
 
-class _Refused(Exception):
-    def __init__(self, status: int, detail: str) -> None:
-        self.status, self.detail = status, detail
+def _refused(status: int, detail: str) -> HTTPException:
+    """What FastAPI lets through from where a body is read."""
+    return HTTPException(status, detail)
 
 
 class _Receiving:
@@ -144,11 +140,11 @@ class _Receiving:
             async with asyncio.timeout_at(self._end):
                 message = await self._receive()
         except TimeoutError:
-            raise _Refused(408, f"the body did not arrive within {BODY_SECONDS:g} seconds; send it again") from None
+            raise _refused(408, f"the body did not arrive within {BODY_SECONDS:g} seconds; send it again") from None
         self._size += len(message.get("body", b""))
         self._whole = not message.get("more_body", False)
         if self._size > MOST_BODY:
-            raise _Refused(413, f"the body has more than {MOST_BODY} bytes; send fewer answers at once")
+            raise _refused(413, f"the body has more than {MOST_BODY} bytes; send fewer answers at once")
         return message
 
 
@@ -157,11 +153,9 @@ class _Sending:
 
     def __init__(self, send: Send) -> None:
         self._send = send
-        self.begun = False
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self.begun = True
             headers = MutableHeaders(scope=message)
             for name, value in HEADERS.items():
                 headers[name] = value

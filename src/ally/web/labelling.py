@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from fastapi.responses import FileResponse
 from starlette.exceptions import HTTPException
 
@@ -14,23 +14,15 @@ from ally.campaign.together import Taken
 from ally.errors import AnswerConflict, AnswerError, InputError
 from ally.types import SKIP
 from ally.web import schemas
-from ally.web.access import Person
 from ally.web.gather import Gatherer
+from ally.web.routing import Routes, person_of
 from ally.web.wording import asked, plain, text_of
 
 SampleId = Annotated[str, Query(min_length=1, max_length=1000)]
 DAY = 86400
 
 
-def person_of(request: Request) -> Person:
-    person = request.state.person
-    assert isinstance(person, Person)
-    return person
-
-
-def routes(campaign: Campaign, gatherer: Gatherer) -> APIRouter:
-    router = APIRouter()
-
+def add_routes(router: Routes, campaign: Campaign, gatherer: Gatherer) -> None:
     @router.post("/queries")
     def ask(body: schemas.NewQuery, request: Request) -> schemas.Query:
         """The next samples, kept for you for a while. The same key gives the same query again."""
@@ -121,8 +113,6 @@ def routes(campaign: Campaign, gatherer: Gatherer) -> APIRouter:
         """Keeps a remark about a sample; an empty one takes it back."""
         campaign.note(body.id, body.text, annotator=person_of(request).annotator)
         return schemas.Noted(id=body.id, text=body.text)
-
-    return router
 
 
 def _own(campaign: Campaign, number: int, request: Request) -> Any:

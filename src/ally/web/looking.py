@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.exceptions import HTTPException
 
@@ -17,15 +17,13 @@ from ally.types import SKIP
 from ally.web import schemas
 from ally.web.access import Access
 from ally.web.events import Events
-from ally.web.labelling import person_of
+from ally.web.routing import Routes, person_of
 from ally.web.wording import plain, text_of
 
 EXPORTS = {"csv": "text/csv", "jsonl": "application/x-ndjson"}
 
 
-def routes(campaign: Campaign, events: Events, access: Access) -> APIRouter:
-    router = APIRouter()
-
+def add_routes(router: Routes, campaign: Campaign, events: Events, access: Access) -> None:
     @router.get("/campaign")
     def about(request: Request) -> schemas.CampaignInfo:
         """What is labelled, with which classes, and who you are."""
@@ -183,8 +181,6 @@ def routes(campaign: Campaign, events: Events, access: Access) -> APIRouter:
         """Ends the access of an annotator; the answers stay. For the owner."""
         access.end(body.annotator)
         return links()
-
-    return router
 
 
 def _short(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from types import FrameType
 from typing import Any
 
@@ -94,4 +95,5 @@ def hosts(names: Iterable[str], port: int) -> list[str]:
 def serve(page: Page, sockets: list[socket.socket], ready: Callable[[], None] = lambda: None) -> None:
     """Returns when the process is interrupted or terminated."""
     server: Any = Server(page, ready)
-    server.run(sockets=sockets)
+    with suppress(KeyboardInterrupt):  # raised again by uvicorn when all is closed
+        server.run(sockets=sockets)

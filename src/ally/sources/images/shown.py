@@ -18,8 +18,8 @@ import numpy as np
 
 from ally.errors import DataError
 from ally.sources.identity import content_hash
+from ally.sources.images.pixels import pillow, reason, unreadable
 from ally.sources.paths import os_reason
-from ally.sources.pixels import pillow, reason, unreadable
 
 EDGES = {"thumb": 192, "view": 1600, "large": 4096}
 """The longer side of each size, in pixels; smaller images stay as they are."""

@@ -1,0 +1,3 @@
+from conftest_web import browser, folder, no_proxy
+
+__all__ = ["browser", "folder", "no_proxy"]
