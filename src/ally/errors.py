@@ -72,6 +72,7 @@ class PoolExhausted(InputError):
     def __init__(self, available: int, requested: int, pending: int = 0) -> None:
         self.available = available
         self.requested = requested
+        self.pending = pending
         remedy = f"answer or release some of the {pending} pending ones" if pending else "add samples to the pool"
         fewer = f"ask for n <= {available} or " if available else ""
         super().__init__(f"{available} samples are free and {requested} were requested; {fewer}{remedy}")

@@ -38,7 +38,7 @@ from ally.campaign.source import (
     on_disk,
 )
 from ally.campaign.status import GIVEN, status_of
-from ally.campaign.together import Given, Taken, tell_together
+from ally.campaign.together import Given, Taken, said, tell_together
 from ally.campaign.training import worker
 from ally.campaign.training.schedule import LOCK, due, last_begun, running
 from ally.campaign.training.suspects import review
@@ -331,6 +331,11 @@ class Campaign:
         known = self._known(settings)
         compared = known if settings.task == "classification" else self._recent(self._store.last_answer())
         return tell_together(self._store, settings, given, self._clock(), known, compared)
+
+    def opinions(self, id: str) -> dict[str, Any]:
+        """What each annotator says about a sample now, in the order given."""
+        people = self._store.opinions(self._store.rows([id])).values()
+        return {answer.annotator: said(answer) for answers in people for answer in answers}
 
     def last_answers(self, n: int, *, annotator: str | None = None) -> list[StoredAnswer]:
         """One's own newest answers that count, the last first."""

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, inser
 
 from ally.checks import check_count, check_number
 from ally.errors import AnswerError, InputError, PoolExhausted
-from ally.store.conditions import leased, wanted
+from ally.store.conditions import answered, leased, wanted
 from ally.store.models import newest_good
 from ally.store.numbers import in_pieces, last_number
 from ally.store.samples import rows as rows_of
@@ -167,7 +167,8 @@ def _lease(connection: Connection, request: Request, query: int, rows: list[int]
 def _pending(connection: Connection, request: Request) -> int:
     joined = leases.join(samples, samples.c.row == leases.c.sample)
     roles = {ROLE_OF[kind] for kind, _ in request.parts}
-    live = select(func.count()).select_from(joined).where(leases.c.until > request.now, samples.c.role.in_(roles))
+    open_ones = and_(leases.c.until > request.now, samples.c.role.in_(roles), ~answered(samples.c.row))
+    live = select(func.count()).select_from(joined).where(open_ones)
     return int(connection.execute(live).scalar_one())
 
 

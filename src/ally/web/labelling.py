@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from ally.campaign import Campaign
 from ally.campaign.together import Given as GivenAnswer
 from ally.campaign.together import Taken
-from ally.errors import AnswerConflict, AnswerError, InputError
+from ally.errors import AnswerConflict, AnswerError, InputError, PoolExhausted
 from ally.types import SKIP
 from ally.web import schemas
 from ally.web.gather import Gatherer
@@ -26,7 +26,11 @@ def add_routes(router: Routes, campaign: Campaign, gatherer: Gatherer) -> None:
     @router.post("/queries")
     def ask(body: schemas.NewQuery, request: Request) -> schemas.Query:
         """The next samples, kept for you for a while. The same key gives the same query again."""
-        found = campaign.ask(body.n, annotator=person_of(request).annotator, key=body.key, at_most=True)
+        try:
+            found = campaign.ask(body.n, annotator=person_of(request).annotator, key=body.key, at_most=True)
+        except PoolExhausted as none:
+            lease = campaign.settings.lease_seconds
+            return schemas.Query(query=None, until=0.0, lease_seconds=lease, model=None, samples=[], ended=_ended(none))
         return _query(campaign, found)
 
     @router.get("/queries/{number}")
@@ -44,6 +48,12 @@ def add_routes(router: Routes, campaign: Campaign, gatherer: Gatherer) -> None:
     def sample(id: SampleId) -> schemas.SampleContent:
         """What a sample looks like: the size of its image, its text, its columns."""
         return schemas.SampleContent.model_validate(campaign.content(id).to_json())
+
+    @router.get("/samples/label")
+    def label(id: SampleId) -> schemas.LabelOf:
+        """How a sample is labelled now."""
+        texts = dict.fromkeys(text_of(label) for label in campaign.opinions(id).values())
+        return schemas.LabelOf(id=id, text=" / ".join(texts) or None)
 
     @router.get(
         "/samples/image",
@@ -124,6 +134,12 @@ def _own(campaign: Campaign, number: int, request: Request) -> Any:
     if found is None or found.annotator != person_of(request).annotator:
         raise HTTPException(404, f"you have no query {number}; ask for one")
     return found
+
+
+def _ended(none: PoolExhausted) -> str:
+    if none.pending:
+        return f"The last {none.pending} samples are with other people or other tabs; they come back when a lease ends."
+    return "Every sample is labelled or skipped."
 
 
 def _query(campaign: Campaign, found: Any) -> schemas.Query:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -31,6 +32,7 @@ def add_routes(router: Routes, campaign: Campaign, events: Events, access: Acces
         classes = [] if settings.task == "regression" else campaign.classes()
         return schemas.CampaignInfo(
             name=_short(campaign.name),
+            identity=hashlib.sha256(campaign.name.encode()).hexdigest()[:12],
             task=settings.task,
             kind=campaign.samples.kind,
             classes=[schemas.Class(label=label, text=text_of(label)) for label in classes],

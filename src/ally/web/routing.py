@@ -18,6 +18,7 @@ ANNOTATORS_MAY = {
     ("POST", "/api/v1/queries/{number}/release"),
     ("GET", "/api/v1/samples"),
     ("GET", "/api/v1/samples/image"),
+    ("GET", "/api/v1/samples/label"),
     ("POST", "/api/v1/answers"),
     ("GET", "/api/v1/answers"),
     ("POST", "/api/v1/undo"),

@@ -94,6 +94,8 @@ class Range(BaseModel):
 
 class CampaignInfo(BaseModel):
     name: str
+    identity: str
+    """Tells campaigns of one name apart: a browser keeps unsent answers for this one alone."""
     task: Literal["classification", "regression"]
     kind: Literal["images", "text", "table", "features"]
     classes: list[Class]
@@ -132,11 +134,13 @@ class Asked(BaseModel):
 
 
 class Query(BaseModel):
-    query: int
+    query: int | None
+    """Its number; null where nothing is left to ask about, and `ended` says why."""
     until: float
     lease_seconds: float
     model: int | None
     samples: list[Asked]
+    ended: str | None = None
 
 
 class Released(BaseModel):
@@ -159,6 +163,12 @@ class SampleContent(BaseModel):
     columns: dict[str, Any]
     problem: str | None
     """Why there is nothing to see."""
+
+
+class LabelOf(BaseModel):
+    id: str
+    text: str | None
+    """How its labels read, the different ones; null if it has none."""
 
 
 class Outcome(BaseModel):

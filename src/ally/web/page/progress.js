@@ -1,0 +1,2 @@
+import { h } from "./dom.js";
+export function open(main) { main.replaceChildren(h("div.screen", {}, h("h1", {}, "…"))); return () => {}; }
