@@ -22,6 +22,7 @@ from ally.campaign import source as sources
 from ally.campaign.answers import Vocabulary, likely_slips
 from ally.campaign.composition import composition
 from ally.campaign.create import check_names, create
+from ally.campaign.mapping import PoolMap, pool_map
 from ally.campaign.people import Pace, PairAgreement, agreements, paces
 from ally.campaign.settings import Settings, changed_settings, declarations, declared_classes
 from ally.campaign.showing import Content, content
@@ -40,6 +41,7 @@ from ally.campaign.source import (
 from ally.campaign.status import GIVEN, status_of
 from ally.campaign.together import Given, Taken, said, tell_together
 from ally.campaign.training import worker
+from ally.campaign.training.chart import Chart
 from ally.campaign.training.schedule import LOCK, due, last_begun, running
 from ally.campaign.training.suspects import review
 from ally.campaign.values import AskedSample, CampaignQuery, Pulse, Scanned, Status, Suspect, Told, Undone
@@ -490,6 +492,15 @@ class Campaign:
             begun=None if begun is None else begun.at,
             seconds=None if model is None else model.report.get("seconds"),
         )
+
+    def map(self) -> PoolMap | None:
+        """Where the samples lie as the newest model sees them, and what is known of each now; None before the first
+        training."""
+        model = self._store.newest_model()
+        data = None if model is None else self._store.map(model.number)
+        if model is None or data is None:
+            return None
+        return pool_map(self._store, self.settings, Chart.from_bytes(data), model.number)
 
     def label_count(self) -> int:
         """Labels bought so far, as `status` counts them."""

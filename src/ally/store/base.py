@@ -232,9 +232,10 @@ class Store(Protocol):
         ranking: Iterable[Ranked] = (),
         measures: Sequence[Measure] = (),
         keep_weights: int = 3,
+        map: bytes | None = None,
     ) -> int:
         """Records a model trained on the answers up to number `seen`, and lets it serve; its number. Older rankings and
-        all but the newest weights are removed."""
+        maps and all but the newest weights are removed."""
 
     def put_failure(self, now: float, *, seen: int, labels: int, report: Mapping[str, Any]) -> int:
         """A training that failed."""
@@ -245,6 +246,9 @@ class Store(Protocol):
     def models(self) -> list[StoredModel]: ...
 
     def weights(self, model: int) -> bytes | None: ...
+
+    def map(self, model: int) -> bytes | None:
+        """What was recorded with the model as a map of the pool."""
 
     def ranking(self, model: int) -> Iterator[Ranked]: ...
 

@@ -18,7 +18,7 @@ from ally.checks import check_count
 from ally.errors import InputError, StoreError
 from ally.store.database import Database
 from ally.store.numbers import last_number, pieces
-from ally.store.schema import events, measures, models, ranking, weights
+from ally.store.schema import events, maps, measures, models, ranking, weights
 from ally.store.validation import check_now, check_text, read_json, write_json, write_note
 from ally.store.values import Event, Measure, ModelState, Ranked, StoredModel
 
@@ -40,6 +40,7 @@ def put(
     ranked: Iterable[Ranked],
     figures: Sequence[Measure],
     keep: int,
+    chart: bytes | None = None,
 ) -> int:
     """Records a model that serves from the moment this returns; its number."""
     check_count("keep_weights", keep)
@@ -55,6 +56,8 @@ def put(
         _check_writing(connection, number)
         if data is not None:
             connection.execute(insert(weights), {"model": number, "data": data})
+        if chart is not None:
+            connection.execute(insert(maps), {"model": number, "data": chart})
         _put_figures(connection, number, lines)
         connection.execute(update(models).where(models.c.number == number).values(state="good"))
 
@@ -127,6 +130,7 @@ def sweep(database: Database, keep: int) -> None:
         good = select(models.c.number).where(models.c.state == "good").order_by(models.c.number.desc()).limit(keep)
         kept = list(connection.execute(good).scalars())
         connection.execute(delete(weights).where(weights.c.model.not_in(kept)))
+        connection.execute(delete(maps).where(maps.c.model.not_in(kept[:1])))
 
     database.write(thin)
 
@@ -159,6 +163,11 @@ def _stored(line: Any) -> StoredModel:
 
 def weights_of(connection: Connection, model: int) -> bytes | None:
     data = connection.execute(select(weights.c.data).where(weights.c.model == model)).scalar_one_or_none()
+    return None if data is None else bytes(data)
+
+
+def map_of(connection: Connection, model: int) -> bytes | None:
+    data = connection.execute(select(maps.c.data).where(maps.c.model == model)).scalar_one_or_none()
     return None if data is None else bytes(data)
 
 

@@ -22,7 +22,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-VERSION = "0002"
+VERSION = "0003"
 """The revision this code reads and writes; see `migrations/versions`."""
 
 metadata = MetaData(
@@ -140,6 +140,13 @@ models = Table(
 
 weights = Table(
     "weights",
+    metadata,
+    Column("model", Number, ForeignKey("models.number"), primary_key=True, autoincrement=False),
+    Column("data", LargeBinary, nullable=False),
+)
+
+maps = Table(
+    "maps",
     metadata,
     Column("model", Number, ForeignKey("models.number"), primary_key=True, autoincrement=False),
     Column("data", LargeBinary, nullable=False),

@@ -194,8 +194,10 @@ class SQLStore(Store):
         ranking: Iterable[Ranked] = (),
         measures: Sequence[Measure] = (),
         keep_weights: int = 3,
+        map: bytes | None = None,
     ) -> int:
-        return models.put(self._database, now, seen, labels, weights, report or {}, ranking, measures, keep_weights)
+        kept = keep_weights
+        return models.put(self._database, now, seen, labels, weights, report or {}, ranking, measures, kept, map)
 
     def put_failure(self, now: float, *, seen: int, labels: int, report: Mapping[str, Any]) -> int:
         return self._database.write(models.fail, now, seen, labels, report)
@@ -208,6 +210,9 @@ class SQLStore(Store):
 
     def weights(self, model: int) -> bytes | None:
         return self._database.read(models.weights_of, model)
+
+    def map(self, model: int) -> bytes | None:
+        return self._database.read(models.map_of, model)
 
     def ranking(self, model: int) -> Iterator[Ranked]:
         after = -1

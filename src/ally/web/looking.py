@@ -6,7 +6,7 @@ import hashlib
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from fastapi import Query, Request, Response
@@ -121,6 +121,36 @@ def add_routes(router: Routes, campaign: Campaign, events: Events, access: Acces
                 for id, said in campaign.notes().items()
                 for who, text in said.items()
             ],
+        )
+
+    @router.get("/map")
+    def pool() -> schemas.MapPoints:
+        """The pool in two dimensions, as the newest model sees it; empty before the first training."""
+        found = campaign.map()
+        if found is None:
+            return schemas.MapPoints(
+                model=None, classes=[], ids=[], x=[], y=[], predicted=[], probability=[], labels=[], states=[]
+            )
+        texts: dict[str, int] = {}
+        if campaign.settings.task == "classification":
+            texts = {text_of(label): place for place, label in enumerate(campaign.classes())}
+
+        def number(label: Any) -> float | None:
+            if label is None:
+                return None
+            return texts.setdefault(text_of(label), len(texts)) if texts else float(label)
+
+        predicted, labels = ([number(label) for label in some] for some in (found.predicted, found.labels))
+        return schemas.MapPoints(
+            model=found.model,
+            classes=list(texts),
+            ids=list(found.ids),
+            x=list(found.x),
+            y=list(found.y),
+            predicted=predicted,
+            probability=list(found.probability),
+            labels=labels,
+            states=list(found.states),
         )
 
     @router.get(

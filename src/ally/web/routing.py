@@ -26,6 +26,7 @@ ANNOTATORS_MAY = {
     ("GET", "/api/v1/campaign"),
     ("GET", "/api/v1/progress"),
     ("GET", "/api/v1/review"),
+    ("GET", "/api/v1/map"),
     ("GET", "/api/v1/events"),
 }
 """Whatever else there is, is for the owner."""

@@ -312,6 +312,20 @@ class Review(BaseModel):
     notes: list[Remark]
 
 
+class MapPoints(BaseModel):
+    """One entry per sample in each list. `predicted` and `labels` are positions among `classes`, or numbers."""
+
+    model: int | None
+    classes: list[str]
+    ids: list[str]
+    x: list[float]
+    y: list[float]
+    predicted: list[float | None]
+    probability: list[float | None]
+    labels: list[float | None]
+    states: list[Literal["free", "asked", "labelled", "skipped"]]
+
+
 class Pulse(BaseModel):
     """What the stream of events says: sent as JSON under the event ``pulse`` whenever it changes."""
 

@@ -31,8 +31,8 @@ def asked(sample: AskedSample) -> Asked:
     if sample.kind not in MEASURES and sample.why.get("predicted") is not None:
         predicted, chance = sample.why["predicted"], sample.why.get("probability")
         guess = Guess(label=predicted, text=text_of(predicted), probability=chance)
-    near = sample.why.get("nearest_labelled")
-    nearest = [] if near is None or sample.kind in MEASURES else [str(near)]
+    near = sample.why.get("near") or [sample.why.get("nearest_labelled")]
+    nearest = [] if sample.kind in MEASURES else [str(id) for id in near if id is not None]
     why = Why(sentence=_sentence(sample), score=sample.score, nearest=nearest)
     return Asked(id=sample.id, kind=sample.kind, guess=guess, why=why)
 

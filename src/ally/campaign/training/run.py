@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ally.campaign.settings import Settings
+from ally.campaign.training.chart import MOST, Chart, flat, nearest
 from ally.campaign.training.comparison import compare
 from ally.campaign.training.data import Part, TrainingData, gather
 from ally.campaign.training.encoding import encode_first
@@ -25,6 +26,7 @@ from ally.learning.objectives import PDCL, Objective
 from ally.learning.trained import Trained
 from ally.learning.training import Training
 from ally.loop import Loop, Query
+from ally.rng import streams
 from ally.sources import Samples, default_learner
 from ally.store import Measure, Ranked, Store
 from ally.types import Progress
@@ -55,12 +57,20 @@ def train(
         samples = source()
         material, encoding = encode_first(store, samples, gather(store, samples, settings, turn), progress, at_once)
         seen, labels = material.seen, len(material.training)
-        weights, report, ranking, measures = _Round(store, samples, settings, material, progress).run()
+        this = _Round(store, samples, settings, material, progress)
+        weights, report, ranking, measures = this.run()
         _drop(store, [*material.gone, *(problem.id for problem in samples.problems if problem.kind in KINDS_GONE)])
         report["notes"] += encoding.pop("notes", [])
         report |= {"begun": begun, **encoding, "seconds": time.perf_counter() - started}
         return store.put_model(
-            clock(), seen=seen, labels=labels, weights=weights, report=report, ranking=ranking, measures=measures
+            clock(),
+            seen=seen,
+            labels=labels,
+            weights=weights,
+            report=report,
+            ranking=ranking,
+            measures=measures,
+            map=this.map,
         )
     except StoreError:
         # What cannot be written cannot be put on record either.
@@ -92,6 +102,7 @@ class _Round:
         self.model: str | Learner
         self.model, self.training = _learner(samples, settings, len(material.training))
         self.classes = list(settings.classes or material.classes) if settings.task == "classification" else None
+        self.map: bytes | None = None
         self.report: dict[str, Any] = {"notes": [], "candidates": len(material.candidates), "free": material.free}
 
     def run(self) -> tuple[bytes | None, dict[str, Any], list[Ranked], list[Measure]]:
@@ -111,7 +122,33 @@ class _Round:
             fit=self._arm,
             seed=self.settings.seed,
         )
-        return trained.to_bytes(), self.report, ranking, self._measures(trained)
+        return trained.to_bytes(), self.report, self._mapped(trained, ranking), self._measures(trained)
+
+    def _mapped(self, trained: Trained, ranking: list[Ranked]) -> list[Ranked]:
+        """Draws the map, and names the labelled samples nearest to each that is asked about."""
+        labelled, candidates = self.material.training, self.material.candidates
+        asked = {entry.row for entry in ranking}
+        order = streams(self.settings.seed).child("map").numpy("rows").permutation(len(candidates)).tolist()
+        order.sort(key=lambda place: candidates.rows[place] not in asked)
+        shown = candidates.at(sorted(order[: max(0, MOST - min(len(labelled), MOST // 2))]))
+        known = labelled.at(range(min(len(labelled), MOST // 2)))
+        seen = trained.look(self.samples.features([*known.ids, *shown.ids]))
+        points = seen.embeddings.double().numpy()
+        if not points.size:
+            return ranking
+        places = flat(points)
+        probability = (
+            np.full(len(points), np.nan) if seen.probabilities is None else seen.probabilities.amax(1).double().numpy()
+        )
+        rows = np.asarray([*known.rows, *shown.rows], dtype=np.int64)
+        classes = tuple(trained.fit.classes or ())
+        chart = Chart(rows, places[:, 0], places[:, 1], seen.predictions.double().numpy(), probability, classes)
+        self.map = chart.to_bytes()
+        at = {row: place for place, row in enumerate(rows.tolist())}
+        near = nearest(points[[at[entry.row] for entry in ranking]], points[: len(known)], known.ids)
+        return [
+            replace(entry, why={**(entry.why or {}), "near": names}) for entry, names in zip(ranking, near, strict=True)
+        ]
 
     def _trainable(self) -> bool:
         if not len(self.material.training):

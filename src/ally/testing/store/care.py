@@ -38,7 +38,8 @@ def a_model_serves_when_it_is_whole(create: Create) -> None:
     assert [model.state for model in store.models()] == ["good", "failed", "failed"]
     assert store.newest_model() == serving
     for number in range(4):
-        last = store.put_model(6.0, seen=0, labels=0, weights=bytes([number]), keep_weights=2)
+        last = store.put_model(6.0, seen=0, labels=0, weights=bytes([number]), map=bytes([number]), keep_weights=2)
+    assert (store.map(last), store.map(last - 1), store.map(first)) == (store.weights(last), None, None)
     assert (store.weights(last), store.weights(last - 1), store.weights(last - 2), store.weights(first)) == (
         b"\x03",
         b"\x02",
