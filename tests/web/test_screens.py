@@ -1,0 +1,198 @@
+"""The screens beside labelling, in a real browser: progress, map, grid, review, settings; and accessibility of all."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+from conftest_web import CLASSES, serving, until, write_photos
+from screens import Screen
+
+from ally import Campaign
+from ally.campaign.campaign import user
+
+pytestmark = pytest.mark.long
+KEYS = {name: str(number + 1) for number, name in enumerate(CLASSES)}
+
+
+@pytest.fixture(scope="module")
+def trained(folder):
+    """60 labels of two people who differ on four, one model, and a budget."""
+    truth = write_photos(folder / "photos", 120, side=16)
+    campaign = Campaign.create(
+        folder / "a.db",
+        folder / "photos",
+        classes=CLASSES,
+        size=8,
+        model="mlp",
+        strategy="margin",
+        automatic=False,
+        evaluate=20,
+        budget=100,
+        batch=10,
+    )
+    for who in ("ann", "bob"):
+        query = campaign.ask(30, annotator=who)
+        campaign.tell(query.id, {id: truth[id] for id in query.ids})
+    shared = query.ids[:8]
+    other = {name: CLASSES[number - 1] for number, name in enumerate(CLASSES)}
+    campaign.relabel({id: other[truth[id]] if n < 4 else truth[id] for n, id in enumerate(shared)}, annotator="ann")
+    campaign.retrain()
+    with serving(campaign) as served:
+        yield served, truth
+
+
+@pytest.fixture
+def screen(browser, trained):
+    served, _ = trained
+    opened = Screen(browser, served.address)
+    opened.ready()
+    yield opened
+    assert opened.trouble == []
+    opened.close()
+
+
+def go(screen, name):
+    screen.page.get_by_role("link", name=name, exact=True).click()
+    until(lambda: screen.run("document.body.dataset.screen") == name.lower())
+    until(lambda: screen.page.locator(".screen h1").count() == 1)
+
+
+def test_a_guess_and_the_nearest_labelled(screen, trained):
+    """Beside what the model chose, never beside what measures it; hidden by a key, for good."""
+    _served, truth = trained
+    seen = set()
+    for _ in range(12):
+        screen.ready()
+        sentence = screen.page.locator(".why").inner_text()
+        guesses = [text for text in screen.page.locator(".class .guess").all_inner_texts() if text]
+        if "measure" in sentence:
+            assert guesses == []
+            assert screen.page.locator(".near figure").count() == 0
+            seen.add("measure")
+        elif "score" in sentence:
+            assert len(guesses) == 1
+            assert "%" in guesses[0]
+            until(lambda: screen.page.locator(".near figcaption").count() == 3)
+            seen.add("active")
+        screen.label(truth, KEYS, 1)
+    assert seen == {"measure", "active"}
+    screen.press("h")
+    assert [text for text in screen.page.locator(".class .guess").all_inner_texts() if text] == []
+    screen.page.reload()
+    screen.ready()
+    assert [text for text in screen.page.locator(".class .guess").all_inner_texts() if text] == []
+    screen.press("h")
+
+
+def test_progress_and_map(screen, trained):
+    _served, _ = trained
+    go(screen, "Progress")
+    words = until(lambda: screen.page.locator(".figures").inner_text())
+    assert "of 100" in words
+    assert "evaluated" in words
+    assert screen.page.locator(".chart svg circle").count() == 1
+    people = screen.page.locator("table").first.inner_text()
+    assert "ann" in people
+    assert "bob" in people
+    assert "4 samples on which people differ" in screen.page.locator(".progress").inner_text()
+    until(lambda: "asked" in screen.page.locator(".map .quiet").first.inner_text())
+    canvas = screen.page.locator("canvas")
+    canvas.scroll_into_view_if_needed()
+    canvas.focus()
+    for _ in range(5):
+        screen.press("+", "ArrowLeft", "ArrowRight")
+    screen.press("Enter")
+    until(lambda: screen.page.locator(".picked-sample img").is_visible())
+    box = canvas.bounding_box()
+    screen.page.mouse.move(box["x"] + 200, box["y"] + 100)
+    for _ in range(10):
+        screen.page.mouse.wheel(0, -60)
+    times = until(lambda: screen.run("performance.getEntriesByName('ally map').map(each => each.duration)"))
+    assert sorted(times)[len(times) // 2] < 8
+
+
+def test_a_grid_confirms_many_at_once(screen, trained):
+    served, _truth = trained
+    go(screen, "Grid")
+    until(lambda: screen.page.locator(".tile").count() > 2)
+    shown = screen.run("[...document.querySelectorAll('.tile')].map(each => each.dataset.id)")
+    screen.page.locator(".tile").first.click()
+    assert screen.page.locator('.tile[aria-pressed="false"]').count() == 1
+    before = served.campaign.labels()
+    screen.page.locator(".primary").click()
+    screen.saved()
+    after = served.campaign.labels()
+    assert set(after) - set(before) == set(shown[1:])
+    assert len({after[id] for id in shown[1:]}) == 1
+
+
+def test_review_changes_a_label(screen, trained):
+    served, truth = trained
+    go(screen, "Review")
+    rows = screen.page.locator("section", has_text="People differ").locator(".row")
+    until(lambda: rows.count() == 4)
+    id = rows.first.locator(".id").inner_text()
+    rows.first.locator("select").select_option(label=truth[id])
+    until(lambda: "now" in rows.first.inner_text())
+    assert served.campaign.opinions(id)[user()] == truth[id]
+
+
+def test_keys_can_be_changed_and_clashes_are_named(screen, trained):
+    served, _truth = trained
+    go(screen, "Settings")
+    field = screen.page.get_by_label("Key for digit 0", exact=True)
+    field.focus()
+    screen.press("2")
+    until(lambda: "class digit 0 and class digit 1" in screen.page.locator(".trouble").inner_text())
+    screen.page.get_by_label("Key for digit 0", exact=True).focus()
+    screen.press("q")
+    until(lambda: screen.page.locator(".trouble").count() == 0)
+    screen.page.get_by_role("link", name="Label", exact=True).click()
+    id = screen.ready()
+    screen.press("q")
+    until(lambda: screen.id != id)
+    screen.saved()
+    assert served.campaign.opinions(id)[user()] == "digit 0"
+    screen.press("z")
+    until(lambda: screen.id == id)
+    screen.saved()
+
+
+def test_high_contrast_and_dark(screen):
+    paper = "getComputedStyle(document.body).backgroundColor"
+    light = screen.run(paper)
+    screen.page.emulate_media(color_scheme="dark")
+    dark = screen.run(paper)
+    screen.page.locator(".theme").click()
+    assert screen.run(paper) == light
+    screen.page.locator(".theme").click()
+    assert screen.run(paper) == dark
+    screen.page.locator(".theme").click()
+    assert screen.run(paper) == "rgb(0, 0, 0)"
+
+
+@pytest.mark.parametrize("look", ["light", "dark", "phone"])
+def test_axe_finds_nothing_serious(browser, trained, look):
+    axe = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
+    program = (Path(axe.__file__).parent / "axe.min.js").read_text()
+    served, _ = trained
+    size = {"width": 390, "height": 844} if look == "phone" else {"width": 1280, "height": 800}
+    screen = Screen(browser, served.address, viewport=size, color_scheme="dark" if look == "dark" else "light")
+    screen.ready()
+    serious = {}
+    for name in ("Label", "Grid", "Progress", "Review", "Settings"):
+        if name != "Label":
+            go(screen, name)
+            time.sleep(0.3)
+        screen.run(program)
+        found = screen.run(
+            "axe.run(document, {resultTypes: ['violations']}).then(all => JSON.stringify(all.violations))"
+        )
+        for one in json.loads(found):
+            if one["impact"] in ("serious", "critical"):
+                serious[f"{name}: {one['id']}"] = [node["html"][:120] for node in one["nodes"]][:3]
+    screen.close()
+    assert serious == {}
