@@ -63,7 +63,6 @@ export class Queue extends EventTarget {
   }
 
   async #ask(key, fresh) {
-    const first = this.ready.length === 0;
     try {
       const found = await post("/queries", { key, n: AT_ONCE });
       this.trouble = null;
@@ -75,6 +74,7 @@ export class Queue extends EventTarget {
       if (found.samples.length) this.queries.push({ key, number: found.query, lease: found.lease_seconds, at: Date.now() });
       inTab(this.name, this.queries);
       this.model ??= found.model;
+      const first = this.ready.length === 0; // now: the last one may have been answered meanwhile
       const known = new Set(this.ready.map((item) => item.id));
       for (const asked of found.samples) {
         if (known.has(asked.id) || this.done.has(asked.id) || this.outbox.has(asked.id)) continue;

@@ -1,0 +1,63 @@
+"""The API against its own schema: generated requests find no 5xx, and no answer that the schema does not describe."""
+
+from __future__ import annotations
+
+import pytest
+from conftest_web import CLASSES, serving, write_photos
+from hypothesis import HealthCheck, given, settings
+
+from ally import Campaign
+from ally.web.start import Plan
+
+schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed: the schema was not tested")
+
+
+@pytest.fixture(scope="module")
+def served(folder):
+    write_photos(folder / "photos", 40)
+    campaign = Campaign.create(
+        folder / "schema.db", folder / "photos", classes=CLASSES, automatic=False, evaluate=5, lease_seconds=5.0
+    )
+    with serving(campaign, Plan(rate=100_000)) as found:
+        campaign.relabel({"00001.png": CLASSES[0]})
+        yield found
+
+
+@pytest.fixture(scope="module")
+def schema(served):
+    found = schemathesis.openapi.from_url(
+        f"{served.origin}/api/openapi.json", headers={"Origin": served.origin}, wait_for_schema=5
+    )
+    # A stream has no end, and training starts a process.
+    return found.exclude(path_regex="/(events|training)$")
+
+
+def test_every_operation(schema, served):
+    operations = [found.ok() for found in schema.get_all_operations()]
+    assert len(operations) > 15
+    for operation in operations:
+
+        @settings(
+            max_examples=8, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None
+        )
+        @given(case=operation.as_strategy())
+        def check(case):
+            case.call_and_validate(headers={"Origin": served.origin}, timeout=20)
+
+        check()
+
+
+@pytest.mark.slow
+def test_operations_one_after_the_other(schema, served):
+    """Stateful: what one answer names, the next request uses."""
+    machine = schema.as_state_machine()
+
+    class Walk(machine):
+        def get_call_kwargs(self, case):
+            return {"headers": {"Origin": served.origin}, "timeout": 20}
+
+    Walk.run(
+        settings=settings(
+            max_examples=30, stateful_step_count=10, deadline=None, suppress_health_check=list(HealthCheck)
+        )
+    )
