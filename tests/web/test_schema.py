@@ -11,6 +11,9 @@ from ally.web.start import Plan
 
 schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed: the schema was not tested")
 
+RULES = [schemathesis.checks.positive_data_acceptance]
+"""A campaign has rules that no schema says: an id that is not known, an answer that is not yours."""
+
 
 @pytest.fixture(scope="module")
 def served(folder):
@@ -42,7 +45,7 @@ def test_every_operation(schema, served):
         )
         @given(case=operation.as_strategy())
         def check(case):
-            case.call_and_validate(headers={"Origin": served.origin}, timeout=20)
+            case.call_and_validate(headers={"Origin": served.origin}, timeout=20, excluded_checks=RULES)
 
         check()
 

@@ -199,7 +199,6 @@ def test_a_link_works_once_and_not_for_ever(shared):
     kept = response.headers["set-cookie"].lower()
     assert all(word in kept for word in ("httponly", "samesite=strict", "path=/"))
     assert secret not in kept
-    shared.ready.page.app.exchanges.burst = 100.0
     assert exchange(secret)[0] == 403, "replayed"
     assert exchange("guessed")[0] == 403
 
@@ -231,8 +230,7 @@ def test_links_and_cookies_outlive_a_restart_and_are_not_in_the_file(shared, fol
 
 
 def test_guessing_is_slowed_down(shared):
-    shared.ready.page.app.exchanges._levels.clear()
-    shared.ready.page.app.exchanges.burst = 10.0
+    shared.ready.page.guesses._levels.clear()
     with shared.client() as client:
         seen = [client.post("/session", json={"secret": f"guess {n}"}).status_code for n in range(14)]
     assert seen[:8] == [403] * 8
@@ -267,7 +265,7 @@ def test_streams_of_events_are_counted(shared, people):
 def test_secrets_are_not_logged(shared, caplog):
     caplog.set_level(logging.DEBUG)
     access = shared.ready.page.access
-    shared.ready.page.app.exchanges._levels.clear()
+    shared.ready.page.guesses._levels.clear()
     secret = access.new_link("log")
     with shared.client() as client:
         cookie = client.post("/session", json={"secret": secret}).cookies[COOKIE]

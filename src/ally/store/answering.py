@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from sqlalchemy import Connection, Row, delete, func, insert, or_, select
@@ -24,7 +24,10 @@ def answer(
     given: Sequence[NewAnswer],
     query: int | None = None,
     key: str | None = None,
+    look: Callable[[dict[str, Mapping[str, Any]]], None] = lambda standing: None,
 ) -> Receipt:
+    """`look` is called with the answers that stand for each sample, by annotator, before anything is written: it may
+    refuse."""
     values = checked(given, annotator)
     # Times are not in it: a call that is repeated later is the same call, wherever its times come from.
     mark = digest(["answer", query, [[*_mark(new), value] for new, value in zip(given, values, strict=True)]])
@@ -35,6 +38,8 @@ def answer(
     if query is not None:
         _check_asked(connection, query, rows, given)
     before = _standing(connection, rows)
+    for row in rows:
+        look(before.get(row, {}))
     numbers: list[int] = []
     fresh: list[dict[str, Any]] = []
     number = last_number(connection, answers.c.number)
@@ -72,30 +77,29 @@ def answer(
 def answer_together(
     connection: Connection, calls: Sequence[AnswerCall], now: float, opinions: int
 ) -> list[Recorded | InputError]:
-    """Each call by itself, in one transaction: a call that is refused leaves the others untouched."""
+    """Each call by itself, in one transaction. A call is refused before it writes anything, and leaves the others
+    untouched."""
     done: list[Recorded | InputError] = []
     for call in calls:
         try:
             check_call(call.annotator, now, call.key)
-            with connection.begin_nested():
-                done.append(_answer_one(connection, call, now, opinions))
+            done.append(_answer_one(connection, call, now, opinions))
         except InputError as error:
             done.append(error)
     return done
 
 
 def _answer_one(connection: Connection, call: AnswerCall, now: float, opinions: int) -> Recorded:
-    again = _known_call(connection, call.annotator, call.key)
-    before: Mapping[str, Any] | None = None
-    if again is None:
-        (row,) = rows_of(connection, [call.answer.sample])
-        people = _standing(connection, [row]).get(row, {})
-        before = next(reversed(people.values()), None)
+    stood: list[Mapping[str, Any]] = []
+
+    def look(standing: dict[str, Mapping[str, Any]]) -> None:
         if call.expects != ANYTHING:
-            _check_expected(call, people, opinions)
-    receipt = answer(connection, call.annotator, now, [call.answer], call.query, call.key)
-    stood = None if before is None or receipt.repeated else one(connection, before["number"])
-    return Recorded(receipt.numbers[0], receipt.repeated, stood)
+            _check_expected(call, standing, opinions)
+        stood.extend(list(standing.values())[-1:])
+
+    receipt = answer(connection, call.annotator, now, [call.answer], call.query, call.key, look)
+    before = None if receipt.repeated or not stood else one(connection, stood[0]["number"])
+    return Recorded(receipt.numbers[0], receipt.repeated, before)
 
 
 def _check_expected(call: AnswerCall, people: dict[str, Mapping[str, Any]], opinions: int) -> None:

@@ -19,6 +19,7 @@ from ally.web.access import COOKIE, SESSION_SECONDS, Access
 from ally.web.events import Events
 from ally.web.gather import Gatherer
 from ally.web.guard import Guard
+from ally.web.limits import Buckets
 from ally.web.problems import PROBLEMS, Problem, install
 from ally.web.routing import Routes
 
@@ -34,6 +35,8 @@ class Page:
         self.gatherer = Gatherer(campaign)
         self.events = Events(campaign)
         self.access = access
+        self.guesses = Buckets(0.2, 10.0)
+        """Secrets that were none: an address may try ten, and then one in five seconds."""
         self.api = _api(self)
         self.app: ASGIApp = Guard(
             GZipMiddleware(self.api, minimum_size=1000, compresslevel=4), access, hosts, rate=rate
@@ -64,9 +67,13 @@ def _api(page: Page) -> FastAPI:
     @api.post("/api/v1/session", responses=PROBLEMS)
     def session(body: schemas.Secret, request: Request, response: Response) -> schemas.Me:
         """Exchanges the secret of a link, once, for a cookie that scripts cannot read."""
+        address = request.client.host if request.client else ""
+        if page.guesses.empty(address):
+            raise HTTPException(429, "too many links that do not work were tried; wait a minute", {"Retry-After": "60"})
         cookie = page.access.exchange(body.secret)
         person = None if cookie is None else page.access.person(cookie)
         if cookie is None or person is None:
+            page.guesses.allow(address)
             raise HTTPException(403, "this link was used before or has ended; ask for a new one")
         secure = request.headers.get("origin", "").startswith("https:")
         response.set_cookie(

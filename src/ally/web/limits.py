@@ -19,6 +19,11 @@ class Buckets:
     clock: Callable[[], float] = time.monotonic
     _levels: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)
 
+    def empty(self, client: str) -> bool:
+        """Whether the next request would be refused; nothing is taken."""
+        level, at = self._levels.get(client, (self.burst, self.clock()))
+        return level + (self.clock() - at) * self.rate < 1.0
+
     def allow(self, client: str) -> bool:
         now = self.clock()
         level, at = self._levels.pop(client, (self.burst, now))
