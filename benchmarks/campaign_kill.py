@@ -94,7 +94,7 @@ class Trainings:
         """What is wrong after the retrainer was killed; `counted` if it was, and not merely absent."""
         events = [event for event in store.events(max(0, self.begun - 1)) if event.kind == BEGUN]
         last = events[-1] if events else None
-        models = store.models()
+        models = store.models.all()
         made = next((model for model in models if last is not None and model.report.get("begun") == last.number), None)
         if counted:
             self.hit[self._state(store, last, made)] += 1
@@ -115,19 +115,19 @@ class Trainings:
             return f"{what}before it was written" if what else "training"
         if made.state == "good":
             older = any(
-                next(iter(store.ranking(number)), None) for number in range(max(1, made.number - 3), made.number)
+                next(iter(store.models.ranking(number)), None) for number in range(max(1, made.number - 3), made.number)
             )
             return f"{what}clearing away the one before" if older else f"{what}done"
         return f"{what}writing"
 
     def _broken(self, store: Store) -> list[str]:
         """The model that serves has all of its ranking, and weights that load."""
-        model = store.newest_model()
+        model = store.models.newest()
         if model is None or model.number == self.whole:
             return []
-        ranked = [entry.row for entry in store.ranking(model.number)]
+        ranked = [entry.row for entry in store.models.ranking(model.number)]
         length = model.report.get("ranking", (1 + AHEAD) * BATCH)
-        weights = store.weights(model.number)
+        weights = store.models.weights(model.number)
         if weights is not None:
             Trained.from_bytes(weights)
         self.whole = model.number
@@ -304,7 +304,7 @@ class Figures:
     def add(self, url: str, kills: int, crashes: int, watch: Watch) -> None:
         done = [line for line in watch.history if line.op == "done"]
         with open_store(url) as store:
-            models = store.models()
+            models = store.models.all()
         good = sum(model.state == "good" for model in models)
         self.counts.update(
             campaigns=1,

@@ -136,7 +136,7 @@ def retrain(url: str) -> None:
     while wanted():
         with suppress(StoreUnreachable), Campaign.open(url) as campaign:
             while wanted():
-                campaign.train_while_due()
+                campaign.training.while_due()
                 time.sleep(0.02)
         time.sleep(0.1)
 
@@ -155,8 +155,8 @@ def write_long_rankings(url: str) -> None:
 
 
 def _write_long_ranking(store: Store, rows: list[int]) -> None:
-    model = store.newest_model()
-    weights = None if model is None else store.weights(model.number)
+    model = store.models.newest()
+    weights = None if model is None else store.models.weights(model.number)
     seen = 0 if model is None else model.seen
     report = {
         "begun": begin(store, time.time(), {"what": LONG}),
@@ -164,7 +164,7 @@ def _write_long_ranking(store: Store, rows: list[int]) -> None:
         "ranking": len(rows),
     }
     ranking = [Ranked(row, 1.0, {"dual": 0.5}) for row in random.sample(rows, len(rows))]
-    store.put_model(time.time(), seen=seen, labels=0, weights=weights, report=report, ranking=ranking)
+    store.models.put(time.time(), seen=seen, labels=0, weights=weights, report=report, ranking=ranking)
 
 
 def warm_up() -> None:

@@ -59,7 +59,7 @@ def run(url: str, n: int) -> dict[str, Any]:
     thread.start()
     figures["rank_all_seconds"] = round(
         clocked(
-            lambda: store.put_model(
+            lambda: store.models.put(
                 time.time(), seen=0, labels=0, ranking=(Ranked(row, 1.0 - row / n, {"dual": 0.5}) for row in range(n))
             )
         ),

@@ -131,7 +131,7 @@ def test_store_and_source_can_be_moved_together_or_the_source_be_named(table, tm
     (tmp_path / "there" / "digits.csv").rename(tmp_path / "elsewhere.csv")
     with Campaign.open(tmp_path / "there" / "digits.db") as campaign:
         assert len(campaign.ask(3)) == 3  # asking does without the source
-        with pytest.raises(DataError, match=r"is not there; bring it back, or say where it is now"):
+        with pytest.raises(DataError, match=r"is missing; bring it back, or say where it is now"):
             campaign.show("s000")
     with Campaign.open(tmp_path / "there" / "digits.db", tmp_path / "elsewhere.csv") as campaign:
         assert campaign.show("s000").columns
@@ -245,7 +245,7 @@ def test_answers_must_fit_their_query(campaign):
         ({"classes": ["a"]}, "at least two"),
         ({"classes": ["a", "a"]}, "read alike"),
         ({"classes": "ab"}, "list of all classes"),
-        ({"classes": ["a", "b"], "task": "regression"}, "leave out one"),
+        ({"classes": ["a", "b"], "task": "regression"}, "leave one out"),
         ({"batch": 0}, "batch=0"),
         ({"evaluate": -1}, "evaluate=-1"),
         ({"evaluate": 1000}, "1000 were requested"),

@@ -126,7 +126,7 @@ def test_two_who_tell_one_class_at_the_same_moment_train_one_class(make, monkeyp
     campaign.relabel({"r0": 1, "r1": 2})
     campaign.relabel({"r2": "1", "r3": "2"})
     campaign.retrain()
-    assert len(campaign.model().fit.classes) == 2
+    assert len(campaign.training.model().fit.classes) == 2
 
 
 @pytest.mark.parametrize("at", ["9999-12-31T23:59:59-14:00", "1969-01-01T00:00:00+00:00"])
@@ -272,9 +272,9 @@ def test_a_training_does_not_import_from_the_current_folder(table, tmp_path, mon
         campaign.retrain(wait=False)
         os.chdir("/")
         end = time.monotonic() + 120
-        while not campaign.trained and time.monotonic() < end:
+        while not campaign.training.has_model and time.monotonic() < end:
             time.sleep(0.2)
-        assert campaign.trained
+        assert campaign.training.has_model
         assert campaign.show("s001").id == "s001", "a relative name went with the current folder"
 
 

@@ -73,7 +73,7 @@ def test_the_first_batch_is_what_the_loop_would_ask(trained, table):
         hygiene=ally.Hygiene(),
         random_state=settings.seed,
     )
-    ranked = [entry.row for entry in store.ranking(store.newest_model().number)]
+    ranked = [entry.row for entry in store.models.ranking(store.models.newest().number)]
     assert set(store.ids(ranked[:20])) == set(loop.ask(20).ids.tolist())
 
 
@@ -89,7 +89,7 @@ def test_evaluation_labels_do_not_change_the_model(table, tmp_path, clock):
             )
             campaign.retrain()
             store = campaign._store
-            found.append((store.weights(1), list(store.ranking(1)), campaign.status().model.value))
+            found.append((store.models.weights(1), list(store.models.ranking(1)), campaign.status().model.value))
     assert found[0][:2] == found[1][:2]
     assert found[0][2] > found[1][2]
 
@@ -100,7 +100,7 @@ def test_validation_labels_stop_the_training_and_are_not_trained_on(table, tmp_p
         pool = [sample.id for sample in campaign._store.samples("pool")][:40]
         campaign.relabel({id: table[1][id] for id in (*pool, *held)})
         campaign.retrain()
-        fit = campaign._store.newest_model().report["fit"]
+        fit = campaign._store.models.newest().report["fit"]
         assert fit["samples"] == 40
         assert "validation_loss" in fit
 
@@ -115,7 +115,7 @@ def test_cold_start_covers_the_inputs_and_one_class_waits(table, tmp_path):
         )  # a random ten may well miss a class; a cover of three clusters does not
         campaign.tell(cold, dict.fromkeys(cold.ids, "digit 0"))
         campaign.retrain()
-        assert "two classes" in campaign._store.newest_model().report["cold"]
+        assert "two classes" in campaign._store.models.newest().report["cold"]
         assert campaign.status().training_state == "done"
         with pytest.raises(InputError, match="no trained model yet"):
             campaign.predict()
@@ -240,7 +240,7 @@ def test_new_texts_need_neither_ids_nor_the_same_file(tmp_path):
         for name in ("new.csv", "new.txt"):
             assert campaign.predict(tmp_path / name)["label"].tolist() == ["dog", "cat"]
         (tmp_path / "bad.csv").write_text("number,title\n1,x\n")
-        with pytest.raises(DataError, match="no column 'body', which the model learned from"):
+        with pytest.raises(DataError, match="no column 'body', which the model was trained on"):
             campaign.predict(tmp_path / "bad.csv")
 
 
@@ -319,9 +319,9 @@ def test_a_large_pool_is_looked_at_in_part(table, tmp_path, answer_all):
         for _ in range(2):
             answer_all(campaign, table[1], 20)
             campaign.retrain()
-            model = campaign._store.newest_model()
+            model = campaign._store.models.newest()
             assert model.report["candidates"] == 50
-            looked.append({entry.row for entry in campaign._store.ranking(model.number)})
+            looked.append({entry.row for entry in campaign._store.models.ranking(model.number)})
         assert looked[0] != looked[1]
 
 
@@ -369,10 +369,10 @@ def test_a_pool_that_is_labelled_whole_with_one_class_is_no_failure(tmp_path):
     with Campaign.create(tmp_path / "c.db", frame, evaluate=0, automatic=False) as campaign:
         campaign.relabel(dict.fromkeys("abc", "cat"))
         campaign.retrain()
-        assert (campaign.trained, campaign.status().training_state) == (False, "done")
+        assert (campaign.training.has_model, campaign.status().training_state) == (False, "done")
         campaign.relabel({"a": "dog"})
         campaign.retrain()
-        assert (campaign.trained, campaign.status().training_state) == (True, "done")
+        assert (campaign.training.has_model, campaign.status().training_state) == (True, "done")
 
 
 def test_duals_that_need_no_label_are_no_evidence_of_wrong_ones():

@@ -62,7 +62,7 @@ def test_a_killed_worker_is_told_of_and_another_takes_over(table, tmp_path, answ
         wait_until(lambda: campaign.status().training_state != "running")
         assert campaign.status().training_state == "interrupted"
         assert len(campaign.ask(5)) == 5
-        assert campaign.train_while_due() == 1
+        assert campaign.training.while_due() == 1
         assert campaign.status().training_state == "done"
 
 
@@ -72,19 +72,19 @@ def test_a_failure_is_on_record_and_not_tried_for_ever(table, tmp_path, answer_a
         answer_all(campaign, truth, 20)
         source.rename(tmp_path / "away.csv")
     with Campaign.open(tmp_path / "d.db") as campaign:
-        with pytest.raises(Exception, match="is not there"):
+        with pytest.raises(Exception, match="is missing"):
             campaign.retrain()
         status = campaign.status()
         assert status.training_state == "failed"
-        assert "is not there" in status.training_error
-        assert campaign.train_while_due() == 0
+        assert "is missing" in status.training_error
+        assert campaign.training.while_due() == 0
         assert len([event for event in campaign._store.events() if event.kind == BEGUN]) == ATTEMPTS
         assert not due(campaign._store, 10)
         assert len(campaign.ask(5)) == 5  # asking goes on
         (tmp_path / "away.csv").rename(source)
         answer_all(campaign, truth, 5)
         assert due(campaign._store, 10)  # new answers, new hope
-        assert campaign.train_while_due() == 1
+        assert campaign.training.while_due() == 1
         assert campaign.status().training_state == "done"
 
 
@@ -103,7 +103,7 @@ def test_a_store_that_cannot_be_written_ends_the_worker(table, tmp_path, answer_
         (tmp_path / "d.db").unlink()
         (tmp_path / "d.db").mkdir()
         with pytest.raises(StoreError):
-            campaign.train_while_due()
+            campaign.training.while_due()
 
 
 def test_by_hand_nothing_starts(table, tmp_path, answer_all):

@@ -47,7 +47,7 @@ def test_damage_is_found(tmp_path: Path, words: str, damage: str) -> None:
     store.undo("ann", 3.0)
     store.ask("bob", 2, 4.0, 100.0)
     store.ask("eve", 2, 4.0, 100.0)
-    store.put_model(5.0, seen=4, labels=2, weights=b"w", ranking=[Ranked(row, 1.0) for row in range(9)])
+    store.models.put(5.0, seen=4, labels=2, weights=b"w", ranking=[Ranked(row, 1.0) for row in range(9)])
     assert store.check() == []
     with sqlite3.connect(path) as connection:
         connection.execute(damage)

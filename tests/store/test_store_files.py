@@ -396,7 +396,7 @@ def test_an_older_file_is_upgraded_after_a_backup(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match=rf"upgraded from schema 0001 to {VERSION}.*a\.db\.backup-0001"):
         store = stores.open(path)
     assert store.labels()[0].value == "cat"
-    assert store.put_model(2.0, seen=1, labels=1) == 1
+    assert store.models.put(2.0, seen=1, labels=1) == 1
     assert store.check() == []
     store.close()
     stores.open(path).close()

@@ -24,7 +24,7 @@ def test_many_samples(tmp_path: Path, n: int) -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 20e6, "creation holds more than a few pieces in memory"
-    store.put_model(1.0, seen=0, labels=0, ranking=(Ranked(row, 1.0 - row / n) for row in range(0, n, 4)))
+    store.models.put(1.0, seen=0, labels=0, ranking=(Ranked(row, 1.0 - row / n) for row in range(0, n, 4)))
     for kind in ("active", "random"):
         began = time.perf_counter()
         query = store.ask("ann", 50, 2.0, 100.0, kind=kind)

@@ -40,14 +40,14 @@ from ally.campaign.source import (
 )
 from ally.campaign.status import GIVEN, status_of
 from ally.campaign.together import Given, Taken, said, tell_together
-from ally.campaign.training import worker
 from ally.campaign.training.chart import Chart
-from ally.campaign.training.schedule import LOCK, due, last_begun, running
+from ally.campaign.training.schedule import last_begun, running
 from ally.campaign.training.suspects import review
+from ally.campaign.training.trainer import Trainer
 from ally.campaign.values import AskedSample, CampaignQuery, Pulse, Scanned, Status, Suspect, Told, Undone
 from ally.checks import check_count
 from ally.encoders.samples import ENCODED
-from ally.errors import AnswerError, DataError, InputError, PoolExhausted, StoreBusy, StoreError
+from ally.errors import AnswerError, DataError, InputError, PoolExhausted, StoreError
 from ally.sources import Samples, Shown, read_answers
 from ally.sources.export.answers import reads
 from ally.sources.images.shown import EDGES, Picture, Pictures
@@ -58,10 +58,7 @@ from ally.types import SKIP, Progress
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ally.learning.trained import Trained
 
-PATIENCE = 24 * 3600.0
-"""Seconds that an explicit training waits for one that is under way."""
 IMPORTED = "import"
 NAMES = frozenset({"strategy", "objective", "model"})
 NOTE = "note"
@@ -161,17 +158,22 @@ class Campaign:
         """What was chosen, as it is now: another process may have changed it."""
         return Settings.from_json(self._store.settings)
 
-    def change(self, **chosen: Any) -> Settings:
+    def change(self, *, source: Any = None, **chosen: Any) -> Settings:
         """Changes settings, by the names of `ally.campaign.Settings`. Classes may be added, none taken away; what fixes
-        the samples and their roles (the source, the task, the held-out samples, the seed) stays as it is."""
-        changed = self.changed(**chosen)
+        the samples and their roles (the source, the task, the held-out samples, the seed) stays as it is. `source` says
+        where the source is now, see `move`."""
+        changed = self._changed(chosen)
+        if source is not None:
+            self.move(source)
+        if not chosen:
+            return self.settings
         final = {name: getattr(changed, name) for name in chosen}
         self._store.change_settings(lambda kept: changed_settings(Settings.from_json(kept), final).to_json())
         self._store.log(self._clock(), "settings", final)
         return changed
 
-    def changed(self, **chosen: Any) -> Settings:
-        """What `change` would make of the settings; raises if they cannot be."""
+    def _changed(self, chosen: Mapping[str, Any]) -> Settings:
+        """The settings after `change`; raises if one is not possible."""
         changed = changed_settings(self.settings, chosen)
         if not NAMES.isdisjoint(chosen):
             check_names(changed)
@@ -369,7 +371,7 @@ class Campaign:
         return self._vocabulary.known() if settings.task == "classification" and settings.classes is None else {}
 
     def _offer_training(self) -> None:
-        """After something is on record: whatever keeps a training from starting must not look as if that had failed."""
+        """Called after answers were saved: if no training can start, that must not look like a failure to save."""
         with suppress(OSError, StoreError):
             self.train_in_background()
 
@@ -414,67 +416,30 @@ class Campaign:
 
     # Training
 
+    @property
+    def training(self) -> Trainer:
+        """Training in this process or another, and the newest model."""
+        return Trainer(self._store, lambda: self.settings, lambda: self.samples, self._clock, self._elsewhere)
+
     def retrain(self, *, wait: bool = True, progress: Progress | None = None) -> int | None:
-        """Trains on all labels, now; the number of the model. With ``wait=False`` a process of its own does it, and
+        """Trains on all labels now; returns the number of the model. With ``wait=False`` another process does it, and
         None is returned."""
-        if not wait:
-            worker.start(self._reachable(), now=True)
-            return None
-        before = self._store.newest_model()
-        with self._store.exclusive(LOCK, PATIENCE) as mine:
-            newest = self._store.newest_model()
-            if newest is not None and newest != before and newest.seen == self._store.last_answer():
-                return newest.number  # made by somebody else while this waited
-            if not mine:
-                raise StoreBusy(
-                    f"{self.name} has been trained by another process for {PATIENCE / 3600:g} hours; look for it and "
-                    "end it"
-                )
-            return self._train(progress)
+        if wait:
+            return self.training.train(progress)
+        self.training.start()
+        return None
 
     def train_in_background(self) -> bool:
-        """Starts a training in a process of its own if one is due; whether it did."""
-        settings = self.settings
-        if (
-            not settings.automatic
-            or not self._elsewhere(settings)
-            or not due(self._store, settings.batch)
-            or running(self._store)
-        ):
-            return False
-        return worker.start(self._reachable())
+        """Starts a training in another process if one is due; whether it did."""
+        return self.training.start_if_due()
 
-    def train_while_due(self, *, now: bool = False) -> int:
-        """Trains in this process for as long as there are new answers, and with `now` once at least; how many models
-        were made. None if somebody else is at it."""
-        return worker.train_while_due(self._store, self.settings.batch, self._train_soon, now=now)
-
-    def _train(self, progress: Progress | None = None) -> int:
-        from ally.campaign.training.run import train
-
-        return train(self._store, lambda: self.samples, self.settings, self._clock, progress)
-
-    def _train_soon(self) -> int:
-        """With the samples that are encoded before long; the others follow in the next training."""
-        from ally.campaign.training.run import train
-
-        return train(self._store, lambda: self.samples, self.settings, self._clock, at_once=False)
-
-    def _elsewhere(self, kept: Settings) -> bool:
-        """Whether another process can open the campaign with its source."""
+    def _elsewhere(self) -> str | None:
+        """Where another process can open the campaign with its source; None if it cannot."""
+        kept = self.settings
         same = self._source is None or kept_place(self._source, beside(self._place)) == kept.place
         encoded = not kept.fingerprint.get(ENCODED, {}).get("in memory")
-        return (
-            on_disk(self._place) and kept.place is not None and None not in kept.options.values() and same and encoded
-        )
-
-    def _reachable(self) -> str:
-        if not self._elsewhere(self.settings):
-            raise InputError(
-                "another process cannot open this campaign, as it, its source or its encoder lives in memory; use "
-                "retrain(wait=True)"
-            )
-        return str(self._place)
+        found = on_disk(self._place) and kept.place is not None and None not in kept.options.values()
+        return str(self._place) if found and same and encoded else None
 
     # Looking
 
@@ -532,18 +497,12 @@ class Campaign:
         are left out."""
         return review(self._store, self.settings, check_count("n", n))
 
-    @property
-    def trained(self) -> bool:
-        """Whether there is a model that predicts; the first ranking, made without labels, is none."""
-        model = self._store.newest_model()
-        return model is not None and "cold" not in model.report
-
     def evaluate(self) -> Measure:
         """The newest model on the evaluation sample as it is labelled now; recorded."""
         from ally.campaign.training.data import gather
         from ally.campaign.training.measures import score
 
-        trained, number = self._newest()
+        trained, number = self.training.newest()
         part = gather(self._store, self.samples, self.settings, 0).evaluate
         if not len(part):
             raise InputError(
@@ -551,7 +510,7 @@ class Campaign:
             )
         predicted, _ = trained.predict(self.samples.features(part.ids))
         found = score(self.settings.task, part.labels, predicted.tolist())
-        self._store.put_measures(number, [found])
+        self._store.models.put_measures(number, [found])
         return found
 
     def predict(self, source: Any = None, **options: Unpack[SourceOptions]) -> pd.DataFrame:
@@ -559,26 +518,13 @@ class Campaign:
         pool."""
         from ally.campaign.training.predict import predict, predict_samples
 
-        trained, _ = self._newest()
+        trained, _ = self.training.newest()
         if source is None:
             labelled = self._store.labels(self.settings.store_policy)
             ids = [sample.id for sample in self._store.samples() if not sample.gone and sample.row not in labelled]
             gone = set(self.samples.missing(ids))
             return predict_samples(trained, self.samples, [id for id in ids if id not in gone])
         return predict(trained, source, options, self._place, self._encoder)
-
-    def model(self) -> Trained:
-        """The newest model, with all that it takes to predict; its `write` makes a .safetensors file."""
-        return self._newest()[0]
-
-    def _newest(self) -> tuple[Trained, int]:
-        from ally.learning.trained import Trained
-
-        model = self._store.newest_model()
-        weights = None if model is None else self._store.weights(model.number)
-        if model is None or weights is None:
-            raise InputError("there is no trained model yet; label some samples, of two classes at least, and retrain")
-        return Trained.from_bytes(weights, f"model {model.number} of {self.name}"), model.number
 
     # The source and the store
 

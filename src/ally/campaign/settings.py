@@ -244,7 +244,7 @@ def declared_classes(classes: Iterable[Any], labels: Sequence[Any]) -> tuple[Any
 def check_classes(classes: Any, task: Task) -> tuple[Any, ...]:
     """Distinct texts or numbers, two at least."""
     if task == "regression":
-        raise LabelError("classes are given and the task is regression; leave out one of the two")
+        raise LabelError("classes are given and the task is regression; leave one out")
     if isinstance(classes, str) or not hasattr(classes, "__iter__"):
         raise LabelError.about("classes", classes, "; pass a list of all classes, such as ['cat', 'dog']")
     values = tuple(value.item() if hasattr(value, "item") else value for value in classes)

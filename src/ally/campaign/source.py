@@ -83,7 +83,7 @@ def found_source(
         raise InputError("the campaign's source lived in memory; pass it again: Campaign.open(place, source=...)")
     if given is None and not Path(place).exists():
         raise DataError(
-            f"the source {place} is not there; bring it back, or say where it is now: `ally change NAME --from "
+            f"the source {place} is missing; bring it back, or say where it is now: `ally change NAME --from "
             "PLACE`, Campaign.move(place)"
         )
     kept = dict(settings.options)
@@ -201,7 +201,7 @@ def rescan(
 
     added = store.add_samples(new(), now=now, labelled_by=GIVEN)
     gone = store.mark_gone([id for id, was_gone in known.items() if id not in there and not was_gone])
-    back = store.mark_back([id for id, was_gone in known.items() if id in there and was_gone])
+    back = store.mark_gone([id for id, was_gone in known.items() if id in there and was_gone], gone=False)
     met = note_problems(store, samples, now, added=added.samples, gone=gone, back=back, labelled=added.labels)
     return Scanned(added.samples, gone, back, added.labels, met)
 

@@ -25,7 +25,7 @@ def status_of(store: Store, settings: Settings, now: float, encoded_in: Path | N
     counts, annotators, training = store.count(now, settings.store_policy), store.annotators(), last_training(store)
     given = counts.deciders.get(GIVEN, 0)
     annotators.pop(GIVEN, None)
-    good = [model for model in store.models() if model.state == "good"]
+    good = [model for model in store.models.all() if model.state == "good"]
     curve = _curve(store, good, METRIC[settings.task])
     newest = good[-1] if good else None
     bought = counts.labelled - given
@@ -85,7 +85,7 @@ def _classes(counts: Counts) -> dict[str, int]:
 
 def _curve(store: Store, good: Sequence[StoredModel], metric: str) -> list[ModelLine]:
     figures: dict[int, dict[str, Measure]] = {}
-    for number, measure in store.measures():
+    for number, measure in store.models.measures():
         figures.setdefault(number, {})[measure.name] = measure
     lines = []
     for model in good:

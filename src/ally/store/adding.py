@@ -41,7 +41,7 @@ def fill(connection: Connection, new: Iterable[NewSample], seed: int, now: float
             ids = [sample.id for sample in piece]
             twice = sorted({id for id in ids if ids.count(id) > 1} | set(known_rows(connection, ids)))
             raise IdError(
-                f"the sample id {twice[0]!r} comes more than once, the second time near row {first}; make ids distinct"
+                f"the sample id {twice[0]!r} appears twice, the second time near row {first}; make ids distinct"
             ) from error
         _label(connection, piece, now, labelled_by)
         first += len(piece)

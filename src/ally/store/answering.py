@@ -145,12 +145,12 @@ def undo(
         )
         number = connection.execute(mine).scalar_one_or_none()
         if number is None:
-            raise AnswerError(f"there is no answer of {annotator!r} to undo")
+            raise AnswerError(f"{annotator!r} has no answer to undo")
     target = one(connection, number)
     if target.annotator != annotator:
         raise AnswerError(
-            f"answer {number} is of {target.annotator!r}, not of {annotator!r}; answer again instead: the last answer "
-            "counts"
+            f"answer {number} was given by {target.annotator!r}, not {annotator!r}; answer again instead: the last "
+            "answer counts"
         )
     if target.kind == "undo":
         raise AnswerError(f"answer {number} is itself an undo; give the answer again instead")
@@ -206,9 +206,7 @@ def _same_call(connection: Connection, annotator: str, key: str | None, mark: st
     if known is None:
         return None
     if known.digest != mark:
-        raise AnswerError.about(
-            "key", key, f"was used by {annotator!r} for other answers; take a new key for each call"
-        )
+        raise AnswerError.about("key", key, f"was used by {annotator!r} for other answers; use a new key for each call")
     return Receipt(tuple(read_json(known.receipt)), repeated=True)
 
 

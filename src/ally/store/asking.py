@@ -178,7 +178,7 @@ def _again(connection: Connection, request: Request, known: Row[Any]) -> StoredQ
         raise AnswerError.about(
             "key",
             request.key,
-            f"was used for a query of kind {known.kind!r} and now comes with {request.kind!r}; take a new key",
+            f"was used for a query of kind {known.kind!r}, not {request.kind!r}; use a new key",
         )
     row = samples.c.row
     still = and_(

@@ -50,8 +50,8 @@ transaction. Each sample of a query says which kind it was asked as, and none is
 key that comes again gives its query whatever `first` says. `opinions` above 1 hands a sample to that many different
 annotators, one after the other.
 
-**A model serves when it is whole.** `put_model` may take long and never keeps others from asking; until it returns, the
-model before it serves. If it is interrupted, that model goes on serving.
+**A model serves when it is whole.** `models.put` may take long and never keeps others from asking. Until it returns,
+the model before it serves; if it is interrupted, that model goes on serving.
 
 **Time** is an argument (seconds since 1970). A store has no clock. An answer that was given before the call (an import)
 says so by `at`. Times order nothing, numbers do; and they are not what makes two calls or two answers differ, so a call
@@ -102,6 +102,48 @@ from ally.store.values import (
 )
 
 
+class Models(Protocol):
+    """The models of a campaign. See `Store` above."""
+
+    def put(
+        self,
+        now: float,
+        *,
+        seen: int,
+        labels: int,
+        weights: bytes | None = None,
+        report: Mapping[str, Any] | None = None,
+        ranking: Iterable[Ranked] = (),
+        measures: Sequence[Measure] = (),
+        keep_weights: int = 3,
+        map: bytes | None = None,
+    ) -> int:
+        """Records a model trained on the answers up to number `seen`, and lets it serve; its number. Older rankings and
+        maps and all but the newest weights are removed."""
+
+    def put_failure(self, now: float, *, seen: int, labels: int, report: Mapping[str, Any]) -> int:
+        """Records a training that failed; its number."""
+
+    def newest(self) -> StoredModel | None:
+        """The model that serves."""
+
+    def all(self) -> list[StoredModel]:
+        """Oldest first, failed ones too."""
+
+    def weights(self, model: int) -> bytes | None: ...
+
+    def map(self, model: int) -> bytes | None:
+        """What was recorded with the model as a map of the pool."""
+
+    def ranking(self, model: int) -> Iterator[Ranked]: ...
+
+    def put_measures(self, model: int, measures: Sequence[Measure]) -> None:
+        """Adds figures to a model, or replaces those of the same name."""
+
+    def measures(self, name: str | None = None) -> list[tuple[int, Measure]]:
+        """With the number of their model, oldest first."""
+
+
 class Store(Protocol):
     """See the contract above."""
 
@@ -122,10 +164,9 @@ class Store(Protocol):
         """Adds those with an id that is not known, and labels of those that nobody has answered. Interrupted, it can be
         called again."""
 
-    def mark_gone(self, ids: Sequence[str]) -> int:
-        """They are not handed out until `mark_back`; how many changed. Their answers stay."""
-
-    def mark_back(self, ids: Sequence[str]) -> int: ...
+    def mark_gone(self, ids: Sequence[str], gone: bool = True) -> int:
+        """Samples that are gone are not handed out; with ``gone=False`` they are back. How many changed. Their answers
+        stay."""
 
     def reserve(self, role: Role, n: int, now: float) -> list[str]:
         """Moves n samples of the pool that nobody was asked about to a role, in the random order. Before the first
@@ -212,51 +253,12 @@ class Store(Protocol):
     def labels(self, policy: Policy = "last") -> dict[int, Label]:
         """Those of `decided` that are labels."""
 
-    def skips(self, policy: Policy = "last") -> set[int]:
-        """Rows of those of `decided` that are skips."""
-
     def values(self, since: int = 0, *, standing: bool = False) -> tuple[list[Any], int]:
         """The different labels in the record above a number, in the order in which they came, undone and replaced ones
         too unless only those that are `standing` are wanted; and the last number."""
 
-    # Models
-
-    def put_model(
-        self,
-        now: float,
-        *,
-        seen: int,
-        labels: int,
-        weights: bytes | None = None,
-        report: Mapping[str, Any] | None = None,
-        ranking: Iterable[Ranked] = (),
-        measures: Sequence[Measure] = (),
-        keep_weights: int = 3,
-        map: bytes | None = None,
-    ) -> int:
-        """Records a model trained on the answers up to number `seen`, and lets it serve; its number. Older rankings and
-        maps and all but the newest weights are removed."""
-
-    def put_failure(self, now: float, *, seen: int, labels: int, report: Mapping[str, Any]) -> int:
-        """A training that failed."""
-
-    def newest_model(self) -> StoredModel | None:
-        """The one that serves."""
-
-    def models(self) -> list[StoredModel]: ...
-
-    def weights(self, model: int) -> bytes | None: ...
-
-    def map(self, model: int) -> bytes | None:
-        """What was recorded with the model as a map of the pool."""
-
-    def ranking(self, model: int) -> Iterator[Ranked]: ...
-
-    def put_measures(self, model: int, measures: Sequence[Measure]) -> None:
-        """Adds figures to a model, or replaces those of the same name."""
-
-    def measures(self, name: str | None = None) -> list[tuple[int, Measure]]:
-        """With the number of their model, oldest first."""
+    @property
+    def models(self) -> Models: ...
 
     def log(self, now: float, kind: str, detail: Mapping[str, Any] | None = None) -> int: ...
 

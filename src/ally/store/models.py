@@ -102,7 +102,7 @@ def _line(model: int, place: int, entry: Ranked) -> dict[str, Any]:
 def _check_writing(connection: Connection, number: int) -> None:
     state = connection.execute(select(models.c.state).where(models.c.number == number)).scalar_one()
     if state != "writing":
-        raise StoreError(f"model {number} was given up because a newer one was begun; train again")
+        raise StoreError(f"model {number} was dropped because a newer training started; train again")
 
 
 def _add_piece(connection: Connection, number: int, values: list[dict[str, Any]]) -> None:

@@ -13,7 +13,7 @@ from ally.checks import check_count
 from ally.errors import InputError, StoreError
 from ally.store import adding, answering, asking, checking, deriving, models, samples
 from ally.store.backups import next_backup
-from ally.store.base import Store
+from ally.store.base import Models, Store
 from ally.store.copying import copy_out
 from ally.store.database import Database
 from ally.store.numbers import last_number, pieces
@@ -45,11 +45,66 @@ from ally.store.values import (
 PAGE = 5000
 
 
+class SQLModels(Models):
+    """See `ally.store.base` for the contract."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def put(
+        self,
+        now: float,
+        *,
+        seen: int,
+        labels: int,
+        weights: bytes | None = None,
+        report: Mapping[str, Any] | None = None,
+        ranking: Iterable[Ranked] = (),
+        measures: Sequence[Measure] = (),
+        keep_weights: int = 3,
+        map: bytes | None = None,
+    ) -> int:
+        kept = keep_weights
+        return models.put(self._database, now, seen, labels, weights, report or {}, ranking, measures, kept, map)
+
+    def put_failure(self, now: float, *, seen: int, labels: int, report: Mapping[str, Any]) -> int:
+        return self._database.write(models.fail, now, seen, labels, report)
+
+    def newest(self) -> StoredModel | None:
+        return self._database.read(models.newest)
+
+    def all(self) -> list[StoredModel]:
+        return self._database.read(models.all_models)
+
+    def weights(self, model: int) -> bytes | None:
+        return self._database.read(models.weights_of, model)
+
+    def map(self, model: int) -> bytes | None:
+        return self._database.read(models.map_of, model)
+
+    def ranking(self, model: int) -> Iterator[Ranked]:
+        after = -1
+        while page := self._database.read(models.ranked, model, after, PAGE):
+            yield from (entry for _, entry in page)
+            after = page[-1][0]
+
+    def put_measures(self, model: int, measures: Sequence[Measure]) -> None:
+        self._database.write(models.add_figures, model, measures)
+
+    def measures(self, name: str | None = None) -> list[tuple[int, Measure]]:
+        return self._database.read(models.figures_of, name)
+
+
 class SQLStore(Store):
     """See `ally.store.base` for the contract."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._models = SQLModels(database)
+
+    @property
+    def models(self) -> Models:
+        return self._models
 
     def __repr__(self) -> str:
         return f"<store {self.name}>"
@@ -71,11 +126,8 @@ class SQLStore(Store):
         parts = pieces(map(adding.checked, new), adding.PIECE)
         return sum((self._database.write(adding.add, part, now, labelled_by) for part in parts), Added(0, 0))
 
-    def mark_gone(self, ids: Sequence[str]) -> int:
-        return self._database.write(samples.mark, ids, True)
-
-    def mark_back(self, ids: Sequence[str]) -> int:
-        return self._database.write(samples.mark, ids, False)
+    def mark_gone(self, ids: Sequence[str], gone: bool = True) -> int:
+        return self._database.write(samples.mark, ids, gone)
 
     def reserve(self, role: Role, n: int, now: float) -> list[str]:
         samples.check_reserve(role, n)
@@ -171,9 +223,6 @@ class SQLStore(Store):
     def labels(self, policy: Policy = "last") -> dict[int, Label]:
         return {row: label for row, label in self.decided(policy).items() if label.kind == "label"}
 
-    def skips(self, policy: Policy = "last") -> set[int]:
-        return {row for row, label in self.decided(policy).items() if label.kind == "skip"}
-
     def values(self, since: int = 0, *, standing: bool = False) -> tuple[list[Any], int]:
         return self._database.read(deriving.values, since, standing)
 
@@ -182,49 +231,6 @@ class SQLStore(Store):
         while page := self._database.read(answering.page, since, PAGE, last):
             yield from page
             since = page[-1].number
-
-    def put_model(
-        self,
-        now: float,
-        *,
-        seen: int,
-        labels: int,
-        weights: bytes | None = None,
-        report: Mapping[str, Any] | None = None,
-        ranking: Iterable[Ranked] = (),
-        measures: Sequence[Measure] = (),
-        keep_weights: int = 3,
-        map: bytes | None = None,
-    ) -> int:
-        kept = keep_weights
-        return models.put(self._database, now, seen, labels, weights, report or {}, ranking, measures, kept, map)
-
-    def put_failure(self, now: float, *, seen: int, labels: int, report: Mapping[str, Any]) -> int:
-        return self._database.write(models.fail, now, seen, labels, report)
-
-    def newest_model(self) -> StoredModel | None:
-        return self._database.read(models.newest)
-
-    def models(self) -> list[StoredModel]:
-        return self._database.read(models.all_models)
-
-    def weights(self, model: int) -> bytes | None:
-        return self._database.read(models.weights_of, model)
-
-    def map(self, model: int) -> bytes | None:
-        return self._database.read(models.map_of, model)
-
-    def ranking(self, model: int) -> Iterator[Ranked]:
-        after = -1
-        while page := self._database.read(models.ranked, model, after, PAGE):
-            yield from (entry for _, entry in page)
-            after = page[-1][0]
-
-    def put_measures(self, model: int, measures: Sequence[Measure]) -> None:
-        self._database.write(models.add_figures, model, measures)
-
-    def measures(self, name: str | None = None) -> list[tuple[int, Measure]]:
-        return self._database.read(models.figures_of, name)
 
     def log(self, now: float, kind: str, detail: Mapping[str, Any] | None = None) -> int:
         return self._database.write(models.log, now, kind, detail or {})

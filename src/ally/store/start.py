@@ -111,7 +111,7 @@ def _place(place: str | Path) -> Path | str:
     if isinstance(place, Path):
         return place.absolute()
     if not isinstance(place, str) or not place or "\x00" in place:
-        raise InputError(f"{place!r} names no store; pass a file name such as 'pets.db', or postgresql://…")
+        raise InputError(f"{place!r} is not a store; pass a file name such as 'pets.db', or postgresql://…")
     if place in (MEMORY, ":memory:"):
         return MEMORY
     scheme, found, rest = place.partition("://")
@@ -122,6 +122,6 @@ def _place(place: str | Path) -> Path | str:
     if scheme in ("postgresql", "postgres", "postgresql+psycopg"):
         return "postgresql://" + rest
     raise InputError(
-        f"{place!r} names no store; pass a file name such as 'pets.db', sqlite:///pets.db, or "
+        f"{place!r} is not a store; pass a file name such as 'pets.db', sqlite:///pets.db, or "
         "postgresql://user@host/database"
     )

@@ -33,7 +33,7 @@ def encode_first(
     candidates = material.candidates
     # By a hash of the id: the same random order each time, so that what is encoded stays a random part of the pool.
     order = np.argsort(id_keys(candidates.ids), kind="stable").tolist()
-    newest = store.newest_model()
+    newest = store.models.newest()
     last = 0.0 if newest is None else float(newest.report.get("seconds", 0.0))
     seconds = None if at_once else max(SECONDS, 3 * last)
     done = samples.prepare([candidates.ids[place] for place in order], progress, seconds)

@@ -49,7 +49,7 @@ def train(
 ) -> int:
     """Trains on everything labelled and records the model; its number. A failure, also to open the source, is recorded
     and raised. Without `at_once`, unlabelled samples that take long to encode are left for the next training."""
-    turn = len(store.models())
+    turn = len(store.models.all())
     begun = begin(store, clock(), {"turn": turn})
     started = time.perf_counter()
     seen = labels = 0
@@ -62,7 +62,7 @@ def train(
         _drop(store, [*material.gone, *(problem.id for problem in samples.problems if problem.kind in KINDS_GONE)])
         report["notes"] += encoding.pop("notes", [])
         report |= {"begun": begun, **encoding, "seconds": time.perf_counter() - started}
-        return store.put_model(
+        return store.models.put(
             clock(),
             seen=seen,
             labels=labels,
@@ -77,7 +77,7 @@ def train(
         raise
     except Exception as error:
         said = str(error) if isinstance(error, AllyError) else f"{type(error).__name__}: {error}"
-        store.put_failure(clock(), seen=seen, labels=labels, report={"begun": begun, "error": said})
+        store.models.put_failure(clock(), seen=seen, labels=labels, report={"begun": begun, "error": said})
         raise
 
 
@@ -234,8 +234,8 @@ class _Round:
 
     def _agreement(self, trained: Trained) -> float | None:
         """With the model before, on the same unlabelled samples."""
-        before = self.store.newest_model()
-        weights = None if before is None else self.store.weights(before.number)
+        before = self.store.models.newest()
+        weights = None if before is None else self.store.models.weights(before.number)
         some = self.material.candidates.ids[:: max(1, len(self.material.candidates) // COMPARED)][:COMPARED]
         if weights is None or not some:
             return None

@@ -32,14 +32,14 @@ def begin(store: Store, now: float, detail: dict[str, Any]) -> int:
 
 def waiting(store: Store) -> int:
     """Answers that no model has seen."""
-    model = store.newest_model()
+    model = store.models.newest()
     return store.last_answer() - (0 if model is None else model.seen)
 
 
 def due(store: Store, batch: int) -> bool:
     """There is no model yet, or `batch` new answers, or samples that were not encoded in time for the last training;
     and training on these has not failed too often."""
-    model, last = store.newest_model(), store.last_answer()
+    model, last = store.models.newest(), store.last_answer()
     if model is not None and last - model.seen < batch and not model.report.get(UNENCODED):
         return False
     after = 0 if model is None else int(model.report.get("begun", 0))
@@ -62,7 +62,7 @@ def last_training(store: Store) -> LastTraining:
     begun = _begun(store)
     if not begun:
         return LastTraining("none")
-    mine = [model for model in store.models() if model.report.get("begun") == begun[-1].number]
+    mine = [model for model in store.models.all() if model.report.get("begun") == begun[-1].number]
     return _outcome(mine[-1]) if mine else LastTraining("interrupted")
 
 

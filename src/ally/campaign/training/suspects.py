@@ -10,7 +10,7 @@ from ally.store import Store
 def review(store: Store, settings: Settings, n: int) -> list[Suspect]:
     """At most n labels that are likely to be wrong, likeliest first; those answered anew since the training are left
     out."""
-    model = store.newest_model()
+    model = store.models.newest()
     entries = [] if model is None else model.report.get("suspects", [])
     labels = store.labels(settings.store_policy)
     touched = {answer.row for answer in store.answers(0 if model is None else model.seen)}

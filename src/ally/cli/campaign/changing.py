@@ -33,10 +33,7 @@ def change(
     with opened(name) as campaign:
         if "classes" in settings:
             settings["classes"] = _classes(campaign, settings["classes"])
-        if source is not None:
-            campaign.changed(**settings)  # refuses a wrong setting before the source is moved
-            campaign.move(source)
-        changed = campaign.change(**settings) if settings else campaign.settings
+        changed = campaign.change(source=source, **settings)
     if as_json:
         dump(
             {

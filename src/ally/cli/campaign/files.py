@@ -113,7 +113,7 @@ def rescan(name: Name, source: Moved = None, as_json: AsJson = False) -> None:
 def _write_model(campaign: Campaign, out: Path) -> Path:
     target = out if out.suffix.lower() == WEIGHTS else out.with_name(out.name + WEIGHTS)
     check_out(target, (WEIGHTS,))
-    campaign.model().write(target)
+    campaign.training.model().write(target)
     return target
 
 

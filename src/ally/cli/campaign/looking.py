@@ -63,7 +63,7 @@ def review(
         return
     with opened(name, source) as campaign:
         found = campaign.review(n)
-        trained = campaign.trained
+        trained = campaign.training.has_model
         seen = shown(campaign, [suspect.id for suspect in found], show) if out is not None or as_json else {}
         if as_json:
             dump([{**line, "shown": seen[line["id"]]} for line in map(_line, found)])

@@ -13,7 +13,7 @@ from typing import Any, get_args
 from ally.errors import AllyError, AnswerConflict, AnswerError, IdError, InputError
 from ally.store import AnswerCall, Label, NewAnswer, Recorded, StoredAnswer
 from ally.store.values import Policy
-from ally.testing.store.tools import Check, Create, ask, end, labels, make, refused
+from ally.testing.store.tools import Check, Create, ask, end, labels, make, refused, skips
 
 
 def every_answer_or_none(create: Create) -> None:
@@ -140,15 +140,15 @@ def skips_close_a_sample(create: Create) -> None:
     store = make(create, 3)
     store.answer("ann", 1.0, [NewAnswer("s1", kind="skip")])
     assert set(ask(store, "bob", 5, 2.0, at_most=True).ids) == {"s0", "s2"}
-    assert (store.skips(), store.labels(), store.count(2.0).skipped) == ({1}, {}, 1)
+    assert (skips(store), store.labels(), store.count(2.0).skipped) == ({1}, {}, 1)
     store.answer("bob", 3.0, labels(["s1"]))
-    assert (store.skips(), set(store.labels())) == (set(), {1})
+    assert (skips(store), set(store.labels())) == (set(), {1})
     store.answer("ann", 4.0, [NewAnswer("s1", kind="skip")])
-    assert store.skips("last") == {1}, "who repeats an answer after somebody else's was not heard"
+    assert skips(store, "last") == {1}, "who repeats an answer after somebody else's was not heard"
     store.undo("ann", 5.0)
-    assert (store.skips("last"), set(store.labels("last"))) == (set(), {1})
+    assert (skips(store, "last"), set(store.labels("last"))) == (set(), {1})
     store.undo("bob", 6.0)
-    assert store.skips("last") == {1}, "the first skip of ann still stands"
+    assert skips(store, "last") == {1}, "the first skip of ann still stands"
     end(store)
 
 
@@ -172,7 +172,7 @@ def labels_by_either_policy(create: Create) -> None:
     assert {row: label.value for row, label in majority.items()} == {0: "dog", 1: "dog", 2: "owl"}
     assert (last[0].answers, last[0].disagree, last[0].annotator, last[0].at) == (4, True, "ann", 10.0)
     assert (majority[0].annotator, majority[2].disagree) == ("ann", False)
-    assert (store.skips("last"), store.skips("majority")) == ({2}, set())
+    assert (skips(store, "last"), skips(store, "majority")) == ({2}, set())
     skip = store.decided()[2]
     assert (skip.kind, skip.value, skip.annotator, skip.at) == ("skip", None, "ann", 11.0)
     for refuses in (store.labels, store.decided, partial(store.count, 12.0)):
@@ -258,7 +258,7 @@ def _counts_by_every_policy(create: Create, values: list[Any]) -> None:
         counts, decided = store.count(200.0, policy), store.decided(policy)
         assert decided == {row: _decide(people, policy) for row, people in store.opinions().items()}
         standing = {row: label for row, label in decided.items() if label.kind == "label"}
-        assert (store.labels(policy), store.skips(policy)) == (standing, set(decided) - set(standing))
+        assert (store.labels(policy), skips(store, policy)) == (standing, set(decided) - set(standing))
         assert {json.loads(text): n for text, n in counts.classes.items()} == Counter(
             label.value for label in standing.values()
         )

@@ -119,7 +119,7 @@ def the_ranking_comes_first(create: Create) -> None:
     order = [7, 3, 11, 2, 29]
     store.answer("ann", 1.0, labels(["s3"]))
     ranked = [Ranked(row, 1.0 / (1 + place), {"dual": place}) for place, row in enumerate(order)]
-    model = store.put_model(2.0, seen=1, labels=1, ranking=iter(ranked))
+    model = store.models.put(2.0, seen=1, labels=1, ranking=iter(ranked))
     first = ask(store, "ann", 2, 3.0)
     assert (first.ids, first.model) == (["s7", "s11"], model)
     assert [(asked.score, asked.why) for asked in first.samples] == [(1.0, {"dual": 0}), (1 / 3, {"dual": 2})]
@@ -128,9 +128,9 @@ def the_ranking_comes_first(create: Create) -> None:
     expected = [id for id in ("s2", "s29") if id in rest.ids]
     assert rest.ids[: len(expected)] == expected
     assert all(asked.score is None for asked in rest.samples[len(expected) :])
-    assert list(store.ranking(model)) == ranked
-    assert store.put_model(4.0, seen=1, labels=1, ranking=[Ranked(5, 0.5)]) == model + 1
-    assert list(store.ranking(model)) == []
+    assert list(store.models.ranking(model)) == ranked
+    assert store.models.put(4.0, seen=1, labels=1, ranking=[Ranked(5, 0.5)]) == model + 1
+    assert list(store.models.ranking(model)) == []
     assert store.query(first.number).samples == first.samples, "why a sample was asked about is lost with its ranking"
     end(store)
 
@@ -138,7 +138,7 @@ def the_ranking_comes_first(create: Create) -> None:
 def a_query_of_several_kinds(create: Create) -> None:
     def store_of(ranking: list[int]) -> Store:
         store = create({}, [NewSample(f"s{row}", role="evaluate" if row % 5 == 0 else "pool") for row in range(40)], 7)
-        store.put_model(1.0, seen=0, labels=0, ranking=[Ranked(row, 1.0, {"dual": row}) for row in ranking])
+        store.models.put(1.0, seen=0, labels=0, ranking=[Ranked(row, 1.0, {"dual": row}) for row in ranking])
         return store
 
     store = store_of([])
@@ -218,7 +218,7 @@ def gone_samples_are_not_asked_about(create: Create) -> None:
     assert set(ask(store, "ann", 3, 1.0, key="k").ids) == {"s0", "s4", "s5"}
     store.mark_gone(["s4"])
     assert "s4" not in ask(store, "ann", 3, 2.0, key="k").ids
-    assert store.mark_back(["s1"]) == 1
+    assert store.mark_gone(["s1"], gone=False) == 1
     assert ask(store, "ann", 1, 3.0).ids == ["s1"]
     assert store.answer("ann", 4.0, labels(["s2"])).numbers == (1,), "an answer about a sample that is gone was refused"
     assert [sample.id for sample in store.samples() if sample.gone] == ["s2", "s3", "s4"]
@@ -271,9 +271,9 @@ def what_a_query_waits_for(create: Create) -> None:
     assert store.waiting(first.number) == [first.ids[3], first.ids[5]]
     store.undo("ann", 4.0)
     assert store.waiting(first.number) == [first.ids[2], first.ids[3], first.ids[5]]
-    model = store.put_model(5.0, seen=0, labels=0, ranking=[Ranked(row, 1.0) for row in store.rows(first.ids[2:4])])
+    model = store.models.put(5.0, seen=0, labels=0, ranking=[Ranked(row, 1.0) for row in store.rows(first.ids[2:4])])
     fresh = next(id for id in store.ids(range(12)) if id not in first.ids)
-    store.put_model(6.0, seen=0, labels=0, ranking=[Ranked(row, 1.0) for row in store.rows([first.ids[3], fresh])])
+    store.models.put(6.0, seen=0, labels=0, ranking=[Ranked(row, 1.0) for row in store.rows([first.ids[3], fresh])])
     second = ask(store, "eve", 3, 20.0, first={"active": 2}, kind="random")
     assert {first.ids[3], fresh} < set(second.ids)
     store.answer("eve", 21.0, labels(second.ids), second.number)

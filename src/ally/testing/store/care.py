@@ -20,8 +20,8 @@ from ally.testing.store.tools import Check, Create, ask, end, labels, make, refu
 
 def a_model_serves_when_it_is_whole(create: Create) -> None:
     store = make(create, 30)
-    assert store.newest_model() is None
-    first = store.put_model(1.0, seen=0, labels=0, weights=b"\x00one", report={"loss": 0.5}, ranking=[Ranked(9, 1.0)])
+    assert store.models.newest() is None
+    first = store.models.put(1.0, seen=0, labels=0, weights=b"\x00one", report={"loss": 0.5}, ranking=[Ranked(9, 1.0)])
 
     def interrupted() -> Iterator[Ranked]:
         yield Ranked(3, 1.0)
@@ -29,26 +29,27 @@ def a_model_serves_when_it_is_whole(create: Create) -> None:
         raise InterruptedError
 
     with suppress(InterruptedError):
-        store.put_model(2.0, seen=0, labels=0, ranking=interrupted())
-    serving = store.newest_model()
+        store.models.put(2.0, seen=0, labels=0, ranking=interrupted())
+    serving = store.models.newest()
     assert serving is not None
     assert (serving.number, serving.state, serving.report) == (first, "good", {"loss": 0.5})
     assert ask(store, "bob", 1, 4.0).ids == ["s9"]
-    store.put_failure(5.0, seen=0, labels=0, report={"error": "killed"})
-    assert [model.state for model in store.models()] == ["good", "failed", "failed"]
-    assert store.newest_model() == serving
+    store.models.put_failure(5.0, seen=0, labels=0, report={"error": "killed"})
+    assert [model.state for model in store.models.all()] == ["good", "failed", "failed"]
+    assert store.models.newest() == serving
     for number in range(4):
-        last = store.put_model(6.0, seen=0, labels=0, weights=bytes([number]), map=bytes([number]), keep_weights=2)
-    assert (store.map(last), store.map(last - 1), store.map(first)) == (store.weights(last), None, None)
-    assert (store.weights(last), store.weights(last - 1), store.weights(last - 2), store.weights(first)) == (
+        last = store.models.put(6.0, seen=0, labels=0, weights=bytes([number]), map=bytes([number]), keep_weights=2)
+    models = store.models
+    assert (models.map(last), models.map(last - 1), models.map(first)) == (models.weights(last), None, None)
+    assert (models.weights(last), models.weights(last - 1), models.weights(last - 2), models.weights(first)) == (
         b"\x03",
         b"\x02",
         None,
         None,
     )
-    refused(InputError, store.put_model, 7.0, seen=0, labels=0, ranking=[Ranked(1, math.nan)])
-    refused(InputError, store.put_model, 7.0, seen=0, labels=0, measures=[Measure("accuracy", math.inf)])
-    newest = store.newest_model()
+    refused(InputError, store.models.put, 7.0, seen=0, labels=0, ranking=[Ranked(1, math.nan)])
+    refused(InputError, store.models.put, 7.0, seen=0, labels=0, measures=[Measure("accuracy", math.inf)])
+    newest = store.models.newest()
     assert newest is not None
     assert newest.number == last
     end(store)
@@ -57,13 +58,13 @@ def a_model_serves_when_it_is_whole(create: Create) -> None:
 def figures_and_events_come_back(create: Create) -> None:
     store = make(create, 2)
     figures = [Measure("accuracy", 0.5, 0.4, 0.6, 100), Measure("kappa", 0.9)]
-    first = store.put_model(1.0, seen=0, labels=0, measures=figures)
-    second = store.put_model(2.0, seen=0, labels=0)
-    store.put_measures(second, [Measure("accuracy", 0.6)])
-    store.put_measures(second, [Measure("accuracy", 0.7)])
-    assert store.measures("accuracy") == [(first, figures[0]), (second, Measure("accuracy", 0.7))]
-    assert len(store.measures()) == 3
-    refused(InputError, store.put_measures, 99, figures)
+    first = store.models.put(1.0, seen=0, labels=0, measures=figures)
+    second = store.models.put(2.0, seen=0, labels=0)
+    store.models.put_measures(second, [Measure("accuracy", 0.6)])
+    store.models.put_measures(second, [Measure("accuracy", 0.7)])
+    assert store.models.measures("accuracy") == [(first, figures[0]), (second, Measure("accuracy", 0.7))]
+    assert len(store.models.measures()) == 3
+    refused(InputError, store.models.put_measures, 99, figures)
     assert [store.log(float(at), "retrain", {"at": at}) for at in range(3)] == [1, 2, 3]
     assert [(event.number, event.at, event.kind, event.detail) for event in store.events(since=2)] == [
         (3, 2.0, "retrain", {"at": 2})
@@ -136,8 +137,8 @@ def numbers_out_of_range(create: Create) -> None:
         refused(AllyError, store.waiting, number)
         refused(AllyError, store.undo, "ann", 1.0, number)
         refused(AllyError, store.answer, "ann", 1.0, labels(["s0"]), number)
-        refused(AllyError, store.put_model, 1.0, seen=0, labels=0, ranking=[Ranked(number, 1.0)])
-    assert (store.count(2.0).answers, store.newest_model()) == (0, None)
+        refused(AllyError, store.models.put, 1.0, seen=0, labels=0, ranking=[Ranked(number, 1.0)])
+    assert (store.count(2.0).answers, store.models.newest()) == (0, None)
     end(store)
 
 
@@ -154,7 +155,7 @@ def a_backup_is_the_same_campaign(create: Create) -> None:
     query = ask(store, "ann", 6, 1.0, key="k")
     store.answer("ann", 2.0, labels(query.ids[:3]), query.number, key="a")
     store.undo("ann", 3.0)
-    store.put_model(
+    store.models.put(
         4.0,
         seen=4,
         labels=2,
@@ -174,8 +175,12 @@ def a_backup_is_the_same_campaign(create: Create) -> None:
             assert list(copy.answers()) == list(store.answers())
             assert list(copy.samples()) == list(store.samples())
             assert list(copy.events()) == list(store.events())
-            assert (copy.labels(), copy.models(), copy.measures()) == (store.labels(), store.models(), store.measures())
-            assert (copy.weights(1), list(copy.ranking(1))) == (b"weights", list(store.ranking(1)))
+            assert (copy.labels(), copy.models.all(), copy.models.measures()) == (
+                store.labels(),
+                store.models.all(),
+                store.models.measures(),
+            )
+            assert (copy.models.weights(1), list(copy.models.ranking(1))) == (b"weights", list(store.models.ranking(1)))
             assert copy.ask("ann", 6, 6.0, 100.0, key="k") == store.ask("ann", 6, 6.0, 100.0, key="k")
             assert copy.ask("bob", 6, 7.0, 100.0) == store.ask("bob", 6, 7.0, 100.0)
     end(store)

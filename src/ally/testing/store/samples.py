@@ -170,7 +170,7 @@ def roles_are_kept_apart(create: Create) -> None:
     reserved = store.reserve("validate", 4, 1.0)
     refused(PoolExhausted, store.reserve, "validate", 12, 1.0)
     refused(InputError, store.reserve, "pool", 1, 1.0)
-    store.put_model(1.0, seen=0, labels=0, ranking=[Ranked(row, 1.0) for row in range(20)])
+    store.models.put(1.0, seen=0, labels=0, ranking=[Ranked(row, 1.0) for row in range(20)])
     pool = ask(store, "ann", 11, 2.0).ids
     assert set(pool) == {f"s{row}" for row in range(5, 20)} - set(reserved)
     assert {sample.id for sample in store.samples("validate")} == set(reserved)

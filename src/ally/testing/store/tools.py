@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from ally.store import NewAnswer, NewSample, Store, StoredQuery
+from ally.store.values import Policy
 
 
 class Create(Protocol):
@@ -44,3 +45,8 @@ def refused(error: type[Exception], work: Callable[..., Any], *args: Any, **more
 def end(store: Store) -> None:
     assert store.check() == []
     store.close()
+
+
+def skips(store: Store, policy: Policy = "last") -> set[int]:
+    """Rows whose deciding answer is a skip."""
+    return {row for row, decided in store.decided(policy).items() if decided.kind == "skip"}
