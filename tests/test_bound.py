@@ -91,7 +91,7 @@ def test_too_few_below_are_filled_from_above_lowest_first(select, n):
     assert set(q.ids[:4].tolist()) == {12, 13, 14, 15}
     assert q.ids[4:].tolist() == list(range(16, 12 + n))
     assert (q.report["set_aside"]["bound"], q.report["set_aside"]["recalled"]) == (44, n - 4)
-    assert f"{n - 4} of those set aside recalled, as too few others were found; they come last" in q.notes
+    assert f"{n - 4} of those set aside are used after all, because too few others are left; they come last" in q.notes
 
 
 def test_a_bound_below_everyone_asks_for_the_lowest():

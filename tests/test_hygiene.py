@@ -216,7 +216,7 @@ def test_exactly_n_up_to_everything(strategy, hygiene):
             spare = [row for row in range(12, len(X) - 5) if lows[number[row]] != row] + list(range(len(X) - 5, len(X)))
             assert q.ids[fresh:].tolist() == spare[: n - fresh]
             assert q.report["set_aside"]["recalled"] == n - fresh
-            assert f"{n - fresh} of those set aside recalled" in q.notes[-1]
+            assert f"{n - fresh} of those set aside are used after all" in q.notes[-1]
 
 
 def test_a_pool_of_one_sample_over_and_over():
@@ -346,7 +346,8 @@ def test_too_few_are_apart_so_the_first_set_aside_come_back_last():
     aside = q.report["set_aside"]
     assert aside["recalled"] >= 1
     assert (
-        q.notes[-1] == f"{aside['recalled']} of those set aside recalled, as too few others were found; they come last"
+        q.notes[-1]
+        == f"{aside['recalled']} of those set aside are used after all, because too few others are left; they come last"
     )
 
 

@@ -142,8 +142,8 @@ def test_duplicates_and_outliers(command, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["query", "nowhere.npy", "--n", "2"], "error: nowhere.npy is not there; give the path of a .npy"),
-        (["query", "{X.npy}", "--labels", "nowhere.csv", "--n", "2"], "error: nowhere.csv is not there"),
+        (["query", "nowhere.npy", "--n", "2"], "error: nowhere.npy is missing; give the path of a .npy"),
+        (["query", "{X.npy}", "--labels", "nowhere.csv", "--n", "2"], "error: nowhere.csv is missing"),
         (
             ["query", "{X.npy}", "--labels", "{rows.csv}", "--n", "99"],
             "error: 48 samples are free and 99 were requested",

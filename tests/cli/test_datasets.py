@@ -122,7 +122,7 @@ def test_fetch(served, tmp_path):
     folder = tmp_path / "data"
     first = invoke("fetch", "served", "--data-dir", folder)
     assert (first.exit_code, first.stdout) == (0, "served: set/a.bin fetched\n")
-    assert invoke("fetch", "served", "--data-dir", folder).stdout == "served: set/a.bin was here already\n"
+    assert invoke("fetch", "served", "--data-dir", folder).stdout == "served: set/a.bin is already here\n"
     assert (folder / "set" / "a.bin").read_bytes() == b"content"
     done = json.loads(invoke("fetch", "served", "digits", "--data-dir", folder, "--json").stdout)["done"]
     assert list(done) == ["served", "digits"]

@@ -73,7 +73,7 @@ def test_json_holds_the_same(run, grid):
     ("arguments", "message"),
     [
         (["nowhere"], "error: nowhere is not a folder; give the one that a grid wrote"),
-        (["."], "error: results.csv is not there"),
+        (["."], "error: results.csv does not exist"),
         (["{grid}", "--smooth", "1"], "error: --smooth 1.0 must be at least 0 and below 1"),
         (["{grid}", "--band", "sd"], "Invalid value for '--band'"),
         ([], "Missing argument 'DIR'"),

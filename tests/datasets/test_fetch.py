@@ -48,7 +48,7 @@ def test_fetched_verified_and_not_fetched_again(site, tmp_path, listing):
     assert (tmp_path / "set" / "a.bin").read_bytes() == GOOD
     assert (tmp_path / "set" / "a.bin").stat().st_mode & 0o444 == 0o444, "others may read it"
     assert stages[-1] == ("fetching a.bin", len(GOOD), len(GOOD))
-    assert fetch_entry("x", wanted, tmp_path) == ("set/a.bin was here already",)
+    assert fetch_entry("x", wanted, tmp_path) == ("set/a.bin is already here",)
     assert site.asked == ["/a"]
     assert listing(tmp_path) == ["set/a.bin"]
 
@@ -148,7 +148,7 @@ def test_archives_give_only_what_is_wanted_and_go(site, tmp_path, write, listing
     assert fetch_entry("x", wanted, tmp_path) == ("a.tar.gz fetched and unpacked",)
     assert listing(tmp_path) == ["set/a", "set/b"]
     assert (tmp_path / "set" / "a").read_bytes() == GOOD
-    assert fetch_entry("x", wanted, tmp_path) == ("what a.tar.gz holds was here already",)
+    assert fetch_entry("x", wanted, tmp_path) == ("the content of a.tar.gz is already here",)
     (tmp_path / "set" / "b").unlink()
     fetch_entry("x", wanted, tmp_path)
     assert site.asked == ["/a.tar.gz"] * 2

@@ -55,10 +55,10 @@ def test_names_and_targets_that_do_not_exist(tmp_path):
         load("digit", tmp_path)
     with pytest.raises(InputError, match="does not go with 'digits'"):
         load("digits", tmp_path, target="y")
-    with pytest.raises(InputError, match="is not there; give a file"):
+    with pytest.raises(InputError, match="does not exist; give a file"):
         load(str(tmp_path / "none.csv"))
     (tmp_path / "a.doc").write_text("x")
-    with pytest.raises(InputError, match=r"has the ending '\.doc'; readable are \.csv"):
+    with pytest.raises(InputError, match=r"has the ending '\.doc'; use one of \.csv"):
         load(str(tmp_path / "a.doc"))
 
 

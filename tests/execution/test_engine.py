@@ -84,7 +84,7 @@ def test_the_threads_end_with_the_block():
         assert any(thread.name.startswith("ally") for thread in threading.enumerate())
     assert not any(thread.name.startswith("ally") for thread in threading.enumerate())
     for call in (lambda: crew.each("count"), lambda: crew.one(0, "count"), lambda: len(crew)):
-        with pytest.raises(BrokenPart, match="the crew has gone home"):
+        with pytest.raises(BrokenPart, match="the workers have stopped"):
             call()
 
 

@@ -268,7 +268,7 @@ def test_texts_go_through_a_pipeline_as_they_are():
 
 
 def test_texts_without_a_pipeline_are_refused_as_before():
-    with pytest.raises(ally.errors.InputError, match="one row per sample is needed"):
+    with pytest.raises(ally.errors.InputError, match="pass one row per sample"):
         ally.query(["a b", "c d"], [0, None], n=1)
 
 

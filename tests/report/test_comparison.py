@@ -108,7 +108,7 @@ def test_a_missing_baseline_and_an_unknown_metric_are_errors():
     table = drawn()
     with pytest.raises(InputError, match="toy has no results for 'random'"):
         compare(table[table["strategy"] == "ally"])
-    with pytest.raises(UnknownName, match=r"unknown metric 'joy'; .* accuracy"):
+    with pytest.raises(UnknownName, match=r"unknown metric 'joy'; known metrics: .*accuracy"):
         compare(drawn("joy"))
 
 

@@ -49,8 +49,8 @@ def test_columns_are_those_that_experiments_write():
         (lambda t: t.assign(metric="joy"), "unknown metric 'joy'"),
         (lambda t: t.assign(metric=["rmse", *t["metric"][1:]]), "toy is measured by rmse and accuracy"),
         (lambda t: t.assign(strategy=["", *t["strategy"][1:]]), "line 2: strategy is empty"),
-        (lambda t: t.iloc[[0, 1, 1, 2]], "line 4: ally on toy, seed 0, round 1 is there twice"),
-        (lambda t: t.assign(labels=10), "labels 10 is there with two rounds of as many labels"),
+        (lambda t: t.iloc[[0, 1, 1, 2]], "line 4: ally on toy, seed 0, round 1 appears twice"),
+        (lambda t: t.assign(labels=10), "labels 10 appears with two rounds of equally many labels"),
     ],
 )
 def test_bad_rows_are_named(tmp_path, change, message):
@@ -68,7 +68,7 @@ def test_what_is_no_table_is_told(tmp_path, content):
 
 
 def test_a_missing_file_is_told(tmp_path):
-    with pytest.raises(InputError, match=r"results\.csv is not there; give the folder that a grid wrote"):
+    with pytest.raises(InputError, match=r"results\.csv does not exist; give a folder that `ally bench` wrote"):
         read_results(tmp_path)
 
 

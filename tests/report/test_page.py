@@ -225,7 +225,7 @@ def test_the_answer_is_honest():
     assert "Corrected for 2 comparisons (Holm, t test)" in said
     assert "over 4 to 5 paired seeds" in said
     assert "cannot give p < 0.0625 (0.125 once corrected for 2 comparisons)" in said
-    assert "Not everything was run alike: margin on toy: 1 of 5 campaigns end before 40 labels." in said
+    assert "The runs are not all alike: margin on toy: 1 of 5 campaigns end before 40 labels." in said
     assert "Unfinished campaigns are left out of comparisons." in said
     many = answer(summarise(drawn(seeds=10)))
     assert (

@@ -139,9 +139,9 @@ def test_bad_files(tmp_path):
     np.save(tmp_path / "objects.npy", np.asarray([{}], dtype=object), allow_pickle=True)
     (tmp_path / "good.csv").write_text("a\n1\n")
     for name, message in (
-        ("missing.csv", "not there"),
+        ("missing.csv", "is missing"),
         ("", "a folder"),
-        ("pool.txt", r"has the ending '.txt'; readable are .npy, .npz, .csv, .parquet"),
+        ("pool.txt", r"has the ending '.txt'; use one of .npy, .npz, .csv, .parquet"),
         ("broken.npy", "cannot be read as .npy"),
         ("broken.npz", "cannot be read as .npz"),
         ("broken.parquet", "cannot be read as .parquet"),

@@ -123,7 +123,7 @@ BAD_SAMPLES = {
         "relative to that folder",
     ),
     "backslashes": (image_paths("..\\x.jpg"), {"image": "file"}, ["a"], "bad0", "unreadable", "backslashes"),
-    "file not there": (image_paths("gone.jpg"), {"image": "file"}, ["a"], "bad0", "unreadable", "is not there"),
+    "missing file": (image_paths("gone.jpg"), {"image": "file"}, ["a"], "bad0", "unreadable", "is missing"),
     "no path": (image_paths(""), {"image": "file"}, ["a"], "bad0", "unreadable", "'' is not the name of an image"),
     "duplicate ids": (
         csv(GOOD + "a,3\n"),
@@ -131,7 +131,7 @@ BAD_SAMPLES = {
         ["a", "b"],
         "a",
         "duplicate",
-        "line 4 has the id of an earlier one",
+        "line 4 repeats an earlier id",
     ),
     "empty id": (csv(GOOD + ",3\n"), {"id_column": "id"}, ["a", "b"], "line 4", "unreadable", "the id is empty"),
     "over-long id": (csv(GOOD + "i" * 2000 + ",3\n"), {}, ["a", "b"], "line 4", "unreadable", "2000 characters"),
@@ -270,7 +270,7 @@ UNUSABLE = {
         DataError,
         "no sample that can be read",
     ),
-    "an ending that is not known": (lambda folder: folder / "conftest.xyz", {}, DataError, "is not there"),
+    "an ending that is not known": (lambda folder: folder / "conftest.xyz", {}, DataError, "does not exist"),
     "ids for a table": (csv(GOOD), {"ids": ["a"]}, InputError, "ids= belongs to an array"),
 }
 
@@ -294,7 +294,7 @@ def test_a_table_without_features_says_what_to_do(tmp_path):
     assert len(list(samples.scan())) == 9
     with pytest.raises(
         DataError,
-        match=r"no column that can serve as a feature .*'words' is left out.*name a text, image or feature column",
+        match=r"no usable feature column .*'words' is left out.*name a text, image or feature column",
     ):
         samples.fingerprint()
 
@@ -303,7 +303,7 @@ def test_mixed_types_become_categories(tmp_path):
     path = csv("id,x\n" + "".join(f"{number},{'1' if number % 2 else 'one'}\n" for number in range(8)))(tmp_path)
     samples = open_source(path)
     assert samples.features(["0"]).shape == (2,)
-    assert any("4 numbers and 4 texts: all are taken as categories" in note for note in samples.notes)
+    assert any("4 numbers and 4 texts: all count as categories" in note for note in samples.notes)
 
 
 def test_object_arrays_are_not_unpickled(tmp_path):
@@ -454,7 +454,7 @@ BAD_ANSWERS = {
         "number,id,kind,label,undoes\n1,a,label,cat,\n2,a,undo,,1\n",
         {},
         DataError,
-        "is the record of a campaign",
+        "is the full history of a campaign",
     ),
     "no id": ("id,label\n,cat\n", {}, IdError, "line 2 .* has no id"),
     "no label column": ("id,class\na,cat\n", {}, DataError, "no column 'label'"),
@@ -498,7 +498,7 @@ def test_labels_that_cannot_be_written(tmp_path, photos):
         with pytest.raises(error, match=words):
             write_image_folder(tmp_path / "out", labels, samples)
         assert not (tmp_path / "out").exists()
-    with pytest.raises(DataError, match="there already"):
+    with pytest.raises(DataError, match="already exists"):
         write_image_folder(photos, {"5.jpg": "cat"}, samples)
     with pytest.raises(LabelError, match="int and str"):
         write_answers(tmp_path / "labels.parquet", {"5.jpg": "cat", "cat/1.jpg": 1})

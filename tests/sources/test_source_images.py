@@ -114,7 +114,7 @@ def test_what_vanishes_later_is_neutral_and_reported(photos):
     (photos / "5.jpg").unlink()
     values = source.read(np.arange(5))
     assert (values[0] == NEUTRAL).all()
-    assert "not there" in samples.problems.of("5.jpg")[0].reason
+    assert "is missing" in samples.problems.of("5.jpg")[0].reason
     assert samples.missing(IDS) == ["5.jpg"]
     with pytest.raises(IdError, match=r"1 of 5 ids are not in .*'5\.jpg'.*missing"):
         samples.features(IDS)
@@ -143,7 +143,7 @@ def test_thumbnails_are_kept_only_where_asked(photos, tmp_path, make_image):
 
 
 def test_settings_that_do_not_fit(photos):
-    with pytest.raises(InputError, match="text= is given and the source is a folder of images"):
+    with pytest.raises(InputError, match="text= does not apply to a folder of images"):
         open_source(photos, text="text")
     with pytest.raises(InputError, match="label='cat'"):
         open_source(photos, label="cat")

@@ -204,12 +204,12 @@ def test_unknown_ids_and_changed_sources(houses, photos):
     with pytest.raises(IdError, match="1 of 2 ids"):
         samples.features(["a", "nope"])
     kept = samples.fingerprint()
-    with pytest.raises(InputError, match="is a folder of images and was a table"):
+    with pytest.raises(InputError, match="is a folder of images, but the campaign was created from a table"):
         open_source(photos, known=kept)
     with pytest.raises(InputError, match="id_column='price' differs from 'id'"):
         open_source(houses, id_column="price", known=kept)
     houses.write_text("id,rooms\na,1\n")
-    with pytest.raises(DataError, match="no column 'colour', which it had at first"):
+    with pytest.raises(DataError, match="no column 'colour', which it had when the campaign was created"):
         open_source(houses, known=kept)
 
 

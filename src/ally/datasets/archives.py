@@ -80,7 +80,7 @@ class Tree:
             info = self._zip.getinfo(name)
             if info.file_size > LARGEST_MEMBER:
                 raise DataError(
-                    f"{name} in {self.place} says to hold {info.file_size} bytes; at most {LARGEST_MEMBER} are read"
+                    f"{name} in {self.place} claims to hold {info.file_size} bytes; at most {LARGEST_MEMBER} are read"
                 )
             return self._zip.read(info)
         except (KeyError, *DAMAGED) as error:

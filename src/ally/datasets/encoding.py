@@ -41,9 +41,7 @@ def encode(table: pd.DataFrame, pool: IntArray, path: Path) -> tuple[AnyArray, l
         else:
             features += _categories(column, pool, notes)
     if not features:
-        raise DataError(
-            f"{path} has no column that can serve as a feature; {'; '.join(notes) or 'it has the target only'}"
-        )
+        raise DataError(f"{path} has no usable feature column; {'; '.join(notes) or 'it has the target only'}")
     return np.column_stack(features), notes
 
 

@@ -34,14 +34,14 @@ def fetch_entry(name: str, entry: Entry, folder: Path, progress: Progress | None
 def _fetch_file(file: File, folder: Path, bad: bool, progress: Progress | None) -> str:
     here = found(file, folder)
     if here is not None and (not bad or (here[0].checksum is not None and difference(*here) is None)):
-        return f"{here[0].path} was here already"
+        return f"{here[0].path} is already here"
     _download(file.urls, str(file.checksum), folder / file.path, progress)
     return f"{file.path} fetched"
 
 
 def _fetch_archive(archive: Archive, entry: Entry, folder: Path, bad: set[str], progress: Progress | None) -> str:
     if not bad & {file.path for file in entry.files if file.path in archive.holds}:
-        return f"what {archive.path} holds was here already"
+        return f"the content of {archive.path} is already here"
     path = folder / archive.path
     own = not (path.is_file() and checksum_of(path, archive.checksum) == archive.checksum)
     if own:

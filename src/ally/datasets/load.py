@@ -62,13 +62,13 @@ def _load_path(path: Path, name: str, target: str | None, wanted: Task | Literal
     if not path.is_file():
         if known or os.sep in name:
             raise InputError(
-                f"{path} is not there; give a file, a folder of images, or a name that `ally datasets` lists"
+                f"{path} does not exist; give a file, a folder of images, or a name listed by `ally datasets`"
             )
         DATASETS[name]
     if not known:
         readable = ", ".join((*TABLES, *ARRAYS))
         raise InputError(
-            f"{path} has the ending {path.suffix or '(none)'!r}; readable are {readable} and folders of images"
+            f"{path} has the ending {path.suffix or '(none)'!r}; use one of {readable} and folders of images"
         )
     if is_table(path):
         task, parts = read_table_file(path, target, wanted)

@@ -49,7 +49,7 @@ def locate(folder: Path, *paths: str) -> Path:
         if (folder / path).is_file():
             return folder / path
     raise DataError(
-        f"{folder / paths[0]} is not there; put the file there, or run ally datasets list to see what is missing"
+        f"{folder / paths[0]} is missing; put the file there, or run `ally datasets list` to see what else is missing"
     )
 
 

@@ -117,7 +117,7 @@ class LocalCrew:
 
     def _open(self) -> list[Any]:
         if self._workers is None:
-            raise BrokenPart("the crew has gone home; call its workers inside its `with` block")
+            raise BrokenPart("the workers have stopped; use them inside the `with` block")
         return self._workers
 
     def _close(self) -> None:

@@ -89,7 +89,7 @@ def _others(out: Path, grid: Grid) -> list[str]:
     if not others:
         return []
     campaigns = "1 other campaign in {} is" if others == 1 else f"{others} other campaigns in {{}} are"
-    return [f"{campaigns.format(out)} no part of these results: ask for all together to see them side by side"]
+    return [f"{campaigns.format(out)} not part of these results; name all of them in one command to compare them"]
 
 
 def _versions(out: Path) -> list[str]:

@@ -62,7 +62,7 @@ def work_through(function: Callable[..., Any], calls: Sequence[Call], processes:
                 except (EOFError, OSError):
                     process.join()
                     del hands[ours]
-                    lost = Killed("its process was killed, perhaps for want of memory; use fewer workers")
+                    lost = Killed("its process was killed, perhaps because memory ran out; use fewer workers")
                     yield Ended(number, error=lost)
                     continue
                 if waiting:

@@ -40,7 +40,7 @@ class LabelCode:
                 )
             return value
         if label is None or label != label:
-            raise LabelError(f"label {label!r} says nothing; give a class, or ally.SKIP to leave the sample out")
+            raise LabelError(f"label {label!r} is empty; give a class, or ally.SKIP to leave the sample out")
         try:
             return float(self._numbers[label])
         except (KeyError, TypeError):
@@ -121,7 +121,7 @@ def parse_labels(
 
     declared = _declared_classes(classes)
     if declared is not None and task == "regression":
-        raise LabelError("classes are declared and task='regression'; leave out one of the two")
+        raise LabelError("classes are declared and task='regression'; leave one out")
     notes: list[str] = []
     decided: Task = task if task != "auto" else _decide(given, declared, notes)
     if decided == "classification":

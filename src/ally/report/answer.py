@@ -82,7 +82,7 @@ def _missing(summary: Summary) -> list[str]:
     said = []
     if summary.gaps:
         more = f" (and {len(summary.gaps) - 3} more, below)" if len(summary.gaps) > 3 else ""
-        said.append(f"Not everything was run alike: {' '.join(summary.gaps[:3])}{more}")
+        said.append(f"The runs are not all alike: {' '.join(summary.gaps[:3])}{more}")
     if left_out:
         said.append("Unfinished campaigns are left out of comparisons.")
     return said

@@ -28,7 +28,7 @@ def read_results(path: Path) -> pd.DataFrame:
     """The rows of a ``results.csv``, or of the one in a folder; an error says what cannot be used and in which line."""
     file = path / "results.csv" if path.is_dir() else path
     if not file.is_file():
-        raise InputError(f"{file} is not there; give the folder that a grid wrote (it holds results.csv)")
+        raise InputError(f"{file} does not exist; give a folder that `ally bench` wrote (it holds results.csv)")
     try:
         table = pd.read_csv(file, dtype=str, keep_default_na=False, encoding="utf-8")
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
@@ -75,14 +75,14 @@ def _check_rows(file: Path, table: pd.DataFrame) -> None:
                 f"{dataset} is measured by {' and '.join(metrics)}; a report takes one metric per data set: split the "
                 "file"
             )
-    for key, about in (("round", "twice"), ("labels", "with two rounds of as many labels")):
+    for key, about in (("round", "twice"), ("labels", "with two rounds of equally many labels")):
         repeated = table.duplicated([*CAMPAIGN, key])
         if repeated.any():
             place = int(np.flatnonzero(repeated)[0])
             row = table.iloc[place]
             raise InputError(
                 f"{file}, line {place + 2}: {row['strategy']} on {row['dataset']}, seed {row['seed']}, {key} "
-                f"{row[key]} is there {about}; remove the copy, or give the two runs different settings"
+                f"{row[key]} appears {about}; remove the copy, or give the two runs different settings"
             )
 
 
@@ -110,7 +110,7 @@ def read_description(folder: Path) -> Description:
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{file} is not JSON: {error}; mend or remove it") from None
+        raise InputError(f"{file} is not JSON: {error}; fix or remove it") from None
     if not isinstance(found, dict):
         raise InputError(
             f"{file} holds a {type(found).__name__}; it must be an object with keys such as title and notes"

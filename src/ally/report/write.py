@@ -31,7 +31,7 @@ def load(folder: Path, smoothing: float | None = None) -> tuple[Summary, Descrip
     """The statistics of a grid, and what it says about itself."""
     folder = Path(folder)
     if not folder.is_dir():
-        raise InputError(f"{folder} is not a folder; give the one that a grid wrote (it holds results.csv)")
+        raise InputError(f"{folder} is not a folder; give one that `ally bench` wrote (it holds results.csv)")
     description = read_description(folder)
     return summarise(read_results(folder), description.baseline, smoothing), description
 

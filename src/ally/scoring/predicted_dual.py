@@ -72,8 +72,7 @@ class PredictedDual:
             report = {"rank_quality": head.rank_quality, "positive": _share(values > zero)}
             if snapshot.candidate_duals is not None and len(values):
                 notes = (
-                    f"training reached the constraint of no candidate: their {len(values)} duals are predicted from "
-                    "the labelled ones'",
+                    f"training visited no candidate: their {len(values)} duals are predicted from the labelled ones'",
                 )
         else:
             raise InputError(
@@ -108,8 +107,7 @@ class PredictedDual:
         missing = int((~known).sum())
         report |= {"rank_quality": head.rank_quality, "predicted": missing}
         note = (
-            f"training did not reach the constraint of {missing} of {len(duals)} candidates: their duals are "
-            "predicted from the others'"
+            f"training did not visit {missing} of {len(duals)} candidates: their duals are predicted from the others'"
         )
         return values, report, (note,)
 

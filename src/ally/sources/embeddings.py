@@ -29,8 +29,7 @@ class Embeddings:
     def __init__(self, values: AnyArray, ids: Sequence[str]) -> None:
         if values.ndim < 2 or values.dtype.kind not in "fiub":
             raise DataError(
-                f"the embeddings have shape {values.shape} and dtype {values.dtype}; one row of numbers per sample is "
-                "needed"
+                f"the embeddings have shape {values.shape} and dtype {values.dtype}; give one row of numbers per sample"
             )
         if len(values) != len(ids):
             raise DataError(

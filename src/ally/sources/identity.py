@@ -47,14 +47,14 @@ def odd_id(id: str) -> str | None:
     if not id:
         return "the id is empty"
     if len(id) > LONGEST_ID:
-        return f"the id has {len(id)} characters; at most {LONGEST_ID} are taken"
+        return f"the id has {len(id)} characters; at most {LONGEST_ID} are allowed"
     if "\0" in id:
         return "the id holds a NUL character"
     try:
         size = len(id.encode("utf-8"))
     except UnicodeEncodeError:
         return "the id is not valid Unicode; rename it"
-    return None if size <= MOST_BYTES else f"the id takes {size} bytes; at most {MOST_BYTES} are taken"
+    return None if size <= MOST_BYTES else f"the id takes {size} bytes; at most {MOST_BYTES} are allowed"
 
 
 def id_key(id: str) -> int:

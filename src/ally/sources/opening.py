@@ -68,7 +68,8 @@ def open_source(
     """
     if known is not None and known.get("version") != 1:
         raise InputError(
-            f"the kept fingerprint has version {known.get('version')!r} and 1 is needed; update ally, or start anew"
+            f"the kept fingerprint has version {known.get('version')!r} and 1 is needed; update ally, or create the "
+            "campaign again"
         )
     thumbnails = Thumbnails(check_count("size", size, least=8), None if cache is None else Path(cache))
     vectors = None if embeddings is None else open_embeddings(embeddings)
@@ -116,7 +117,7 @@ def _rows(
             )
         if not Path(place).exists():
             raise DataError(
-                f"{place} is not there; give a folder of images, a table ({', '.join(TABLES)}), a .txt or an .npy file"
+                f"{place} does not exist; give a folder of images, a table ({', '.join(TABLES)}), a .txt or .npy file"
             )
         below = below or Path(place).parent
     rows = reopen()
@@ -128,7 +129,7 @@ def _rows(
         _ensure_same_roles(layout, roles)
         thumbnails = Thumbnails(int(known.get("size", thumbnails.side)), thumbnails.cache)
     if layout.image is not None and below is None:
-        raise InputError("a frame with paths of images needs folder=: the folder the paths begin in")
+        raise InputError("a frame with paths of images needs folder=: the folder that the paths start from")
     places = None
     if thumbnails.cache is not None and not is_frame(place):
         places = KeptIndex(
@@ -143,7 +144,9 @@ def _ensure_same_roles(layout: Layout, roles: Mapping[str, Any]) -> None:
     kept = {"id_column": layout.id, "text": layout.text, "image": layout.image, "label": layout.label}
     for role, name in kept.items():
         if roles[role] not in (None, name):
-            raise InputError(f"{role}={roles[role]!r} differs from {name!r}, which it was at first; leave it out")
+            raise InputError(
+                f"{role}={roles[role]!r} differs from {name!r}, as it was when the campaign was created; leave it out"
+            )
 
 
 def _matched(samples: Samples, known: Mapping[str, Any] | None) -> Samples:
@@ -152,7 +155,7 @@ def _matched(samples: Samples, known: Mapping[str, Any] | None) -> Samples:
         now = samples.fingerprint()
         for name in ("kind", "from", "embeddings", "shape", "numbered"):
             if known.get(name) != now.get(name):
-                met = f"the source has {name} {now.get(name)!r} and had {known.get(name)!r} at first"
+                met = f"the source has {name} {now.get(name)!r}, but had {known.get(name)!r} before"
                 raise InputError(f"{met}; open it with the same files and settings")
     return samples
 
@@ -161,14 +164,15 @@ def _ensure_from(known: Mapping[str, Any], found: str, place: Any) -> None:
     if known.get("from") != found:
         words = {"folder": "a folder of images", "rows": "a table or a text file", "array": "an array"}
         raise InputError(
-            f"{_name(place)} is {words[found]} and was {words.get(str(known.get('from')), 'something else')} at first"
+            f"{_name(place)} is {words[found]}, but the campaign was created from "
+            f"{words.get(str(known.get('from')), 'something else')}"
         )
 
 
 def _refuse(what: str, **given: Any) -> None:
     odd = next((name for name, value in given.items() if value is not None), None)
     if odd is not None:
-        raise InputError(f"{odd}= is given and the source is {what}, which has none; leave it out")
+        raise InputError(f"{odd}= does not apply to {what}; leave it out")
 
 
 def _name(place: Any) -> str:

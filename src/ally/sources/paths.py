@@ -47,7 +47,7 @@ def inside(folder: Path, name: str) -> Path:
         path = (folder / name).resolve(strict=True)
         mode = path.stat().st_mode
     except FileNotFoundError as error:
-        raise DataError(f"{name!r} is not there; put it back or leave it out") from error
+        raise DataError(f"{name!r} is missing; put it back or leave it out") from error
     except (OSError, RuntimeError) as error:
         reason = (
             "its links form a loop" if isinstance(error, RuntimeError) or "symbolic" in str(error) else os_reason(error)
@@ -74,15 +74,15 @@ def file_stamp(path: Path) -> tuple[int, ...]:
     try:
         state = path.stat()
     except OSError as error:
-        raise DataError(f"{path} is not there any more ({os_reason(error)}); put it back") from error
+        raise DataError(f"{path} is missing ({os_reason(error)}); put it back") from error
     return state.st_size, state.st_mtime_ns, state.st_ino
 
 
 def ensure_readable(path: Path) -> None:
     if not path.is_file():
-        raise DataError(f"{path} is {'a folder' if path.is_dir() else 'not there'}; give the path of a file")
+        raise DataError(f"{path} is {'a folder' if path.is_dir() else 'missing'}; give the path of a file")
     if not os.access(path, os.R_OK):
-        raise DataError(f"{path} may not be read (permission denied); change its permissions")
+        raise DataError(f"{path} cannot be read (permission denied); change its permissions")
 
 
 KEPT = frozenset(" -_.,()+&@!~")

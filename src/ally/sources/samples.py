@@ -86,7 +86,7 @@ def note_gone(ids: Sequence[str], there: Iterable[bool], problems: Problems) -> 
     """Those of `ids` that are not there, recorded."""
     gone = [id for id, here in zip(ids, there, strict=True) if not here]
     for id in gone:
-        problems.add(id, "gone", "the source does not have it (any more)")
+        problems.add(id, "gone", "it is no longer in the source")
     return gone
 
 

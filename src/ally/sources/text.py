@@ -94,7 +94,7 @@ class WordWeights:
             return cls(np.frombuffer(base64.b64decode(kept, validate=True), dtype="<f4").astype(np.float32), None)
         except (ValueError, KeyError, TypeError, zlib.error) as error:
             raise DataError(
-                f"the kept word weights are damaged ({error}); make the campaign again from its source"
+                f"the stored word weights are damaged ({error}); create the campaign again from its source"
             ) from error
 
 

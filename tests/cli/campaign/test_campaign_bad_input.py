@@ -13,7 +13,7 @@ NEW = ["new", "c", "--by-hand", "--from"]
 
 
 SOURCES = {
-    "missing": ([*NEW, "nowhere"], "nowhere is not there; give a folder of images"),
+    "missing": ([*NEW, "nowhere"], "nowhere does not exist; give a folder of images"),
     "empty folder": ([*NEW, "empty"], "there are no images in the folder empty; put images into it: .bmp"),
     "only corrupt images": ([*NEW, "corrupt"], "corrupt has no image that can be read (1 cannot be read"),
     "loop of links": ([*NEW, "loop"], "loop has no image that can be read"),
@@ -31,7 +31,7 @@ SOURCES = {
         "'colour' is not a kind of column (for 'a'); use 'number' or 'category'",
     ),
     "path above the folder": ([*NEW, "paths.csv", "--image", "file"], "is not a path below"),
-    "not an array": ([*NEW, "fake.npy"], "fake.npy is not a whole .npy file"),
+    "not an array": ([*NEW, "fake.npy"], "fake.npy is not a complete .npy file"),
     "too few ids": ([*NEW, "X.npy", "--ids", "ids.txt"], "has 4 rows and there are 2 ids"),
     "label of the source": (
         [*NEW, "table.csv", "--classes", "low,medium", "--label", "answer"],
@@ -59,7 +59,7 @@ SOURCES = {
     "no feature": ([*NEW, "words.csv"], "name a text, image or feature column"),
     "flat folder without images": (
         [*NEW, "above", "--flat"],
-        "no images in the folder above itself (subfolders are not looked at)",
+        "no images in the folder above itself (subfolders are ignored)",
     ),
     "too many held out": ([*NEW, "table.csv", "--evaluate", "61"], "60 samples are free and 61 were requested"),
     "no lease": (
@@ -84,7 +84,7 @@ SOURCES = {
     ),
     "existing campaign": (["new", "rows", "--from", "table.csv", "--by-hand"], "rows.db exists already"),
     "no source": (["new", "c", "--by-hand"], "Missing option '--from'"),
-    "odd place": (["new", "mysql://host/db", "--from", "table.csv"], "names no store"),
+    "odd place": (["new", "mysql://host/db", "--from", "table.csv"], "is not a store"),
 }
 
 
@@ -194,26 +194,26 @@ ANSWERS = {
     "an id of another encoding": (["tell", "rows", "caf\udce9=low"], "the id 'caf\\udce9' is not valid Unicode"),
     "too long for a file": (["tell", "rows", f"r00={'x' * 300}"], "which is none of the classes"),
     "too long and no pair": (["tell", "rows", "x" * 300], "is neither a file nor a pair"),
-    "a record": (["tell", "rows", "record.csv"], "record.csv is the record of a campaign"),
+    "a record": (["tell", "rows", "record.csv"], "record.csv is the full history of a campaign"),
     "import of a record": (
         ["import", "rows", "record.csv"],
-        "export the labels that count instead: ally export NAME labels.csv",
+        "its current labels instead: ally export NAME labels.csv",
     ),
     "unknown id to skip": (["skip", "rows", "r00", "r99"], "1 of 2 sample ids are unknown, the first is 'r99'"),
-    "nothing to undo": (["undo", "rows", "--annotator", "nobody"], "there is no answer of 'nobody' to undo"),
+    "nothing to undo": (["undo", "rows", "--annotator", "nobody"], "'nobody' has no answer to undo"),
     "answer of another": (
         ["undo", "rows", "--annotator", "bob", "--number", "1"],
-        "answer 1 is of 'ann', not of 'bob'",
+        "answer 1 was given by 'ann', not 'bob'",
     ),
     "no such answer": (["undo", "rows", "--number", "99"], "there is no answer 99; the last one is 1"),
-    "import from nowhere": (["import", "rows", "nowhere.csv"], "nowhere.csv is not there"),
+    "import from nowhere": (["import", "rows", "nowhere.csv"], "nowhere.csv does not exist"),
     "import an unknown id": (["import", "rows", "unknown.csv"], "1 of 2 sample ids are unknown, the first is 'r99'"),
     "import an odd time": (["import", "rows", "time.csv"], "the time 'yesterday' of the answer to 'r00' is none"),
     "export to an odd file": (["export", "rows", "labels.xlsx"], "has the ending '.xlsx'"),
     "export to no folder": (["export", "rows", "no/labels.csv"], "cannot be written"),
     "export over a folder": (["export", "rows", "dir.csv"], "dir.csv cannot be written"),
     "ask over a folder": (["ask", "rows", "--out", "dir.csv"], "dir.csv is a folder; give the name of a file"),
-    "export to a full folder": (["export", "rows", "full"], "is there already and is not an empty folder"),
+    "export to a full folder": (["export", "rows", "full"], "already exists and is not empty"),
     "rows to a folder": (["export", "rows", "by-class"], "is not an image; export to CSV"),
     "record as Parquet": (["export", "rows", "record.parquet", "--record"], "has the ending '.parquet'"),
     "record and model": (["export", "rows", "x", "--record", "--model"], "write one at a time"),
@@ -286,7 +286,7 @@ def test_bad_lines_of_a_good_source_are_told(ally, tmp_path):
     page = ally("new", "notes", "--from", "notes.csv", "--id-column", "id", "--by-hand").out
     assert "notes.db: 2 texts of notes.csv" in page
     assert "3 problems:" in page
-    assert "1: line 3 has the id of an earlier one" in page
+    assert "1: line 3 repeats an earlier id" in page
     assert "line 4: the row has 3 fields" in page
 
 

@@ -72,7 +72,7 @@ def test_the_record_has_every_answer(ally, told, ending):
     assert lines[12]["label"] == "square"
     assert lines[0]["at"].endswith("+00:00")
     before = standing("one.db")
-    assert f"record.{ending} is the record of a campaign" in ally("import", "one", f"record.{ending}", code=2).err
+    assert f"record.{ending} is the full history of a campaign" in ally("import", "one", f"record.{ending}", code=2).err
     assert standing("one.db") == before
 
 

@@ -75,7 +75,7 @@ def test_status_counts_and_shows_the_curve(ally, tmp_path, table, fill):
 def test_status_shows_a_failed_training(ally, rows):
     ally("tell", "rows", *(f"{id}={label}" for id, label in list(rows.items())[:12]))
     os.rename("table.csv", "away.csv")
-    assert "table.csv is not there" in ally("retrain", "rows", code=2).err
+    assert "table.csv is missing" in ally("retrain", "rows", code=2).err
     page = ally("status", "rows").out
     assert "training    failed: " in page
     assert "`ally retrain rows` tries again" in page

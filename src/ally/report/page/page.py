@@ -118,7 +118,7 @@ def _curves(summary: Summary, picture: bytes, band: Band) -> str:
     )
     hint = (
         f"Means over seeds{smoothed}. Bands are drawn for ALLY and the baseline, and for all where four or fewer are "
-        "shown. A click on a name in the legend hides or shows it, a double click leaves it alone."
+        "shown. A click on a name in the legend hides or shows it, a double click shows it alone."
     )
     hidden = sum(not style.shown for style in styles(summary).values())
     hint += (

@@ -67,7 +67,7 @@ def efficiency_table(summary: Summary, dataset: str) -> str:
     head = [
         "series",
         "labels needed",
-        "seeds that got there",
+        "seeds that reached it",
         f"ratio to {summary.baseline}",
         "interval",
         "ratio to the best baseline",

@@ -95,7 +95,7 @@ def _numbers(values: list[Any], kinds: tuple[type, ...] = (int, float)) -> list[
 def _ensure_file(path: Path) -> None:
     if not path.is_file():
         raise InputError(
-            f"{path} is {'a folder' if path.is_dir() else 'not there'}; give the path of a {', '.join(KINDS)} file"
+            f"{path} is {'a folder' if path.is_dir() else 'missing'}; give the path of a {', '.join(KINDS)} file"
         )
 
 
@@ -110,4 +110,4 @@ def _read_table(path: Path, kind: str, text: bool = False) -> pd.DataFrame:
         raise MissingPart("reading .parquet needs pyarrow: pip install 'ally-learn[parquet]'") from error
     except (ValueError, OSError) as error:
         raise InputError(f"{path} cannot be read as {kind} ({error}); check the file") from error
-    raise InputError(f"{path} has the ending {kind or '(none)'!r}; readable are {', '.join(KINDS)}")
+    raise InputError(f"{path} has the ending {kind or '(none)'!r}; use one of {', '.join(KINDS)}")

@@ -19,7 +19,7 @@ class ArraySource:
         self, array: AnyArray, columns: Sequence[str] | None = None, name: str = "X", *, vectors: bool = False
     ) -> None:
         if array.ndim < 2:
-            raise InputError(f"{name} has shape {array.shape}; one row per sample is needed: reshape to (n, features)")
+            raise InputError(f"{name} has shape {array.shape}; pass one row per sample: reshape to (n, features)")
         if 0 in array.shape[1:]:
             raise InputError(
                 f"{name} has shape {array.shape}: the samples have 0 feature(s), while a minimum of 1 is required"
@@ -168,7 +168,9 @@ def _array_of(X: Sequence[Any], name: str) -> AnyArray:
     try:
         return np.asarray(X)
     except ValueError as error:
-        raise InputError(f"{name} is a list whose rows differ in length ({error}); make all rows one length") from error
+        raise InputError(
+            f"{name} is a list whose rows differ in length ({error}); give all rows the same length"
+        ) from error
 
 
 def _from_numpy(X: AnyArray, name: str) -> ArraySource:

@@ -59,7 +59,7 @@ class ArraySamples:
                 self.problems.add(
                     id,
                     "duplicate",
-                    f"row {row + 1} has the id of an earlier one and is left out; give every sample its own id",
+                    f"row {row + 1} repeats an earlier id and is left out; give every sample its own id",
                 )
             else:
                 values = np.ascontiguousarray(self._values[row])
@@ -131,7 +131,7 @@ def read_array(place: Any) -> AnyArray:
         found: AnyArray = np.load(place, mmap_mode="r", allow_pickle=False)
     except (ValueError, OSError, EOFError, SyntaxError) as error:
         raise DataError(
-            f"{place} is not a whole .npy file of numbers; save it again by numpy.save, as an array without objects"
+            f"{place} is not a complete .npy file of numbers; save it again with numpy.save, without objects"
         ) from error
     return found
 
@@ -154,6 +154,6 @@ def read_ids(place: Any) -> list[str]:
 def texts_of(ids: AnyArray, path: Path) -> list[str]:
     if ids.ndim != 1 or ids.dtype.kind not in "iuUS":
         raise DataError(
-            f"the ids of {path} have shape {ids.shape} and dtype {ids.dtype}; a row of texts or whole numbers is needed"
+            f"the ids of {path} have shape {ids.shape} and dtype {ids.dtype}; give a list of texts or whole numbers"
         )
     return [str(id) for id in (ids.astype(str) if ids.dtype.kind == "S" else ids).tolist()]

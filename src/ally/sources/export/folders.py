@@ -26,7 +26,7 @@ def write_image_folder(
     """
     folder = Path(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise DataError(f"{folder} is there already and is not an empty folder; give a new one")
+        raise DataError(f"{folder} already exists and is not empty; give a new folder")
     wanted = _wanted(as_answers(answers), samples)
     partial = folder.with_name(f".{folder.name}.{os.getpid()}.part")
     try:
@@ -42,10 +42,10 @@ def write_image_folder(
     except FileExistsError as error:
         met = os.path.relpath(error.filename2 or error.filename or ".", partial)
         raise DataError(
-            f"two classes or ids are one file name here ({met!r}), perhaps up to case; export to CSV instead"
+            f"two classes or ids give one file name here ({met!r}), perhaps as case is ignored; export to CSV instead"
         ) from error
     except OSError as error:
-        raise DataError(f"{folder} cannot be written ({os_reason(error)}); nothing is left of it") from error
+        raise DataError(f"{folder} cannot be written ({os_reason(error)}); nothing was written") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return len(wanted)

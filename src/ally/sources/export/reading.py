@@ -39,7 +39,7 @@ def read_answers(
     path = Path(path)
     if not path.exists():
         raise DataError(
-            f"{path} is not there; give a file with the columns id and label, or a folder with one folder per class"
+            f"{path} does not exist; give a file with the columns id and label, or a folder with one folder per class"
         )
     return check_answers(
         _from_folder(path) if path.is_dir() else _from_table(path), classes=classes, task=task, known=known
@@ -73,7 +73,7 @@ def _label(answer: Answer, classes: Sequence[Any] | None, task: Task | None) -> 
         if abs(label) > LARGEST_TARGET:
             raise LabelError(
                 f"the label of {answer.id!r} is beyond {LARGEST_TARGET:g}, too large to learn from; correct it, or "
-                "its unit"
+                "use another unit"
             )
         return float(label)
     if classes is None:
@@ -97,8 +97,8 @@ def _from_table(path: Path) -> Iterator[Answer]:
         raise DataError(f"{path} has no column {lost!r}; it needs id and label, and has {', '.join(rows.columns[:20])}")
     if all(name in rows.columns for name in RECORD):
         raise DataError(
-            f"{path} is the record of a campaign, with answers that were taken back or replaced (it has the columns "
-            "kind and undoes); export the labels that count instead: ally export NAME labels.csv"
+            f"{path} is the full history of a campaign, with undone answers (it has the columns kind and undoes); use "
+            "its current labels instead: ally export NAME labels.csv"
         )
     cells = rows.written
     for row in rows.scan():

@@ -98,4 +98,4 @@ def whole_file(path: Path) -> Iterator[Path]:
             f"{error.object[:60]!r} is not valid Unicode and cannot be written to {path}; correct it"
         ) from error
     except OSError as error:
-        raise DataError(f"{path} cannot be written ({os_reason(error)}); what was there before is unchanged") from error
+        raise DataError(f"{path} cannot be written ({os_reason(error)}); the old file is unchanged") from error

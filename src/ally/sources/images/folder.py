@@ -72,7 +72,7 @@ class ImageFolder:
         if not found:
             put = f"put images into it: {', '.join(MIME)}"
             if not len(self.problems):
-                where = "" if self._recursive else " itself (subfolders are not looked at)"
+                where = "" if self._recursive else " itself (subfolders are ignored)"
                 raise DataError(f"there are no images in the folder {self.folder}{where}; {put}")
             why = f"{len(self.problems)} cannot be read: {self.problems.first}"
             raise DataError(f"{self.folder} has no image that can be read ({why}); {put}")

@@ -27,7 +27,7 @@ def open_rows(path: Path, encoding: str = "utf-8") -> Rows:
     if kind == ".txt":
         return TextRows(path, encoding)
     raise DataError(
-        f"{path} has the ending {kind or '(none)'!r}; tables are {', '.join(TABLES)}, and .txt holds one text a line"
+        f"{path} has the ending {kind or '(none)'!r}; use {', '.join(TABLES)}, or .txt with one text per line"
     )
 
 

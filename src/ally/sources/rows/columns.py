@@ -90,8 +90,7 @@ class NumberColumn:
             problem = f"column {self.name!r} holds {number}; it counts as missing"
         elif math.isnan(number) and not self.marked:
             problem = (
-                f"column {self.name!r} is empty, which was never so when the campaign was made; the mean takes "
-                "its place"
+                f"column {self.name!r} is empty, but never was when the campaign was created; the mean takes its place"
             )
         gone = number is None or not math.isfinite(number)
         filled = self.mean if number is None or gone else number
@@ -117,7 +116,7 @@ class CategoryColumn:
         problem = None
         if not gone and not any(found):
             problem = (
-                f"column {self.name!r} holds the new category {str(value)[:60]!r}; it is read as none of the known ones"
+                f"column {self.name!r} holds the new category {str(value)[:60]!r}; it counts as none of the known ones"
             )
         return ([*found, float(gone)] if self.marked else found), problem
 
@@ -145,9 +144,7 @@ class Encoder:
             notes += [] if note is None else [note]
         if not found:
             reasons = "; ".join(notes) or "it has no column but the id"
-            raise DataError(
-                f"{place} has no column that can serve as a feature ({reasons}); name a text, image or feature column"
-            )
+            raise DataError(f"{place} has no usable feature column ({reasons}); name a text, image or feature column")
         return cls(tuple(found), tuple(notes))
 
     @property
@@ -207,13 +204,12 @@ def _decide(
         many = f"more than {MOST_CATEGORIES}" if tally.categories is None else str(len(tally.categories))
         return (
             None,
-            f"column {name!r} is left out: it has {many} different texts in {n} rows, and at most {most} are taken as "
+            f"column {name!r} is left out: it has {many} different texts in {n} rows, and at most {most} can be "
             "categories",
         )
     note = None
     if tally.numbers:
         note = (
-            f"column {name!r} holds {tally.numbers} numbers and {others + tally.nothing} texts: all are "
-            "taken as categories"
+            f"column {name!r} holds {tally.numbers} numbers and {others + tally.nothing} texts: all count as categories"
         )
     return CategoryColumn(name, tuple(sorted(tally.categories)), tally.present < n), note

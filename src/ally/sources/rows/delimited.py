@@ -51,7 +51,7 @@ class DelimitedRows(InLines):
         with self._lines.open() as stream:
             for place in places:
                 stream.seek(place)
-                _, fields, reason = next(self._parsed(stream), (None, None, "the file has become shorter"))
+                _, fields, reason = next(self._parsed(stream), (None, None, "the file is shorter than before"))
                 if fields is None:
                     found.append(reason)
                 elif len(fields) != len(self._columns):

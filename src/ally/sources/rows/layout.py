@@ -55,7 +55,7 @@ class Layout:
         roles = (layout.id, layout.text, layout.image, *layout.learned)
         lost = next((name for name in roles if name is not None and name not in rows.columns), None)
         if lost is not None:
-            why = "which the model learned from" if other else "which it had at first"
+            why = "which the model was trained on" if other else "which it had when the campaign was created"
             raise DataError(f"{rows.place} has no column {lost!r}, {why}; its columns are {_some(rows.columns)}")
         return layout
 
@@ -85,7 +85,7 @@ def decide_layout(
         and id_column != "text"
     ):
         text = "text"
-        notes.append("the column 'text' is what is labelled and learned from")
+        notes.append("the column 'text' is labelled and learned from")
     if isinstance(columns, str):
         raise InputError.about("columns", columns, "is one text; pass a list of names")
     kinds: dict[str, ColumnKind | None] = (

@@ -36,9 +36,7 @@ class Lines:
                 "encoding", encoding, "is unknown to Python; use for instance 'utf-8', 'cp1252' or 'latin-1'"
             ) from error
         if not plain:
-            raise InputError.about(
-                "encoding", encoding, f"does not write lines as ASCII does; convert {path} to UTF-8 first"
-            )
+            raise InputError.about("encoding", encoding, f"does not extend ASCII; convert {path} to UTF-8 first")
         self.path = path
         self.encoding = "utf-8" if encoding.lower().replace("_", "-") in ("utf8", "utf-8-sig") else encoding
         if not path.stat().st_size:
@@ -52,7 +50,7 @@ class Lines:
             return self.path.open("rb")
         except OSError as error:
             raise DataError(
-                f"{self.path} cannot be opened ({error.strerror}); check that it is there and may be read"
+                f"{self.path} cannot be opened ({error.strerror}); check that it exists and can be read"
             ) from error
 
     def read(self, stream: IO[bytes], number: int = 1) -> Iterator[Line]:
@@ -116,7 +114,7 @@ def _advice(data: bytes, place: int) -> str:
     return "save it as UTF-8, or pass the encoding it was written in, such as cp1252"
 
 
-TOO_LONG = f"the line is longer than {LONGEST_LINE} bytes and was passed over"
+TOO_LONG = f"the line is longer than {LONGEST_LINE} bytes and was skipped"
 
 
 HEAD = 1000
@@ -159,7 +157,7 @@ class JsonRows(InLines):
             for place in places:
                 stream.seek(place)
                 line = next(self._lines.read(stream), None)
-                found.append("the file has become shorter" if line is None else _parsed(line))
+                found.append("the file is shorter than before" if line is None else _parsed(line))
         return found
 
 
@@ -205,5 +203,5 @@ class TextRows:
                 stream.seek(place)
                 line = next(self._lines.read(stream), None)
                 text = "" if line is None or line.text is None else line.text.strip()
-                found.append({"text": text} if text else "the file has become shorter")
+                found.append({"text": text} if text else "the file is shorter than before")
         return found

@@ -67,7 +67,7 @@ class ParquetRows:
     def at(self, places: Sequence[int]) -> list[dict[str, Any] | str]:
         wanted = np.asarray(places, dtype=np.int64)
         groups = np.searchsorted(self._ends, wanted, side="right")
-        found: list[dict[str, Any] | str] = ["the file has become shorter"] * len(wanted)
+        found: list[dict[str, Any] | str] = ["the file is shorter than before"] * len(wanted)
         for group in np.unique(groups[groups < len(self._ends)]).tolist():
             mine = np.flatnonzero(groups == group)
             start = int(self._ends[group - 1]) if group else 0

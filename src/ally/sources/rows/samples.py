@@ -176,7 +176,7 @@ class RowSamples:
                     problems.add(
                         id,
                         "duplicate",
-                        f"{row.name} has the content of an earlier one; it is kept as a sample of its own",
+                        f"{row.name} repeats an earlier one; it is kept as a separate sample",
                     )
             else:
                 value = row.values.get(layout.id)
@@ -189,7 +189,7 @@ class RowSamples:
                     problems.add(
                         id,
                         "duplicate",
-                        f"{row.name} has the id of an earlier one and is left out; give every sample its own id",
+                        f"{row.name} repeats an earlier id and is left out; give every sample its own id",
                     )
                     continue
             label = row.values.get(layout.label) if layout.label is not None else None
@@ -252,7 +252,7 @@ class RowSamples:
     def _values(self, ids: Sequence[str]) -> list[dict[str, Any] | str]:
         places, there = self._current().find(id_keys(ids))
         found = iter(self._rows.at(places[there].tolist()))
-        return [next(found) if here else "it is not there" for here in there.tolist()]
+        return [next(found) if here else "it is missing" for here in there.tolist()]
 
     def _read(self, ids: Sequence[str]) -> list[dict[str, Any]]:
         """The values of each id; nothing, and a problem, where a row is gone."""
