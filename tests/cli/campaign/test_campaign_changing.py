@@ -43,7 +43,7 @@ def test_a_source_that_moved(ally, pets, tmp_path):
         (["--classes", "a,c"], "class 'b' is missing"),
         (["--batch", "0"], "--batch 0"),
         (["--strategy", "best"], "unknown strategy"),
-        (["--from", "nowhere.txt"], "nowhere.txt is missing"),
+        (["--from", "nowhere.txt"], "nowhere.txt does not exist"),
         (["--lease", "-1"], "--lease -1 is out of range; give minutes"),
     ],
 )
