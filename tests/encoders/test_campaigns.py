@@ -240,7 +240,7 @@ def test_a_long_encoding_trains_on_what_is_there(mails, monkeypatch):
         campaign.tell(query, {id: topic(id) for id in query.ids})
         seen = []
         monkeypatch.setattr(type(campaign), "_train_soon", _noting(type(campaign)._train_soon, seen))
-        assert campaign.train_while_due() == 2
+        assert campaign.training.while_due() == 2
         assert seen == [(42, 49), (49, 49)]
         status = campaign.status()
         assert (status.training_state, status.encoded) == ("done", 49)

@@ -448,7 +448,7 @@ class Campaign:
 
     def pulse(self) -> Pulse:
         """What changes while people label, in a few quick reads."""
-        model = self._store.newest_model()
+        model = self._store.models.newest()
         begun = last_begun(self._store)
         return Pulse(
             last_answer=self._store.last_answer(),
@@ -461,8 +461,8 @@ class Campaign:
     def map(self) -> PoolMap | None:
         """Where the samples lie as the newest model sees them, and what is known of each now; None before the first
         training."""
-        model = self._store.newest_model()
-        data = None if model is None else self._store.map(model.number)
+        model = self._store.models.newest()
+        data = None if model is None else self._store.models.map(model.number)
         if model is None or data is None:
             return None
         return pool_map(self._store, self.settings, Chart.from_bytes(data), model.number)

@@ -75,7 +75,7 @@ def _outcome(model: StoredModel) -> LastTraining:
 
 def last_begun(store: Store) -> Event | None:
     """The beginning of the last training that no model ended yet, or of the newest model's."""
-    model = store.newest_model()
+    model = store.models.newest()
     since = 0 if model is None else max(0, int(model.report.get("begun", 0)) - 1)
     begun = _begun(store, since)
     return begun[-1] if begun else None
