@@ -35,6 +35,7 @@ _LAZY = {
 _MODULES = {
     "campaign",
     "datasets",
+    "encoders",
     "features",
     "generation",
     "models",

@@ -9,8 +9,10 @@ from typing import Any
 
 from ally.campaign.settings import Settings
 from ally.encoders import Encoder, default_encoder, open_encoder
+from ally.encoders.image import ImageModel
 from ally.encoders.opening import suggestion
 from ally.encoders.samples import ENCODED, KINDS, EncodedSamples, ensure_same
+from ally.encoders.text import TextModel
 from ally.errors import InputError
 from ally.names import ANY_SHAPE, MODELS
 from ally.sources import Samples
@@ -32,9 +34,9 @@ def encode_samples(
     if encoder is None:
         return samples
     about: dict[str, Any] = {"name": name, "identity": encoder.identity, "width": encoder.width}
-    if isinstance(given, (str, Path)) and Path(given).expanduser().is_dir():
-        about["folder"] = _kept_folder(Path(given).expanduser(), folder)
-    elif not isinstance(given, str):
+    if isinstance(encoder, (TextModel, ImageModel)) and isinstance(given, (str, Path)) and encoder.folder.given:
+        about["folder"] = _kept_folder(encoder.folder.path, folder)
+    elif not isinstance(given, (str, Path)):
         about["in memory"] = True
     return EncodedSamples(samples, about, lambda: encoder, kept_in)
 

@@ -102,6 +102,8 @@ class ModelFolder:
 
     path: Path
     name: str
+    given: bool
+    """Whether the folder itself was given, and not the name of a model."""
 
     @classmethod
     def open(cls, given: str | Path) -> ModelFolder:
@@ -117,8 +119,8 @@ class ModelFolder:
                     "use a model with model.safetensors, or convert it where you trust it"
                 )
             raise DataError(f"{path} has no weights; put model.safetensors into it")
-        name = Path(given).name if Path(given).expanduser().is_dir() else str(given)
-        return cls(path, name)
+        itself = Path(given).expanduser().is_dir()
+        return cls(path, Path(given).expanduser().resolve().name if itself else str(given), itself)
 
     def read(self, name: str) -> dict[str, Any]:
         """A JSON file of the folder; nothing if it is not there."""

@@ -19,12 +19,12 @@ class ImageModel:
     """The folder is looked at now; torch and the weights are loaded with the first batch."""
 
     def __init__(self, folder: ModelFolder) -> None:
-        self._folder = folder
+        self.folder = folder
         self._prepare = Prepare.from_config(folder.preprocessing)
 
     @property
     def name(self) -> str:
-        return self._folder.name
+        return self.folder.name
 
     @property
     def kind(self) -> EncoderKind:
@@ -36,17 +36,17 @@ class ImageModel:
 
     @cached_property
     def identity(self) -> str:
-        return f"image {self._folder.digest()} {self._prepare}"
+        return f"image {self.folder.digest()} {self._prepare}"
 
     @cached_property
     def width(self) -> int:
-        config = self._folder.read("config.json")
+        config = self.folder.read("config.json")
         told = config.get("hidden_size") if config.get("model_type") in FIRST_TOKEN else config.get("projection_dim")
         return told if isinstance(told, int) else int(self.encode([plain_sample("image", self.side)]).shape[1])
 
     @cached_property
     def _model(self) -> Any:
-        return self._folder.load("AutoModel")
+        return self.folder.load("AutoModel")
 
     def encode(self, batch: Sequence[AnyArray]) -> Vectors:
         import torch

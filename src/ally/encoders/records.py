@@ -56,7 +56,8 @@ class Records:
         """The records seen so far, as a memory map that stays as it is."""
         if not self._seen:
             return np.empty(0, self.dtype)
-        return np.memmap(os.fdopen(os.dup(self._file), "rb"), self.dtype, "r", HEADER, (self._seen,))
+        with os.fdopen(os.dup(self._file), "rb") as stream:
+            return np.memmap(stream, self.dtype, "r", HEADER, (self._seen,))
 
     def append(self, records: AnyArray) -> None:
         """Adds records; their checksums are filled in."""

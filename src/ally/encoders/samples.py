@@ -6,6 +6,7 @@ does not wait.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -44,6 +45,7 @@ class EncodedSamples:
         self._encoder: Encoder | None = None
         self._kept: Kept | None = None
         self._rows: dict[str, int] = {}
+        self._one_at_a_time = threading.RLock()
 
     @property
     def kind(self) -> Kind:
@@ -91,7 +93,8 @@ class EncodedSamples:
         started = time.monotonic()
         done = 0
         for window in windows(len(ids), KINDS[self.kind]):
-            self._find([ids[place] for place in window])
+            with self._one_at_a_time:
+                self._find([ids[place] for place in window])
             done = window.stop
             if progress is not None:
                 progress("encoding", done, len(ids))
@@ -100,11 +103,12 @@ class EncodedSamples:
         return done
 
     def _load(self, ids: Sequence[str]) -> AnyArray:
-        unknown = [id for id in ids if id not in self._rows]
-        for window in windows(len(unknown), KINDS[self.kind]):
-            self._find([unknown[place] for place in window])
-        rows = np.fromiter((self._rows[id] for id in ids), np.int64, len(ids))
-        return self._cache().read(rows)
+        with self._one_at_a_time:
+            unknown = [id for id in ids if id not in self._rows]
+            for window in windows(len(unknown), KINDS[self.kind]):
+                self._find([unknown[place] for place in window])
+            rows = np.fromiter((self._rows[id] for id in ids), np.int64, len(ids))
+            return self._cache().read(rows)
 
     def _find(self, ids: Sequence[str]) -> None:
         given = {place: content for place, content in enumerate(self.contents(ids)) if content is not None}

@@ -22,12 +22,12 @@ class TextModel:
     """The folder is looked at now; torch and the weights are loaded with the first batch."""
 
     def __init__(self, folder: ModelFolder) -> None:
-        self._folder = folder
+        self.folder = folder
         self._cut = 0
 
     @property
     def name(self) -> str:
-        return self._folder.name
+        return self.folder.name
 
     @property
     def kind(self) -> EncoderKind:
@@ -36,12 +36,12 @@ class TextModel:
     @cached_property
     def identity(self) -> str:
         length = " unit" if self._unit else ""
-        return f"text {self._folder.digest()} {self._pooling or 'projected'}{length} {self.limit} tokens"
+        return f"text {self.folder.digest()} {self._pooling or 'projected'}{length} {self.limit} tokens"
 
     @cached_property
     def width(self) -> int:
         own = "projection_dim" if self._pooling is None else "hidden_size"
-        told = self._folder.read("config.json").get(own)
+        told = self.folder.read("config.json").get(own)
         return told if isinstance(told, int) else int(self.encode([plain_sample("text")]).shape[1])
 
     @property
@@ -53,10 +53,10 @@ class TextModel:
     @cached_property
     def limit(self) -> int:
         """Tokens of a text that are read."""
-        own = self._folder.read("sentence_bert_config.json").get("max_seq_length")
-        config = self._folder.read("config.json")
+        own = self.folder.read("sentence_bert_config.json").get("max_seq_length")
+        config = self.folder.read("config.json")
         config = {**config, **config.get("text_config", {})}
-        told = self._folder.read("tokenizer_config.json").get("model_max_length")
+        told = self.folder.read("tokenizer_config.json").get("model_max_length")
         positions = config.get("max_position_embeddings")
         if positions is not None and config.get("model_type") in OFFSET:
             positions -= int(config.get("pad_token_id") or 1) + 1
@@ -67,7 +67,7 @@ class TextModel:
     @cached_property
     def _modules(self) -> dict[str, str]:
         """Folders of the sentence-transformers modules by their kind."""
-        listed = self._folder.read("modules.json").get("", [])
+        listed = self.folder.read("modules.json").get("", [])
         found = {str(module.get("type", "")).rsplit(".", 1)[-1]: str(module.get("path", "")) for module in listed}
         odd = set(found) - {"Transformer", "Pooling", "Normalize"}
         if odd:
@@ -83,9 +83,9 @@ class TextModel:
     @cached_property
     def _pooling(self) -> str | None:
         """``"mean"``, ``"cls"`` or ``"max"``; None where the model itself gives one vector for a text."""
-        if "image" in self._folder.kinds:
+        if "image" in self.folder.kinds:
             return None
-        chosen = self._folder.read(f"{self._modules['Pooling']}/config.json") if "Pooling" in self._modules else {}
+        chosen = self.folder.read(f"{self._modules['Pooling']}/config.json") if "Pooling" in self._modules else {}
         modes = {"mean": "mean_tokens", "cls": "cls_token", "max": "max_tokens"}
         on = [name for name, words in modes.items() if chosen.get(f"pooling_mode_{words}")]
         others = [name for name, value in chosen.items() if name.startswith("pooling_mode_") and value is True]
@@ -97,11 +97,11 @@ class TextModel:
 
     @cached_property
     def _model(self) -> Any:
-        return self._folder.load("AutoModel")
+        return self.folder.load("AutoModel")
 
     @cached_property
     def _tokenizer(self) -> Any:
-        return self._folder.load("AutoTokenizer")
+        return self.folder.load("AutoTokenizer")
 
     def encode(self, batch: Sequence[str]) -> Vectors:
         import torch
