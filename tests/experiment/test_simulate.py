@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.ensemble import ExtraTreesRegressor
 
 import ally
 from ally.errors import InputError
@@ -139,3 +140,13 @@ def test_processes_give_the_same_numbers_in_the_order_of_the_cells():
 def test_a_failing_cell_is_an_error():
     with pytest.raises(ally.errors.UnknownName):
         run_cells(trial, [("classification", cell("nope"))], workers=1)
+
+
+@pytest.mark.parametrize("model", ["extra-trees", ExtraTreesRegressor(20)], ids=["name", "estimator"])
+def test_estimators_are_compared_as_networks_are(model):
+    found = replace(cell("lcmd"), model=model)
+    records = list(simulate(trial("regression"), found))
+    assert [r.labels for r in records] == [10, 15, 20, 25]
+    assert records[0].model in ("extra-trees", "ExtraTreesRegressor(n_estimators=20)")
+    assert records[-1].value < records[0].value
+    assert found.key("d") == replace(cell("lcmd"), model=model).key("d")

@@ -1,11 +1,27 @@
 """Fitted learners as files: what today's code writes, and what version 1 wrote."""
 
+import json
+import os
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import save
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.svm import LinearSVC
 
+from ally import names
 from ally.errors import DataError, ModelError
+from ally.learning import stored_estimator
+from ally.learning.estimator import Estimator
 from ally.learning.trained import Trained
 from ally.learning.training import Training
 from ally.loop import Loop
@@ -55,3 +71,127 @@ def test_a_kind_that_is_not_known_is_named():
     data = loop().trained().to_bytes().replace(b'\\"kind\\": \\"network\\"', b'\\"kind\\": \\"mistery\\"')
     with pytest.raises(DataError, match="unknown kind of learner 'mistery'"):
         Trained.from_bytes(data)
+
+
+TEXTS = [f"{word} {k}" for k in range(30) for word in ("good", "bad")]
+ESTIMATORS = {
+    "trees": ExtraTreesClassifier(5),
+    "leaves": Estimator(ExtraTreesClassifier(5), geometry="leaves"),
+    "boosting": HistGradientBoostingClassifier(max_iter=3),
+    "logistic": make_pipeline(StandardScaler(), LogisticRegression()),
+    "neighbours": KNeighborsClassifier(),
+    "calibrated": CalibratedClassifierCV(LinearSVC(), cv=2),
+    "svm": LinearSVC(),
+}
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_estimators_are_written_and_read_back(name):
+    trained = loop(ESTIMATORS[name]).trained().with_about({"fingerprint": {"kind": "table"}})
+    again = Trained.from_bytes(trained.to_bytes())
+    one, other = (each.look(as_source(X)) for each in (trained, again))
+    assert torch.equal(one.embeddings, other.embeddings)
+    assert torch.equal(one.predictions, other.predictions)
+    assert (one.probabilities is None) or torch.equal(one.probabilities, other.probabilities)
+    assert (trained.predict(as_source(X))[0] == again.predict(as_source(X))[0]).all()
+    assert again.about == trained.about
+
+
+def test_a_regressor_of_scikit_learn_is_written_and_read_back():
+    trained = loop(Ridge(), X[:, 0] * 100, task="regression").trained()
+    assert (Trained.from_bytes(trained.to_bytes()).predict(as_source(X))[0] == trained.predict(as_source(X))[0]).all()
+
+
+def test_a_pipeline_of_texts_is_written_and_read_back():
+    pipe = make_pipeline(TfidfVectorizer(), LogisticRegression())
+    trained = Loop(TEXTS, ["pos", "neg"] * 30, strategy="random", model=pipe, random_state=0).trained()
+    again = Trained.from_bytes(trained.to_bytes())
+    source = as_source(TEXTS, objects=True)
+    assert again.predict(source)[0].tolist() == ["pos", "neg"] * 30
+    assert torch.equal(again.look(source).embeddings, trained.look(source).embeddings)
+
+
+def test_types_that_are_not_trusted_are_neither_written_nor_read(monkeypatch):
+    with pytest.raises(ModelError, match=r"FunctionTransformer|not a trusted type"):
+        loop(make_pipeline(FunctionTransformer(_double), LogisticRegression())).trained().to_bytes()
+    data = loop(ESTIMATORS["trees"]).trained().to_bytes()
+    monkeypatch.setattr(stored_estimator, "TRUSTED", frozenset())
+    with pytest.raises(DataError, match=r"holds sklearn\.tree\._tree\.Tree, which is not a trusted type"):
+        Trained.from_bytes(data)
+
+
+def _double(x):
+    return 2 * x
+
+
+def test_a_damaged_estimator_is_refused():
+    facts, tensors = loop(ESTIMATORS["logistic"]).fit().packed()
+    tensors["estimator"] = tensors["estimator"][:-40].clone()
+    data = save(
+        tensors, {"ally": json.dumps({"version": 2, "task": "classification", "classes": ["no", "yes"], **facts})}
+    )
+    with pytest.raises(DataError, match="cannot be read"):
+        Trained.from_bytes(data)
+
+
+@pytest.fixture
+def own_module(tmp_path, monkeypatch):
+    (tmp_path / "own_models_of_a_test.py").write_text(OWN, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    yield "own_models_of_a_test"
+    sys.modules.pop("own_models_of_a_test", None)
+
+
+OWN = """
+from sklearn.linear_model import LogisticRegression
+
+class Mine(LogisticRegression):
+    pass
+
+def trees():
+    from sklearn.ensemble import ExtraTreesClassifier
+    return ExtraTreesClassifier(3)
+
+def mine():
+    return Mine()
+
+def net():
+    from functools import partial
+    from ally.models import MLP
+    return partial(MLP, hidden=(4,))
+
+def build(shape, outputs):
+    from ally.models import MLP
+    return MLP(shape, outputs, (4,))
+
+number = 3
+"""
+
+
+@pytest.mark.parametrize("builder", ["trees", "mine", "net", "build"])
+def test_models_of_your_own_are_named_by_their_builder(own_module, builder):
+    path = f"{own_module}:{builder}"
+    trained = loop(path).trained()
+    data = trained.to_bytes()
+    if builder != "trees":
+        with pytest.raises(DataError, match=f"was built by '{path}'; reading it runs that code"):
+            Trained.from_bytes(data)
+    again = Trained.from_bytes(data, trusted=[path])
+    assert (again.predict(as_source(X))[0] == trained.predict(as_source(X))[0]).all()
+
+
+def test_builders_that_cannot_be_are_refused(own_module):
+    with pytest.raises(ModelError, match=r"model='no_such_module:f' cannot be imported"):
+        loop("no_such_module:f")
+    with pytest.raises(ModelError, match=r"cannot be imported .*has no attribute 'nothing'"):
+        loop(f"{own_module}:nothing")
+    with pytest.raises(ModelError, match="is a int; name a function"):
+        loop(f"{own_module}:number")
+
+
+def test_a_module_that_only_this_process_finds_is_no_model_for_a_worker(own_module, monkeypatch):
+    names.ensure_model(f"{own_module}:trees")
+    monkeypatch.delenv("PYTHONPATH")
+    with pytest.raises(ModelError, match="can be imported here only"):
+        names.ensure_model(f"{own_module}:trees")

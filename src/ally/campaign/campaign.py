@@ -21,7 +21,7 @@ from ally.campaign import answers as given_answers
 from ally.campaign import source as sources
 from ally.campaign.answers import Vocabulary, likely_slips
 from ally.campaign.composition import composition
-from ally.campaign.create import check_names, create
+from ally.campaign.create import check_names, create, kept_model
 from ally.campaign.mapping import PoolMap, pool_map
 from ally.campaign.people import Pace, PairAgreement, agreements, paces
 from ally.campaign.settings import Settings, changed_settings, declarations, declared_classes
@@ -117,6 +117,7 @@ class Campaign:
         options = {name: value for name, value in chosen.items() if name not in names}
         check_options(options, names)
         settings = {declared.name: chosen.get(declared.name, declared.default) for declared in declarations()}
+        settings["model"] = kept_model(settings["model"])
         evaluate = settings.pop("evaluate")
         store, samples = create(place, source, options, settings, evaluate=evaluate, clock=clock, progress=progress)
         campaign = cls(place, store, source, options, clock, samples)
@@ -174,6 +175,8 @@ class Campaign:
 
     def _changed(self, chosen: Mapping[str, Any]) -> Settings:
         """The settings after `change`; raises if one is not possible."""
+        if "model" in chosen:
+            chosen = {**chosen, "model": kept_model(chosen["model"])}
         changed = changed_settings(self.settings, chosen)
         if not NAMES.isdisjoint(chosen):
             check_names(changed)

@@ -11,6 +11,7 @@ from ally.campaign.settings import Settings
 from ally.campaign.source import beside, cache, encoded_folder, kept_options, kept_place, new_sample
 from ally.campaign.status import GIVEN
 from ally.encoders.samples import ENCODED
+from ally.errors import ModelError
 from ally.names import ANY_SHAPE, LEARNERS, ensure_model, ensure_objective, ensure_strategy
 from ally.sources import Samples, open_source
 from ally.store import NewSample, Store
@@ -91,12 +92,39 @@ def evaluate_by_default(samples: int) -> int:
     return size if size >= LEAST else 0
 
 
+def kept_model(model: Any) -> str | None:
+    """A model as text that a process of its own can rebuild it from: a name, ``module:builder``, or an estimator.
+
+    Functions and classes of a module are named by their import path; whatever has no text is refused.
+    """
+    if model is None or isinstance(model, str):
+        return model
+    if isinstance(model, type) and hasattr(model, "get_params"):
+        raise ModelError(f"model is the class {model.__name__}; pass an instance, {model.__name__}()")
+    if hasattr(model, "get_params") and hasattr(model, "fit"):
+        from ally.learning.stored_estimator import as_text
+
+        return as_text(model)
+    module, name = getattr(model, "__module__", None), getattr(model, "__qualname__", "")
+    if callable(model) and module not in (None, "__main__") and name and "<" not in name:
+        return f"{module}:{name}"
+    what = f"the function {name}" if name else f"a {type(model).__name__}"
+    raise ModelError(
+        f"model is {what}, which another process cannot rebuild; name it as 'module:builder', a function of a module "
+        "that gives an estimator or a network"
+    )
+
+
 def check_model(settings: Settings, samples: Samples) -> None:
     """The model can take the samples."""
     if settings.model is not None and settings.model not in (*ANY_SHAPE, *LEARNERS):
-        from ally.models import MODELS
+        from ally.learning.network import Network
+        from ally.learning.resolve import resolve_learner
 
-        MODELS[settings.model](samples.features([]).shape, 2)
+        shape = samples.features([]).shape
+        learner = resolve_learner(settings.model, shape)
+        if isinstance(learner, Network):
+            learner.build(shape, 2)
 
 
 def check_names(settings: Settings) -> None:

@@ -135,7 +135,12 @@ class Settings:
     objective: str | None = setting(
         None, "Learner", "How the learner is trained, if not as the strategy says.", optional(text)
     )
-    model: str | None = setting(None, "Learner", "The network (default: by the kind of data).", optional(text))
+    model: str | None = setting(
+        None,
+        "Learner",
+        "The model: a name, or module:builder of your own (default: by the kind of data).",
+        optional(text),
+    )
     encoder: str | None = setting(
         None,
         "Learner",

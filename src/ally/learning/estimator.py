@@ -38,7 +38,7 @@ from ally.constrained import Power, Slacks, resolve_eps
 from ally.errors import AllyError, InputError, ModelError, OneClassError
 from ally.learning.calibration import folds
 from ally.learning.fitted_estimator import FittedEstimator, called, first_steps, last_step, read_samples, takes_nan
-from ally.learning.geometry import Geometry, Leaves, Standardised, Transformed, len_of, scaler_with_gaps
+from ally.learning.geometry import Geometry, Leaves, Nowhere, Standardised, Transformed, scaler_with_gaps
 from ally.learning.learner import Examples, FitReport, Unlabelled
 from ally.learning.losses import TargetScale
 from ally.learning.objectives import ERM, PDCL, Feasibility, Objective
@@ -79,6 +79,8 @@ class Estimator:
     geometry: Literal["inputs", "leaves"] = "inputs"
     measured: Geometry | None = field(default=None, repr=False, compare=False)
     """Where distances are measured, once `prepared`."""
+    own: str | None = None
+    """The import path that built the estimator, ``module:builder``, if it was given by one."""
     objects: ClassVar[bool] = True
     """Samples need not be numbers."""
 
@@ -125,7 +127,7 @@ class Estimator:
             return self
         if getattr(source, "numeric", True):
             scaler = (scaler_with_gaps if takes_nan(self.estimator) else fit_scaler)(source, rows, chunk_size)
-            flat = (np.broadcast_to(part, source.shape).reshape(-1) for part in (scaler.mean, scaler.scale))
+            flat = (np.array(np.broadcast_to(part, source.shape)).reshape(-1) for part in (scaler.mean, scaler.scale))
             return replace(self, measured=Standardised(Scaler(*flat)))
         steps = first_steps(self.estimator)
         if steps is None:
@@ -341,15 +343,8 @@ class _Work:
             report,
             geometry=geometry,
             shape=examples.source.shape,
+            own=self.learner.own,
         )
-
-
-@dataclass(frozen=True)
-class Nowhere:
-    """No geometry: samples have no coordinates."""
-
-    def __call__(self, X: Any) -> torch.Tensor:
-        return torch.zeros(len_of(X), 0)
 
 
 _Fit = tuple[FittedEstimator, FitReport, dict[str, torch.Tensor]]

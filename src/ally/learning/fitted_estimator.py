@@ -40,6 +40,8 @@ class FittedEstimator:
     geometry: Geometry = field(default=Standardised(), repr=False)
     shape: tuple[int, ...] | None = None
     """Shape of a sample; None if it is not known."""
+    own: str | None = None
+    """The import path that built the estimator, ``module:builder``, if it was given by one."""
 
     @property
     def unlabelled_rows(self) -> None:
@@ -116,7 +118,9 @@ class FittedEstimator:
         return found
 
     def packed(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
-        raise ModelError(f"a fitted {called(self.estimator)} cannot be written to a file yet")
+        from ally.learning.stored_estimator import packed
+
+        return packed(self)
 
     def _look(self, x: Any, rows: IntArray) -> Seen:
         points = self.geometry(x)

@@ -16,7 +16,7 @@ from ally.errors import InputError, ModelError, NonFiniteInput
 from ally.learning.learner import FitReport, Fitted
 from ally.learning.losses import TargetScale
 from ally.learning.snapshot import Seen, View, by_blocks, predict_labels
-from ally.models import MODELS, has_dropout
+from ally.models import MODELS, has_dropout, own_network
 from ally.models.split import DROPOUT
 from ally.rng import seeded_torch
 from ally.sources import Checked, Scaler, Source, blocks
@@ -47,7 +47,8 @@ class FittedNetwork:
     shape: tuple[int, ...] | None = None
     """Shape of a sample; None if it is not known."""
     name: str | None = None
-    """What `ally.models.MODELS` calls the network; None for a network of the user's own."""
+    """What `ally.models.MODELS` calls the network, or the import path of its builder (``module:builder``); None for a
+    network that has neither."""
 
     @property
     def held_out(self) -> None:
@@ -108,8 +109,8 @@ class FittedNetwork:
     def packed(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
         if self.name is None or self.shape is None:
             raise ModelError(
-                "a network of your own cannot be rebuilt from a file; pass a model by name, or keep loop.fit().model "
-                "yourself"
+                "a network of your own cannot be rebuilt from a file; pass a model by name or as 'module:builder', or "
+                "keep loop.fit().model yourself"
             )
         tensors = {f"{WEIGHTS}{name}": value.cpu().contiguous() for name, value in self.model.state_dict().items()}
         if self.scaler is not None:
@@ -117,6 +118,7 @@ class FittedNetwork:
             tensors["input.scale"] = torch.from_numpy(np.ascontiguousarray(self.scaler.scale))
         return {
             "kind": "network",
+            "own": self.name if ":" in self.name else None,
             "model": self.name,
             "shape": list(self.shape),
             "target": [self.scale.mean, self.scale.std],
@@ -147,7 +149,8 @@ def rebuilt(
 ) -> FittedNetwork:
     """A network from what `FittedNetwork.packed` gave."""
     shape = tuple(int(side) for side in facts["shape"])
-    net = MODELS[facts["model"]](shape, 1 if classes is None else len(classes))
+    name, outputs = facts["model"], 1 if classes is None else len(classes)
+    net = own_network(name)(shape, outputs) if facts.get("own") else MODELS[name](shape, outputs)
     net.load_state_dict({key.removeprefix(WEIGHTS): value for key, value in tensors.items() if key.startswith(WEIGHTS)})
     scaler = None
     if "input.mean" in tensors:

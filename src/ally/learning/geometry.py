@@ -54,7 +54,12 @@ class Transformed:
     def of(cls, steps: Any, some: Any) -> Transformed:
         """From fitted steps and a few samples."""
         width = steps.transform(some).shape[1]
-        if width <= WIDEST:
+        return cls.projected(steps, width if width > WIDEST else None)
+
+    @classmethod
+    def projected(cls, steps: Any, width: int | None) -> Transformed:
+        """From fitted steps that give so many columns; None for no projection."""
+        if width is None:
             return cls(steps)
         # Entries of one sign or the other, or none, one in √width: the variance of a projected distance stays small.
         share = float(np.sqrt(width))
@@ -67,6 +72,14 @@ class Transformed:
         if self.projection is not None:
             found = found @ self.projection
         return torch.from_numpy(np.ascontiguousarray(dense(found), dtype=np.float32))
+
+
+@dataclass(frozen=True)
+class Nowhere:
+    """No geometry: samples have no coordinates."""
+
+    def __call__(self, X: Any) -> torch.Tensor:
+        return torch.zeros(len_of(X), 0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -45,7 +45,7 @@ class Network:
     scaler: Scaler | None = field(default=None, repr=False, compare=False)
     """Of the pool, once `prepared`; None before, and where nothing is standardised."""
     name: str | None = None
-    """What `ally.models.MODELS` calls the network; None for a network of the user's own."""
+    """What `ally.models.MODELS` calls the network, or the import path of its builder; None if it has neither."""
 
     @classmethod
     def named(cls, name: str, training: Training = Training()) -> Network:

@@ -11,9 +11,10 @@ from ally.learning.estimator import Estimator
 from ally.learning.learner import Learner
 from ally.learning.linear import LinearLearner
 from ally.learning.network import Network
+from ally.learning.stored_estimator import from_text
 from ally.learning.training import Training
-from ally.models import model_builder, model_name
-from ally.names import ensure_model
+from ally.models import model_builder, model_name, own_network
+from ally.names import KEPT_MODEL, built_by, ensure_model
 from ally.registry import Registry
 
 
@@ -49,7 +50,8 @@ LEARNERS: Registry[Callable[[Training], Learner]] = Registry(
 
 
 def resolve_learner(model: Any, shape: tuple[int, ...], training: Training = Training()) -> Learner:
-    """A learner from None, a name, a scikit-learn estimator or pipeline, a torch module or builder, or a learner.
+    """A learner from None, a name, an import path ``module:builder``, a scikit-learn estimator or pipeline, a torch
+    module or builder, or a learner.
 
     `shape` is that of a sample; networks are trained by `training`. Features are standardised, except for modules and
     builders of the user's own, and for estimators.
@@ -60,6 +62,10 @@ def resolve_learner(model: Any, shape: tuple[int, ...], training: Training = Tra
         return model
     if is_estimator(model):
         return Estimator(model)
+    if isinstance(model, str) and model.startswith(KEPT_MODEL):
+        return Estimator(from_text(model))
+    if isinstance(model, str) and ":" in model:
+        return _own_learner(model, training)
     if isinstance(model, str):
         ensure_model(model)
         if model in LEARNERS:
@@ -68,6 +74,16 @@ def resolve_learner(model: Any, shape: tuple[int, ...], training: Training = Tra
     if name is not None:
         return Network.named(name, training)
     return Network(model_builder(model, shape), training, standardized=False)
+
+
+def _own_learner(path: str, training: Training) -> Learner:
+    """From what a function of the user's own gives, named as ``module:builder``."""
+    made = built_by(path)
+    if isinstance(made, Learner) and not isinstance(made, type):
+        return made
+    if is_estimator(made) and not isinstance(made, type):
+        return Estimator(made, own=path)
+    return Network(own_network(path), training, standardized=False, name=path)
 
 
 def is_estimator(model: Any) -> bool:

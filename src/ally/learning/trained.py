@@ -7,7 +7,7 @@ from is its own matter (`Fitted.packed`); `KINDS` knows how to read it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -24,6 +24,7 @@ from ally.learning.fitted_network import rebuilt
 from ally.learning.learner import FitReport, Fitted
 from ally.learning.linear import rebuilt as rebuilt_linear
 from ally.learning.snapshot import View, class_array, view
+from ally.learning.stored_estimator import rebuilt as rebuilt_estimator
 from ally.pool import LabelCode
 from ally.registry import Registry
 from ally.sources import Source
@@ -37,7 +38,9 @@ Rebuild: TypeAlias = Callable[
     Fitted,
 ]
 """A fitted learner from the values and tensors that it was packed as, a report, and the classes."""
-KINDS: Registry[Rebuild] = Registry("kind of learner", {"network": rebuilt, "linear": rebuilt_linear})
+KINDS: Registry[Rebuild] = Registry(
+    "kind of learner", {"network": rebuilt, "linear": rebuilt_linear, "estimator": rebuilt_estimator}
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,11 +82,18 @@ class Trained:
         write_whole(Path(path), self.to_bytes())
 
     @classmethod
-    def from_bytes(cls, data: bytes, name: str = "the model") -> Trained:
+    def from_bytes(cls, data: bytes, name: str = "the model", trusted: Collection[str] | None = ()) -> Trained:
+        """`trusted` are import paths (``module:builder``) of models of your own that may be called to rebuild it; None
+        for any, where the bytes come from where the paths do."""
         facts, tensors = _read(data, name)
         if facts.get("version") not in (1, VERSION):
             raise DataError(
                 f"{name} has version {facts.get('version')!r} and {VERSION} is needed; update ally, or train again"
+            )
+        own = facts.get("own")
+        if own is not None and trusted is not None and own not in trusted:
+            raise DataError(
+                f"{name} was built by {own!r}; reading it runs that code. If you trust it, pass trusted=[{own!r}]"
             )
         report = FitReport(0, 0, 0, float("nan"), None, None, None)
         try:
@@ -94,14 +104,14 @@ class Trained:
         return cls(fit, facts.get("about", {}))
 
     @classmethod
-    def read(cls, path: str | Path) -> Trained:
+    def read(cls, path: str | Path, trusted: Collection[str] | None = ()) -> Trained:
         try:
             data = Path(path).read_bytes()
         except OSError as error:
             raise DataError(
                 f"{path} cannot be read ({error.strerror}); give the name of a .safetensors file"
             ) from error
-        return cls.from_bytes(data, str(path))
+        return cls.from_bytes(data, str(path), trusted)
 
     def with_about(self, about: Mapping[str, Any]) -> Trained:
         return replace(self, about=about)

@@ -1,6 +1,6 @@
 """Networks, each a backbone that embeds and a head that predicts."""
 
-from ally.models.build import MODELS, ModelBuilder, model_builder, model_name
+from ally.models.build import MODELS, ModelBuilder, model_builder, model_name, own_network
 from ally.models.cnn import CNN
 from ally.models.mlp import MLP
 from ally.models.resnet import ResNet18
@@ -17,4 +17,5 @@ __all__ = [
     "has_dropout",
     "model_builder",
     "model_name",
+    "own_network",
 ]

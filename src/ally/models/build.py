@@ -13,6 +13,7 @@ from ally.errors import ModelError
 from ally.models.cnn import CNN
 from ally.models.mlp import MLP
 from ally.models.resnet import FULL, SLIM, ResNet18
+from ally.names import built_by
 from ally.registry import Registry
 
 ModelBuilder: TypeAlias = Callable[[tuple[int, ...], int], nn.Module]
@@ -43,20 +44,28 @@ def model_name(model: Any, shape: tuple[int, ...]) -> str | None:
     return model if isinstance(model, str) else None
 
 
+def own_network(path: str) -> ModelBuilder:
+    """The builder that an import path ``module:builder`` names."""
+    return as_builder(built_by(path))
+
+
+def as_builder(made: Any) -> ModelBuilder:
+    """A builder from a module, which is copied for every fit, or from a builder."""
+    if isinstance(made, nn.Module):
+        return partial(_copy_of, made)
+    if callable(made):
+        builder: ModelBuilder = made
+        return builder
+    raise ModelError(
+        f"model is a {type(made).__name__}; pass a name ({', '.join(MODELS)}), a torch module or a function (shape, "
+        "outputs) -> module"
+    )
+
+
 def model_builder(model: Any, shape: tuple[int, ...]) -> ModelBuilder:
     """A builder from None (MLP for vectors, slim ResNet-18 for images), a name, a module or a builder.
 
     A module is copied for every fit, so each round starts from the weights it was given with.
     """
     name = model_name(model, shape)
-    if name is not None:
-        return MODELS[name]
-    if isinstance(model, nn.Module):
-        return partial(_copy_of, model)
-    if callable(model):
-        builder: ModelBuilder = model
-        return builder
-    raise ModelError(
-        f"model is a {type(model).__name__}; pass a name ({', '.join(MODELS)}), a torch module or a function (shape, "
-        "outputs) -> module"
-    )
+    return as_builder(model) if name is None else MODELS[name]

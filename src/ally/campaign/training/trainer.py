@@ -114,7 +114,7 @@ class Trainer:
         weights = None if model is None else self.store.models.weights(model.number)
         if model is None or weights is None:
             raise InputError("there is no trained model yet; label samples of at least two classes, then retrain")
-        return Trained.from_bytes(weights, f"model {model.number} of {self.store.name}"), model.number
+        return Trained.from_bytes(weights, f"model {model.number} of {self.store.name}", trusted=None), model.number
 
     def _run(self, progress: Progress | None = None, *, at_once: bool = True) -> int:
         from ally.campaign.training.run import train

@@ -1,0 +1,132 @@
+"""Campaigns with models other than ours: by name, as an estimator, by the import path of a builder."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+from ally import Campaign
+from ally.errors import ModelError, UnknownName
+from ally.learning.fitted_estimator import FittedEstimator
+from ally.learning.trained import Trained
+from ally.models import MLP
+
+OWN = """
+def trees():
+    from sklearn.ensemble import ExtraTreesClassifier
+    return ExtraTreesClassifier(10)
+
+def build(shape, outputs):
+    from ally.models import MLP
+    return MLP(shape, outputs, (8,))
+"""
+SETTINGS = {"batch": 20, "evaluate": 20, "automatic": False}
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    folder = tmp_path / "modules"
+    folder.mkdir()
+    (folder / "campaign_models_of_a_test.py").write_text(OWN, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.setenv("PYTHONPATH", f"{folder}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    yield "campaign_models_of_a_test"
+    sys.modules.pop("campaign_models_of_a_test", None)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "extra-trees",
+        make_pipeline(StandardScaler(), LogisticRegression(C=0.5)),
+        "campaign_models_of_a_test:trees",
+        "campaign_models_of_a_test:build",
+    ],
+    ids=["name", "estimator", "builder", "network"],
+)
+def test_a_campaign_is_trained_by_it(tmp_path, table, own, answer_all, model):
+    source, truth = table
+    strategy = "margin" if model == "extra-trees" else "ally"
+    with Campaign.create(tmp_path / "c.db", source, model=model, strategy=strategy, **SETTINGS) as campaign:
+        answer_all(campaign, truth, 40)
+        campaign.retrain()
+        answer_all(campaign, truth, 20)
+        campaign.retrain()
+        assert campaign.status().model.value > 0.7
+        assert campaign.status().model.agreement is not None
+        assert len(campaign.ask(5).ids) == 5
+    with Campaign.open(tmp_path / "c.db") as campaign:
+        trained = campaign.training.model()
+        assert set(campaign.predict()["label"]) <= {"digit 0", "digit 1", "digit 2"}
+        trained.write(tmp_path / "m.safetensors")
+        kept = str(campaign.settings.model)
+    again = Trained.read(tmp_path / "m.safetensors", trusted=[kept])
+    assert again.fit.classes == trained.fit.classes
+    if kept.startswith("skops,"):
+        assert isinstance(again.fit, FittedEstimator)
+        assert again.fit.estimator[-1].C == 0.5
+
+
+def test_a_change_of_the_model_holds_from_the_next_training_on(tmp_path, table, own, answer_all):
+    source, truth = table
+    with Campaign.create(tmp_path / "c.db", source, model=f"{own}:build", strategy="margin", **SETTINGS) as campaign:
+        answer_all(campaign, truth, 40)
+        campaign.retrain()
+        campaign.change(model=ExtraTreesClassifier(10))
+        answer_all(campaign, truth, 20)
+        campaign.retrain()
+        assert isinstance(campaign.training.model().fit, FittedEstimator)
+        assert campaign.status().model.agreement is not None
+
+
+def _double(x):
+    return 2 * x
+
+
+def _local():
+    def build():
+        return LogisticRegression()
+
+    return build
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        (lambda: LogisticRegression(), "which another process cannot rebuild"),
+        (_local(), "which another process cannot rebuild"),
+        (MLP((4,), 2), "model is a MLP, which another process cannot rebuild"),
+        ("no_such_module:f", "cannot be imported"),
+        (make_pipeline(FunctionTransformer(_double), LogisticRegression()), "not a trusted type|without pickling"),
+        (ExtraTreesClassifier, "ExtraTreesClassifier"),
+    ],
+)
+def test_what_a_worker_cannot_rebuild_is_refused_at_once(tmp_path, table, model, reason):
+    with pytest.raises(ModelError, match=reason):
+        Campaign.create(tmp_path / "c.db", table[0], model=model, **SETTINGS)
+    assert not (tmp_path / "c.db").exists()
+    with Campaign.create(tmp_path / "d.db", table[0], **SETTINGS) as campaign:
+        with pytest.raises(ModelError, match=reason):
+            campaign.change(model=model)
+        assert campaign.settings.model is None
+
+
+def test_unknown_names_are_still_unknown(tmp_path, table):
+    with pytest.raises(UnknownName, match="unknown model 'extra-tree'; did you mean 'extra-trees'"):
+        Campaign.create(tmp_path / "c.db", table[0], model="extra-tree", **SETTINGS)
+
+
+@pytest.mark.long
+def test_a_worker_rebuilds_the_model(tmp_path, table, own, answer_all):
+    source, truth = table
+    with Campaign.create(tmp_path / "c.db", source, model=f"{own}:trees", strategy="margin", **SETTINGS) as campaign:
+        answer_all(campaign, truth, 40)
+    program = "import sys; from ally import Campaign; Campaign.open(sys.argv[1]).training.while_due(now=True)"
+    subprocess.run([sys.executable, "-c", program, str(tmp_path / "c.db")], check=True, timeout=120)
+    with Campaign.open(tmp_path / "c.db") as campaign:
+        assert isinstance(campaign.training.model().fit, FittedEstimator)
