@@ -109,7 +109,7 @@ def test_a_store_that_cannot_be_written_ends_the_worker(table, tmp_path, answer_
 def test_by_hand_nothing_starts(table, tmp_path, answer_all):
     with Campaign.create(tmp_path / "d.db", table[0], batch=5, automatic=False) as campaign:
         answer_all(campaign, table[1], 20)
-        assert not campaign.train_in_background()
+        assert not campaign.training.start_if_due()
         assert campaign.status().training_state == "none"
 
 

@@ -10,7 +10,7 @@ from PIL import Image
 from screens import Screen
 
 from ally import Campaign
-from ally.campaign.campaign import user
+from ally.campaign.people import user
 from ally.web.access import COOKIE
 from ally.web.start import Plan
 
@@ -91,7 +91,7 @@ def test_skip_note_keys_and_zoom(open_page, photos):
     screen.press("n")
     screen.page.keyboard.type("is it 1 or 2?")
     screen.press("Enter")
-    until(lambda: served.campaign.notes().get(first, {}).get(user()) == "is it 1 or 2?")
+    until(lambda: served.campaign.page.notes().get(first, {}).get(user()) == "is it 1 or 2?")
     assert screen.id == first, "the digits of the note were taken for answers"
     screen.press("+", "]")
     assert "scale(1.5)" in screen.run("document.querySelector('.sample img').style.transform")
@@ -102,7 +102,7 @@ def test_skip_note_keys_and_zoom(open_page, photos):
     until(lambda: screen.id != first)
     screen.saved()
     assert first not in served.campaign.labels()
-    assert served.campaign.last_answers(1)[0].kind == "skip"
+    assert served.campaign.page.last_answers(1)[0].kind == "skip"
     assert screen.trouble == []
 
 
@@ -168,7 +168,7 @@ def test_a_stale_tab_does_not_overwrite(open_page, photos):
     until(lambda: any("meanwhile" in line for line in screen.messages))
     assert served.campaign.labels()[id] == truth[id]
     screen.page.get_by_role("button", name="Record mine too").click()
-    until(lambda: served.campaign.opinions(id).get(user()) == wrong)
+    until(lambda: served.campaign.page.opinions(id).get(user()) == wrong)
 
 
 def test_a_phone(open_page, photos):

@@ -11,7 +11,7 @@ from conftest_web import CLASSES, serving, until, write_photos
 from screens import Screen
 
 from ally import Campaign
-from ally.campaign.campaign import user
+from ally.campaign.people import user
 
 pytestmark = pytest.mark.long
 KEYS = {name: str(number + 1) for number, name in enumerate(CLASSES)}
@@ -137,7 +137,7 @@ def test_review_changes_a_label(screen, trained):
     id = rows.first.locator(".id").inner_text()
     rows.first.locator("select").select_option(label=truth[id])
     until(lambda: "now" in rows.first.inner_text())
-    assert served.campaign.opinions(id)[user()] == truth[id]
+    assert served.campaign.page.opinions(id)[user()] == truth[id]
 
 
 def test_keys_can_be_changed_and_clashes_are_named(screen, trained):
@@ -155,7 +155,7 @@ def test_keys_can_be_changed_and_clashes_are_named(screen, trained):
     screen.press("q")
     until(lambda: screen.id != id)
     screen.saved()
-    assert served.campaign.opinions(id)[user()] == "digit 0"
+    assert served.campaign.page.opinions(id)[user()] == "digit 0"
     screen.press("z")
     until(lambda: screen.id == id)
     screen.saved()

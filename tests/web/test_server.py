@@ -13,7 +13,7 @@ import pytest
 from conftest_web import CLASSES, Running, free_port, serving, until, write_photos
 
 from ally import Campaign
-from ally.campaign.campaign import user
+from ally.campaign.people import user
 
 
 @pytest.fixture(scope="module")

@@ -25,6 +25,8 @@ ENOUGH = 20
 """Different numbers told before anything is said about another."""
 FAR = 5.0
 """Times the distance between the quartiles, beyond them."""
+RECENT = 5000
+"""Answers that a new number is compared with."""
 
 
 def new_answers(
@@ -222,3 +224,9 @@ def _far_off(known: Mapping[str, Any], told: Mapping[str, Any]) -> list[str]:
         for id, value in given.items()
         if reach and not low - reach <= value <= high + reach
     ]
+
+
+def recent_values(store: Store, last: int) -> dict[str, Any]:
+    """Labels given shortly before answer number `last`, by how they read."""
+    recent, _ = store.values(max(0, last - RECENT))
+    return {reads(value): value for value in recent}

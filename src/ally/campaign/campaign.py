@@ -5,9 +5,7 @@ Nothing here imports torch before something is trained or predicted: asking and 
 
 from __future__ import annotations
 
-import getpass
 import inspect
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,13 +17,12 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from ally.campaign import answers as given_answers
 from ally.campaign import source as sources
-from ally.campaign.answers import Vocabulary, likely_slips
+from ally.campaign.answers import Vocabulary, likely_slips, recent_values
 from ally.campaign.composition import composition
 from ally.campaign.create import check_names, create, kept_model
-from ally.campaign.mapping import PoolMap, pool_map
-from ally.campaign.people import Pace, PairAgreement, agreements, paces
+from ally.campaign.page import Page
+from ally.campaign.people import person
 from ally.campaign.settings import Settings, changed_settings, declarations, declared_classes
-from ally.campaign.showing import Content, content
 from ally.campaign.source import (
     SourceOptions,
     absolute,
@@ -38,19 +35,15 @@ from ally.campaign.source import (
     moved_settings,
     on_disk,
 )
-from ally.campaign.status import GIVEN, status_of
-from ally.campaign.together import Given, Taken, said, tell_together
-from ally.campaign.training.chart import Chart
-from ally.campaign.training.schedule import last_begun, running
+from ally.campaign.status import status_of
+from ally.campaign.together import Given, Taken, tell_together
 from ally.campaign.training.suspects import review
 from ally.campaign.training.trainer import Trainer
-from ally.campaign.values import AskedSample, CampaignQuery, Pulse, Scanned, Status, Suspect, Told, Undone
+from ally.campaign.values import AskedSample, CampaignQuery, Scanned, Status, Suspect, Told, Undone
 from ally.checks import check_count
 from ally.encoders.samples import ENCODED
-from ally.errors import AnswerError, DataError, InputError, PoolExhausted, StoreError
+from ally.errors import AnswerError, InputError, PoolExhausted, StoreError
 from ally.sources import Samples, Shown, read_answers
-from ally.sources.export.answers import reads
-from ally.sources.images.shown import EDGES, Picture, Pictures
 from ally.store import Measure, NewAnswer, Store, StoredAnswer, StoredQuery
 from ally.store import open as open_store
 from ally.types import SKIP, Progress
@@ -61,10 +54,6 @@ if TYPE_CHECKING:
 
 IMPORTED = "import"
 NAMES = frozenset({"strategy", "objective", "model"})
-NOTE = "note"
-LONGEST_NOTE = 2000
-RECENT = 5000
-"""Answers that a number told now is compared with."""
 
 
 class Campaign:
@@ -90,8 +79,7 @@ class Campaign:
         self._encoder = encoder
         self._opening = threading.Lock()
         self._vocabulary = Vocabulary(store)
-        self._shown: Pictures | None = None
-        self._spare: tempfile.TemporaryDirectory[str] | None = None
+        self._page = Page(store, lambda: self.samples, lambda: self.settings, self._clock, cache(self._place))
 
     @classmethod
     def create(
@@ -233,50 +221,14 @@ class Campaign:
             )
         return _given_query(stored)
 
+    @property
+    def page(self) -> Page:
+        """What a labelling page shows and keeps besides the answers."""
+        return self._page
+
     def show(self, id: str) -> Shown:
         """What a person needs to see to label a sample."""
         return self.samples.show(id)
-
-    def content(self, id: str) -> Content:
-        """What a page shows of a sample of the campaign; an unknown id is an `IdError`."""
-        self._store.rows([id])
-        return content(self.samples, self._pictures, id)
-
-    def picture(self, id: str, size: str = "view") -> Picture:
-        """The image of a sample, upright and encoded anew: "thumb", "view" or "large"."""
-        if size not in EDGES:
-            raise InputError.about("size", size, f"must be one of {', '.join(EDGES)}")
-        self._store.rows([id])
-        path = self.samples.show(id).path
-        if path is None:
-            raise DataError(f"{id!r} has no image; it is shown by its text or its columns")
-        return self._pictures.make(path, size)
-
-    @property
-    def _pictures(self) -> Pictures:
-        with self._opening:
-            if self._shown is None:
-                kept = self.kept_in
-                if kept is None:
-                    self._spare = tempfile.TemporaryDirectory(prefix="ally-pictures-")
-                self._shown = Pictures(Path(self._spare.name) if self._spare else kept / "pictures")  # type: ignore[operator]
-            return self._shown
-
-    def note(self, id: str, text: str, *, annotator: str | None = None) -> None:
-        """Keeps a remark about a sample; an empty text takes the last one back."""
-        self._store.rows([id])
-        if not isinstance(text, str) or len(text) > LONGEST_NOTE:
-            raise InputError(f"a note is a text of at most {LONGEST_NOTE} characters; shorten it")
-        self._store.log(self._clock(), NOTE, {"sample": id, "annotator": person(annotator), "text": text})
-
-    def notes(self) -> dict[str, dict[str, str]]:
-        """By id, the last remark of each annotator."""
-        found: dict[str, dict[str, str]] = {}
-        for event in self._store.events():
-            if event.kind == NOTE:
-                found.setdefault(event.detail["sample"], {})[event.detail["annotator"]] = event.detail["text"]
-        kept = {id: {who: text for who, text in said.items() if text} for id, said in found.items()}
-        return {id: said for id, said in kept.items() if said}
 
     def tell(
         self,
@@ -333,20 +285,11 @@ class Campaign:
 
     def tell_together(self, given: Sequence[Given]) -> list[Taken | InputError]:
         """Answers of one or several people with one flush, each taken or refused by itself, in their order. Training is
-        not offered: call `train_in_background` when nobody waits."""
+        not offered: call `training.start_if_due` when nobody waits."""
         settings = self.settings
         known = self._known(settings)
-        compared = known if settings.task == "classification" else self._recent(self._store.last_answer())
+        compared = known if settings.task == "classification" else recent_values(self._store, self._store.last_answer())
         return tell_together(self._store, settings, given, self._clock(), known, compared)
-
-    def opinions(self, id: str) -> dict[str, Any]:
-        """What each annotator says about a sample now, in the order given."""
-        people = self._store.opinions(self._store.rows([id])).values()
-        return {answer.annotator: said(answer) for answers in people for answer in answers}
-
-    def last_answers(self, n: int, *, annotator: str | None = None) -> list[StoredAnswer]:
-        """One's own newest answers that count, the last first."""
-        return self._store.last_answers(person(annotator), n)
 
     def _answer(self, annotator: str, answers: Sequence[NewAnswer], query: int | None, key: str | None) -> Told:
         before = self._store.last_answer()
@@ -362,12 +305,7 @@ class Campaign:
         settings = self.settings
         if settings.task == "classification":
             return likely_slips(settings, self._known(settings), labels)
-        return likely_slips(settings, self._recent(last), labels)
-
-    def _recent(self, last: int) -> Mapping[str, Any]:
-        """Numbers told before answer `last`, by how they read."""
-        recent, _ = self._store.values(max(0, last - RECENT))
-        return {reads(value): value for value in recent}
+        return likely_slips(settings, recent_values(self._store, last), labels)
 
     def _known(self, settings: Settings) -> Mapping[str, Any]:
         """Labels by how they read, where any label is a class."""
@@ -376,7 +314,7 @@ class Campaign:
     def _offer_training(self) -> None:
         """Called after answers were saved: if no training can start, that must not look like a failure to save."""
         with suppress(OSError, StoreError):
-            self.train_in_background()
+            self.training.start_if_due()
 
     # Labels in files
 
@@ -432,10 +370,6 @@ class Campaign:
         self.training.start()
         return None
 
-    def train_in_background(self) -> bool:
-        """Starts a training in another process if one is due; whether it did."""
-        return self.training.start_if_due()
-
     def _elsewhere(self) -> str | None:
         """Where another process can open the campaign with its source; None if it cannot."""
         kept = self.settings
@@ -448,52 +382,6 @@ class Campaign:
 
     def status(self) -> Status:
         return status_of(self._store, self.settings, self._clock(), encoded_folder(self._place))
-
-    def pulse(self) -> Pulse:
-        """What changes while people label, in a few quick reads."""
-        model = self._store.models.newest()
-        begun = last_begun(self._store)
-        return Pulse(
-            last_answer=self._store.last_answer(),
-            model=None if model is None else model.number,
-            training=running(self._store),
-            begun=None if begun is None else begun.at,
-            seconds=None if model is None else model.report.get("seconds"),
-        )
-
-    def map(self) -> PoolMap | None:
-        """Where the samples lie as the newest model sees them, and what is known of each now; None before the first
-        training."""
-        model = self._store.models.newest()
-        data = None if model is None else self._store.models.map(model.number)
-        if model is None or data is None:
-            return None
-        return pool_map(self._store, self.settings, Chart.from_bytes(data), model.number)
-
-    def label_count(self) -> int:
-        """Labels bought so far, as `status` counts them."""
-        counts = self._store.count(self._clock(), self.settings.store_policy)
-        return counts.labelled - counts.deciders.get(GIVEN, 0)
-
-    def numbers(self) -> list[float]:
-        """The different numbers told lately, in order; for a regression."""
-        return sorted(float(value) for value in self._recent(self._store.last_answer()).values())
-
-    def paces(self) -> list[Pace]:
-        """How fast everybody labels, who gave most answers first."""
-        return paces(self._store.answers(), GIVEN)
-
-    def agreements(self) -> list[PairAgreement]:
-        """How far every two people agree on the samples that both labelled."""
-        return agreements(self._store.opinions())
-
-    def log(self, kind: str, detail: Mapping[str, Any]) -> None:
-        """Puts something on record that is no answer, such as who may label."""
-        self._store.log(self._clock(), kind, detail)
-
-    def logged(self, kind: str) -> list[Mapping[str, Any]]:
-        """What was put on record under that name, in order."""
-        return [event.detail for event in self._store.events() if event.kind == kind]
 
     def review(self, n: int = 20) -> list[Suspect]:
         """Labels that are likely to be wrong, likeliest first, as the newest model sees them; those answered anew since
@@ -569,8 +457,7 @@ class Campaign:
 
     def close(self) -> None:
         self._store.close()
-        if self._spare is not None:
-            self._spare.cleanup()
+        self._page.close()
 
     def __enter__(self) -> Campaign:
         return self
@@ -603,18 +490,3 @@ _listed(Campaign.__dict__["create"])
 def _given_query(stored: StoredQuery) -> CampaignQuery:
     samples = tuple(AskedSample(asked.id, asked.kind, asked.score, asked.why or {}) for asked in stored.samples)
     return CampaignQuery(stored.number, stored.annotator, samples, stored.until, stored.model, stored.total)
-
-
-def person(name: str | None) -> str:
-    """Who asks or answers: by default `user`."""
-    if name == GIVEN:
-        raise InputError.about("annotator", name, "stands for labels that came with the source; take another name")
-    return name or user()
-
-
-def user() -> str:
-    """Who labels, if nobody says: the name of the account."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError, ImportError):
-        return "somebody"

@@ -1,7 +1,8 @@
-"""The people who label: how fast they are, and how far they agree."""
+"""The people who label: who they are, how fast they are, and how far they agree."""
 
 from __future__ import annotations
 
+import getpass
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -9,7 +10,9 @@ from itertools import combinations, pairwise
 from statistics import median
 from typing import Any
 
+from ally.campaign.status import GIVEN
 from ally.campaign.values import Value
+from ally.errors import InputError
 from ally.sources.export.answers import reads
 from ally.store import StoredAnswer
 
@@ -76,3 +79,18 @@ def _pair(one: str, other: str, labels: list[tuple[Any, Any]]) -> PairAgreement:
     left, right = Counter(first for first, _ in labels), Counter(second for _, second in labels)
     chance = sum(left[label] * right[label] for label in left) / n**2
     return PairAgreement(one, other, n, same, None if chance == 1.0 else (same - chance) / (1.0 - chance))
+
+
+def person(name: str | None) -> str:
+    """Who asks or answers: by default `user`."""
+    if name == GIVEN:
+        raise InputError.about("annotator", name, "stands for labels that came with the source; take another name")
+    return name or user()
+
+
+def user() -> str:
+    """Who labels, if nobody says: the name of the account."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return "somebody"

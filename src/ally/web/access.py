@@ -44,9 +44,9 @@ class Access:
 
     def _read(self) -> None:
         for kind, kept in ((LINK, self._links), (SESSION, self._sessions)):
-            for detail in self._campaign.logged(kind):
+            for detail in self._campaign.page.logged(kind):
                 kept[detail["digest"]] = Person(detail["annotator"], detail["role"]), float(detail["until"])
-        for detail in self._campaign.logged(REVOKED):
+        for detail in self._campaign.page.logged(REVOKED):
             self._forget(str(detail["annotator"]), str(detail.get("link", "")))
 
     def _forget(self, annotator: str, link: str) -> None:
@@ -70,14 +70,14 @@ class Access:
         if found is None or found[1] < self._clock():
             return None
         person = found[0]
-        self._campaign.log(REVOKED, {"annotator": person.annotator, "link": digest})
+        self._campaign.page.log(REVOKED, {"annotator": person.annotator, "link": digest})
         return self._issue(SESSION, self._sessions, person, SESSION_SECONDS)
 
     def end(self, annotator: str) -> None:
         """Ends all links and cookies of an annotator; the answers stay."""
         with self._lock:
             self._forget(annotator, "")
-        self._campaign.log(REVOKED, {"annotator": annotator})
+        self._campaign.page.log(REVOKED, {"annotator": annotator})
 
     def person(self, cookie: str | None) -> Person | None:
         if self.alone is not None:
@@ -96,7 +96,7 @@ class Access:
         secret, until = secrets.token_urlsafe(32), self._clock() + seconds
         digest = _digest(secret)
         detail = {"digest": digest, "annotator": person.annotator, "role": person.role, "until": until}
-        self._campaign.log(kind, detail)
+        self._campaign.page.log(kind, detail)
         with self._lock:
             kept[digest] = person, until
         return secret

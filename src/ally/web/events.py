@@ -64,11 +64,11 @@ class Events:
             await asyncio.sleep(PAUSE)
 
     def _look(self) -> Pulse:
-        found = self._campaign.pulse()
+        found = self._campaign.page.pulse()
         began = time.monotonic()
         # Counting goes through all answers: it takes no more than a tenth of the time.
         if found.last_answer != self._labels[0] and began > self._rest_until:
-            self._labels = found.last_answer, self._campaign.label_count()
+            self._labels = found.last_answer, self._campaign.page.label_count()
             self._rest_until = began + 10 * (time.monotonic() - began)
         share = None
         if found.training and found.seconds and found.begun:

@@ -60,6 +60,6 @@ class Gatherer:
         try:
             await asyncio.sleep(TRAINING_PAUSE)
             with suppress(OSError, StoreError):
-                await asyncio.to_thread(self._campaign.train_in_background)
+                await asyncio.to_thread(self._campaign.training.start_if_due)
         finally:
             self._offering = None

@@ -47,12 +47,12 @@ def add_routes(router: Routes, campaign: Campaign, gatherer: Gatherer) -> None:
     @router.get("/samples")
     def sample(id: SampleId) -> schemas.SampleContent:
         """What a sample looks like: the size of its image, its text, its columns."""
-        return schemas.SampleContent.model_validate(campaign.content(id).to_json())
+        return schemas.SampleContent.model_validate(campaign.page.content(id).to_json())
 
     @router.get("/samples/label")
     def label(id: SampleId) -> schemas.LabelOf:
         """How a sample is labelled now."""
-        texts = dict.fromkeys(text_of(label) for label in campaign.opinions(id).values())
+        texts = dict.fromkeys(text_of(label) for label in campaign.page.opinions(id).values())
         return schemas.LabelOf(id=id, text=" / ".join(texts) or None)
 
     @router.get(
@@ -69,7 +69,7 @@ def add_routes(router: Routes, campaign: Campaign, gatherer: Gatherer) -> None:
         request: Request, id: SampleId, size: str = "view", v: Annotated[str, Query(max_length=100)] = ""
     ) -> Response:
         """The image of a sample: thumb (192 pixels), view (1600) or large (4096)."""
-        found = campaign.picture(id, size)
+        found = campaign.page.picture(id, size)
         tag = f'"{found.stamp}-{size}"'
         kept = f"private, max-age={DAY}, immutable" if v == found.stamp else "private, no-cache"
         headers = {"ETag": tag, "Cache-Control": kept}
@@ -94,7 +94,7 @@ def add_routes(router: Routes, campaign: Campaign, gatherer: Gatherer) -> None:
     def answers(request: Request, n: Annotated[int, Query(ge=1, le=200)] = 20) -> schemas.GivenAnswers:
         """Your last answers that count, the last first."""
         who = person_of(request).annotator
-        notes = campaign.notes()
+        notes = campaign.page.notes()
         return schemas.GivenAnswers(
             answers=[
                 schemas.Given(
@@ -106,7 +106,7 @@ def add_routes(router: Routes, campaign: Campaign, gatherer: Gatherer) -> None:
                     at=said.at,
                     note=notes.get(said.sample, {}).get(who),
                 )
-                for said in campaign.last_answers(n, annotator=who)
+                for said in campaign.page.last_answers(n, annotator=who)
             ]
         )
 
@@ -121,7 +121,7 @@ def add_routes(router: Routes, campaign: Campaign, gatherer: Gatherer) -> None:
     @router.post("/notes")
     def note(body: schemas.NewNote, request: Request) -> schemas.Noted:
         """Keeps a remark about a sample; an empty one takes it back."""
-        campaign.note(body.id, body.text, annotator=person_of(request).annotator)
+        campaign.page.note(body.id, body.text, annotator=person_of(request).annotator)
         return schemas.Noted(id=body.id, text=body.text)
 
 

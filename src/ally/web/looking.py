@@ -37,8 +37,8 @@ def add_routes(router: Routes, campaign: Campaign, events: Events, access: Acces
             kind=campaign.samples.kind,
             classes=[schemas.Class(label=label, text=text_of(label)) for label in classes],
             open_classes=settings.task == "classification" and settings.classes is None,
-            numbers=_range(campaign.numbers()) if settings.task == "regression" else None,
-            labels=campaign.label_count(),
+            numbers=_range(campaign.page.numbers()) if settings.task == "regression" else None,
+            labels=campaign.page.label_count(),
             samples=campaign.size,
             budget=settings.budget,
             opinions=settings.opinions,
@@ -50,7 +50,7 @@ def add_routes(router: Routes, campaign: Campaign, events: Events, access: Acces
     @router.get("/progress")
     def progress() -> schemas.Progress:
         """The learning curve, the advice, who labels how fast, and how far people agree."""
-        status, people = campaign.status(), campaign.paces()
+        status, people = campaign.status(), campaign.page.paces()
         rates = [person.per_minute for person in people if person.per_minute]
         rate = sum(rates) if rates else None
         left = None if status.budget is None else max(0, status.budget - status.labels)
@@ -78,7 +78,7 @@ def add_routes(router: Routes, campaign: Campaign, events: Events, access: Acces
             ],
             per_minute=rate,
             minutes_left=None if left is None or rate is None else round(left / rate, 1),
-            agreements=[schemas.PairLine(**pair.to_json()) for pair in campaign.agreements()],
+            agreements=[schemas.PairLine(**pair.to_json()) for pair in campaign.page.agreements()],
             disagreements=status.disagreements,
             training=schemas.Training(
                 state=status.training_state,
@@ -118,7 +118,7 @@ def add_routes(router: Routes, campaign: Campaign, events: Events, access: Acces
             ],
             notes=[
                 schemas.Remark(id=id, annotator=who, text=text)
-                for id, said in campaign.notes().items()
+                for id, said in campaign.page.notes().items()
                 for who, text in said.items()
             ],
         )
@@ -126,7 +126,7 @@ def add_routes(router: Routes, campaign: Campaign, events: Events, access: Acces
     @router.get("/map")
     def pool() -> schemas.MapPoints:
         """The pool in two dimensions, as the newest model sees it; empty before the first training."""
-        found = campaign.map()
+        found = campaign.page.map()
         if found is None:
             return schemas.MapPoints(
                 model=None, classes=[], ids=[], x=[], y=[], predicted=[], probability=[], labels=[], states=[]
@@ -189,7 +189,7 @@ def add_routes(router: Routes, campaign: Campaign, events: Events, access: Acces
     @router.post("/training")
     def train(body: schemas.Train) -> schemas.Started:
         """Trains now, in a process of its own. For the owner."""
-        return schemas.Started(started=not campaign.pulse().training and campaign.retrain(wait=False) is None)
+        return schemas.Started(started=not campaign.page.pulse().training and campaign.retrain(wait=False) is None)
 
     @router.get("/links")
     def links() -> schemas.Links:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ally.campaign import Campaign
-from ally.campaign.campaign import user
+from ally.campaign.people import user
 from ally.errors import InputError
 from ally.web.access import Access, Person
 from ally.web.app import Page

@@ -1,0 +1,144 @@
+"""What a labelling page shows and keeps besides the answers: samples, remarks, people, a map, who may label."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ally.campaign.answers import recent_values
+from ally.campaign.mapping import PoolMap, pool_map
+from ally.campaign.people import Pace, PairAgreement, agreements, paces, person
+from ally.campaign.settings import Settings
+from ally.campaign.showing import Content, content
+from ally.campaign.status import GIVEN
+from ally.campaign.together import said
+from ally.campaign.training.chart import Chart
+from ally.campaign.training.schedule import last_begun, running
+from ally.campaign.values import Pulse
+from ally.errors import DataError, InputError
+from ally.sources import Samples
+from ally.sources.images.shown import EDGES, Picture, Pictures
+from ally.store import Store, StoredAnswer
+
+NOTE = "note"
+LONGEST_NOTE = 2000
+
+
+class Page:
+    """``campaign.page``. `cache` is the folder for small copies of images; None for a temporary one."""
+
+    def __init__(
+        self,
+        store: Store,
+        samples: Callable[[], Samples],
+        settings: Callable[[], Settings],
+        clock: Callable[[], float],
+        cache: Path | None,
+    ) -> None:
+        self._store, self._samples, self._settings, self._clock, self._cache = store, samples, settings, clock, cache
+        self._opening = threading.Lock()
+        self._shown: Pictures | None = None
+        self._spare: tempfile.TemporaryDirectory[str] | None = None
+
+    def close(self) -> None:
+        if self._spare is not None:
+            self._spare.cleanup()
+
+    def content(self, id: str) -> Content:
+        """What a page shows of a sample of the campaign; an unknown id is an `IdError`."""
+        self._store.rows([id])
+        return content(self._samples(), self._pictures, id)
+
+    def picture(self, id: str, size: str = "view") -> Picture:
+        """The image of a sample, upright and encoded anew: "thumb", "view" or "large"."""
+        if size not in EDGES:
+            raise InputError.about("size", size, f"must be one of {', '.join(EDGES)}")
+        self._store.rows([id])
+        path = self._samples().show(id).path
+        if path is None:
+            raise DataError(f"{id!r} has no image; it is shown by its text or its columns")
+        return self._pictures.make(path, size)
+
+    @property
+    def _pictures(self) -> Pictures:
+        with self._opening:
+            if self._shown is None:
+                kept = self._cache
+                if kept is None:
+                    self._spare = tempfile.TemporaryDirectory(prefix="ally-pictures-")
+                self._shown = Pictures(Path(self._spare.name) if self._spare else kept / "pictures")  # type: ignore[operator]
+            return self._shown
+
+    def note(self, id: str, text: str, *, annotator: str | None = None) -> None:
+        """Keeps a remark about a sample; an empty text takes the last one back."""
+        self._store.rows([id])
+        if not isinstance(text, str) or len(text) > LONGEST_NOTE:
+            raise InputError(f"a note is a text of at most {LONGEST_NOTE} characters; shorten it")
+        self._store.log(self._clock(), NOTE, {"sample": id, "annotator": person(annotator), "text": text})
+
+    def notes(self) -> dict[str, dict[str, str]]:
+        """By id, the last remark of each annotator."""
+        found: dict[str, dict[str, str]] = {}
+        for event in self._store.events():
+            if event.kind == NOTE:
+                found.setdefault(event.detail["sample"], {})[event.detail["annotator"]] = event.detail["text"]
+        kept = {id: {who: text for who, text in said.items() if text} for id, said in found.items()}
+        return {id: said for id, said in kept.items() if said}
+
+    def opinions(self, id: str) -> dict[str, Any]:
+        """What each annotator says about a sample now, in the order given."""
+        people = self._store.opinions(self._store.rows([id])).values()
+        return {answer.annotator: said(answer) for answers in people for answer in answers}
+
+    def last_answers(self, n: int, *, annotator: str | None = None) -> list[StoredAnswer]:
+        """One's own newest answers that count, the last first."""
+        return self._store.last_answers(person(annotator), n)
+
+    def pulse(self) -> Pulse:
+        """What changes while people label, in a few quick reads."""
+        model = self._store.models.newest()
+        begun = last_begun(self._store)
+        return Pulse(
+            last_answer=self._store.last_answer(),
+            model=None if model is None else model.number,
+            training=running(self._store),
+            begun=None if begun is None else begun.at,
+            seconds=None if model is None else model.report.get("seconds"),
+        )
+
+    def map(self) -> PoolMap | None:
+        """Where the samples lie as the newest model sees them, and what is known of each now; None before the first
+        training."""
+        model = self._store.models.newest()
+        data = None if model is None else self._store.models.map(model.number)
+        if model is None or data is None:
+            return None
+        return pool_map(self._store, self._settings(), Chart.from_bytes(data), model.number)
+
+    def label_count(self) -> int:
+        """Labels bought so far, as `status` counts them."""
+        counts = self._store.count(self._clock(), self._settings().store_policy)
+        return counts.labelled - counts.deciders.get(GIVEN, 0)
+
+    def numbers(self) -> list[float]:
+        """The different numbers told lately, in order; for a regression."""
+        return sorted(float(value) for value in recent_values(self._store, self._store.last_answer()).values())
+
+    def paces(self) -> list[Pace]:
+        """How fast everybody labels, who gave most answers first."""
+        return paces(self._store.answers(), GIVEN)
+
+    def agreements(self) -> list[PairAgreement]:
+        """How far every two people agree on the samples that both labelled."""
+        return agreements(self._store.opinions())
+
+    def log(self, kind: str, detail: Mapping[str, Any]) -> None:
+        """Puts something on record that is no answer, such as who may label."""
+        self._store.log(self._clock(), kind, detail)
+
+    def logged(self, kind: str) -> list[Mapping[str, Any]]:
+        """What was put on record under that name, in order."""
+        return [event.detail for event in self._store.events() if event.kind == kind]
