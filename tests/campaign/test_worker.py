@@ -13,7 +13,7 @@ import pytest
 from ally import Campaign
 from ally.campaign.training import worker
 from ally.campaign.training.schedule import ATTEMPTS, BEGUN, LOCK, due
-from ally.errors import StoreError
+from ally.errors import InputError, StoreError
 
 PATIENCE = 90.0
 
@@ -120,6 +120,19 @@ def test_a_password_is_not_among_the_arguments(table, new_database):
         arguments = Path(f"/proc/{worker._children[url].pid}/cmdline").read_bytes()
         assert b"postgresql" not in arguments
         wait_until(lambda: campaign.status().training_state == "done")
+
+
+def test_training_in_the_background_has_as_many_threads_as_were_set(table, tmp_path):
+    with Campaign.create(tmp_path / "d.db", table[0], automatic=False, threads=3) as campaign:
+        campaign.training.start()
+        process = worker._children[str(tmp_path / "d.db")]
+        try:
+            assert b"OMP_NUM_THREADS=3" in Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0")
+        finally:
+            process.kill()
+            process.wait()
+        with pytest.raises(InputError, match="threads=0"):
+            campaign.change(threads=0)
 
 
 def test_the_lock_is_free_after_a_look(table, tmp_path):

@@ -180,6 +180,9 @@ class Settings:
         None, "Queries", "Total label budget, used in the advice on when to stop.", optional(count)
     )
     look_at: int = setting(100_000, "Learner", "Unlabelled samples to look at in each training, drawn anew.", count)
+    threads: int | None = setting(
+        None, "Learner", "CPU threads for training in the background (default: all cores but one).", optional(count)
+    )
     automatic: bool = setting(True, "Learner", "Train automatically when there are enough new answers.", flag)
     seed: int = setting(
         0, "Queries", "Seed of the random order of samples and of the training.", count_or_none, fixed=True

@@ -61,7 +61,7 @@ class Trainer:
                 "another process cannot open this campaign, because it, its source or its encoder lives in memory; use "
                 "retrain(wait=True)"
             )
-        worker.start(place, now=True)
+        worker.start(place, now=True, threads=self.settings().threads)
 
     def start_if_due(self) -> bool:
         """Starts a training in another process if one is due; whether it did."""
@@ -70,7 +70,7 @@ class Trainer:
             return False
         if not due(self.store, settings.batch) or running(self.store):
             return False
-        return worker.start(place)
+        return worker.start(place, threads=settings.threads)
 
     def while_due(self, *, now: bool = False) -> int:
         """Trains in this process until no training is due, and with `now` at least once; how many models were made.

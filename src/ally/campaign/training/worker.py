@@ -28,13 +28,13 @@ def _let_go() -> None:
             process.returncode = 0
 
 
-def start(place: str, *, now: bool = False) -> bool:
+def start(place: str, *, now: bool = False, threads: int | None = None) -> bool:
     """Starts a process that trains and outlives this one, unless one is still running that this process started;
     whether it did. With `now` it trains even if no training is due."""
     before = _children.get(place)
     if before is not None and before.poll() is None:
         return False
-    threads = os.environ.get("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) - 1)))
+    most = os.environ.get("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) - 1)))
     # The place goes to standard input: a URL may hold a password, and others can read the arguments of a process.
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, *(["--now"] if now else [])],
@@ -42,7 +42,7 @@ def start(place: str, *, now: bool = False) -> bool:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
-        env={**os.environ, "OMP_NUM_THREADS": threads},
+        env={**os.environ, "OMP_NUM_THREADS": most if threads is None else str(threads)},
     )
     assert process.stdin is not None
     process.stdin.write(place.encode())
