@@ -57,7 +57,7 @@ class Query:
 
 
 @dataclass(frozen=True)
-class Told:
+class Answered:
     """What a `tell` did, and the ids of the query still without an answer."""
 
     labelled: int
@@ -213,7 +213,7 @@ class Loop:
         query_id = self._lend(selection.rows)
         return Query(query_id, self._ids.of(selection.rows), selection.values, frame, tuple(notes), report)
 
-    def tell(self, query_id: str, answers: Mapping[Any, Any]) -> Told:
+    def tell(self, query_id: str, answers: Mapping[Any, Any]) -> Answered:
         """Takes labels or `ally.SKIP` by id, for all or some of a query. Either every answer is taken or none is.
 
         Telling the same again changes nothing; what is left unanswered stays pending until told or released. A sample
@@ -242,7 +242,7 @@ class Loop:
         if changed:
             self._fits = []
         skipped = values.count(None)
-        return Told(len(values) - skipped, skipped, tuple(self._ids.of(self._pool.held(number)).tolist()))
+        return Answered(len(values) - skipped, skipped, tuple(self._ids.of(self._pool.held(number)).tolist()))
 
     def reopen(self, ids: Any) -> str:
         """Marks ids pending that an earlier process asked about, instead of asking; gives the id of their query.

@@ -25,7 +25,7 @@ DRAWN_AS = {"digits": "1x8x8"}
 
 
 @dataclass(frozen=True)
-class Labelled:
+class PoolWithLabels:
     """Samples, the labels known of them (None elsewhere) and their names."""
 
     title: str
@@ -175,7 +175,7 @@ def _from_dataset(
     seed: int,
     data_dir: Path | None,
     labels: Path | None,
-) -> Labelled:
+) -> PoolWithLabels:
     """A share of the pool, drawn at random, keeps its labels."""
     import numpy as np
 
@@ -198,10 +198,10 @@ def _from_dataset(
     for row in known.tolist():
         y[row] = data.pool_labels[row]
     classes = None if data.task == "regression" else np.unique(data.pool_labels).tolist()
-    return Labelled(data.name, _shaped(data.pool, image_shape), y, data.task, classes, notes=data.notes)
+    return PoolWithLabels(data.name, _shaped(data.pool, image_shape), y, data.task, classes, notes=data.notes)
 
 
-def _from_files(pool: Path, labels: Path | None, image_shape: str | None, others: dict[str, Any]) -> Labelled:
+def _from_files(pool: Path, labels: Path | None, image_shape: str | None, others: dict[str, Any]) -> PoolWithLabels:
     """The samples and labels of the user; every label is trained on."""
     import numpy as np
 
@@ -224,7 +224,9 @@ def _from_files(pool: Path, labels: Path | None, image_shape: str | None, others
     y: list[Any] = [None] * len(X)
     for id, label in read_labels(labels).items():
         y[known.row(id)] = label
-    return Labelled(pool.stem, _shaped(X, image_shape), y, "auto", ids=known, names=None if image_shape else names)
+    return PoolWithLabels(
+        pool.stem, _shaped(X, image_shape), y, "auto", ids=known, names=None if image_shape else names
+    )
 
 
 def _shaped(X: Any, image_shape: str | None) -> Any:
@@ -247,7 +249,7 @@ def _shaped(X: Any, image_shape: str | None) -> Any:
     return X.reshape(len(X), *(shape if len(shape) == 3 else (1, *shape)))
 
 
-def _write(out: Path, path: Progression, labelled: Labelled, rows: Any) -> None:
+def _write(out: Path, path: Progression, labelled: PoolWithLabels, rows: Any) -> None:
     import numpy as np
 
     from ally.generation import draw
@@ -259,7 +261,7 @@ def _write(out: Path, path: Progression, labelled: Labelled, rows: Any) -> None:
     np.save(out / "samples.npy", path.samples[-1])
 
 
-def _story(labelled: Labelled, learned: Learned, path: Progression) -> list[str]:
+def _story(labelled: PoolWithLabels, learned: Learned, path: Progression) -> list[str]:
     """What happened, in sentences."""
     quality = (
         ""
