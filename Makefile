@@ -46,6 +46,7 @@ bench-store: $(VENV)/.ready
 	$(BIN)/python benchmarks/store_commits.py
 	$(BIN)/python benchmarks/store_million.py
 	$(BIN)/python benchmarks/campaign_load.py
+	$(BIN)/python benchmarks/page_load.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/campaign_million.py
 
 kill-test: $(VENV)/.ready

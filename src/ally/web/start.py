@@ -46,13 +46,14 @@ def prepare(campaign: Campaign, plan: Plan) -> Ready:
     access = Access(campaign, None if plan.share else Person(me, "owner"))
     opened = _listen("0.0.0.0" if plan.share else "127.0.0.1", plan)
     port = opened.getsockname()[1]
-    names = [*LOOPBACK, *(_own_names() if plan.share else ()), *plan.hosts]
+    names = [*LOOPBACK, *(_own_names() if plan.share else ()), *(host.rpartition("://")[2] for host in plan.hosts)]
     page = Page(campaign, access, hosts(names, port), rate=plan.rate)
     here = f"http://127.0.0.1:{port}/"
     if not plan.share:
         return Ready(page, opened, here, (f"{campaign.name}: label at {here} (Ctrl-C ends it)",))
     mine = f"{here}#{access.new_link(me, 'owner')}"
-    outside = f"http://{(plan.hosts or _own_names() or ('127.0.0.1',))[0]}:{port}/"
+    first = (plan.hosts or _own_names() or ("127.0.0.1",))[0]
+    outside = f"{first.rstrip('/')}/" if "://" in first else f"http://{first}:{port}/"
     lines = [f"{campaign.name}: shared at {outside} (Ctrl-C ends it). Each link works once.", f"  you (owner)  {mine}"]
     lines += [f"  {name}  {outside}#{access.new_link(name)}" for name in plan.annotators if name != me]
     lines.append("  Nobody between you and them should read along: put a proxy with TLS in front (docs/security.md).")

@@ -25,7 +25,7 @@ def label(
     ] = None,
     host: Annotated[
         list[str] | None,
-        typer.Option(help="With --share: a name by which others reach this machine, such as that of a proxy."),
+        typer.Option(help="With --share: a name by which others reach this machine, or the address of a proxy."),
     ] = None,
     moved: Moved = None,
 ) -> None:

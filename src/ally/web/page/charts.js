@@ -3,7 +3,7 @@
 import { h, svg } from "./dom.js";
 
 const nice = (span, parts) => {
-  const rough = span / parts || 1;
+  const rough = span / parts / 1.01 || 1;
   const unit = 10 ** Math.floor(Math.log10(rough));
   return [1, 2, 5, 10].map((n) => n * unit).find((step) => step >= rough);
 };
@@ -21,7 +21,7 @@ export function curve({ points, next, xName, yName, share = true }) {
   const line = (some, pick) => some.map((point, index) => `${index ? "L" : "M"}${x(point.x).toFixed(1)},${y(pick(point)).toFixed(1)}`).join("");
   const banded = points.filter((point) => point.low !== null && point.low !== undefined);
   const band = banded.length > 1 ? `${line(banded, (point) => point.high)}${line([...banded].reverse(), (point) => point.low).replace("M", "L")}Z` : "";
-  const step = nice(y1 - y0, 4);
+  const step = nice(y1 - y0, 5);
   const ticks = [];
   for (let value = Math.ceil(y0 / step) * step; value <= y1 + 1e-9; value += step) ticks.push(value);
   const shown = (value) => (share ? `${Math.round(100 * value)} %` : Number(value.toPrecision(3)).toString());

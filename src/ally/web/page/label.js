@@ -405,6 +405,9 @@ export class Label {
     const label = this.app.labelOf(id).then((text) => h("figcaption", {}, text ?? id));
     if (this.app.about.kind === "images") line.append(h("img", { src: imageOf(id, "thumb"), alt: `labelled sample ${id}`, width: "72", height: "72", loading: "eager" }));
     label.then((caption) => line.append(caption));
+    if (this.app.about.kind === "text") {
+      get(`/samples?${new URLSearchParams({ id })}`).then((found) => line.append(h("span.snippet", {}, (found.text ?? "").slice(0, 90), (found.text ?? "").length > 90 && "…")), () => {});
+    }
     return line;
   }
 

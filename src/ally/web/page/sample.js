@@ -45,7 +45,7 @@ function text(content) {
   }
   pieces.push(rest);
   const body = h("div.sample.text", { tabindex: "0", role: "article", "aria-label": "The sample" },
-    h("div.page", { data: { size: content.text.length < 240 ? "short" : "long" } },
+    h("div.page", { data: { size: content.text.length < 200 ? "short" : content.text.length < 900 ? "middle" : "long" } },
       pieces.map((piece) => h("div.piece", {}, piece)),
       content.cut > 0 && h("p.quiet", {}, `${content.cut.toLocaleString("en")} more characters are not shown.`)));
   if (Object.keys(content.columns).length) body.append(card(content.columns));
