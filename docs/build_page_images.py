@@ -104,7 +104,9 @@ def digits(folder: Path) -> tuple[Campaign, dict[str, Any]]:
     (folder / "digits").mkdir()
     for number, (pixels, digit) in enumerate(zip(data.images[:900], data.target, strict=False)):
         id = f"{number:04}.png"
-        Image.fromarray((15.9 * pixels).astype("uint8")).resize((96, 96)).save(folder / "digits" / id)
+        Image.fromarray((15.9 * pixels).astype("uint8")).resize((96, 96), Image.Resampling.NEAREST).save(
+            folder / "digits" / id
+        )
         truth[id] = int(digit)
     more = {"classes": list(range(10)), "size": 8, "model": "mlp", "budget": 400, "evaluate": 90}
     return _campaign(folder, "digits", folder / "digits", more), truth
@@ -220,9 +222,11 @@ class Camera:
         picture = OUT / f"page-{name}.png"
         page.screenshot(path=str(picture))
         context.close()
-        Image.open(picture).convert("RGB").save(picture, optimize=True)
-        if picture.stat().st_size > MOST:
-            Image.open(picture).quantize(256).save(picture, optimize=True)
+        whole = Image.open(picture).convert("RGB")
+        whole.save(picture, optimize=True)
+        for colours in (256, 96, 48):
+            if picture.stat().st_size > MOST:
+                whole.quantize(colours).save(picture, optimize=True)
         print(f"{picture.name}: {picture.stat().st_size // 1000} kB")
 
 

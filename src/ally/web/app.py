@@ -58,6 +58,7 @@ def _api(page: Page) -> FastAPI:
         redoc_url=None,
         lifespan=lifespan,
         redirect_slashes=False,
+        generate_unique_id_function=lambda route: route.name,
     )
     install(api)
     routes = Routes(api)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Query, Request, Response
 from fastapi.responses import FileResponse
@@ -20,10 +20,17 @@ from ally.web.wording import asked, plain, text_of
 
 SampleId = Annotated[str, Query(min_length=1, max_length=1000)]
 DAY = 86400
+LINKS = {
+    "itself": {"operationId": "query", "parameters": {"number": "$response.body#/query"}},
+    "release": {"operationId": "release", "parameters": {"number": "$response.body#/query"}, "requestBody": {}},
+    "first sample": {"operationId": "sample", "parameters": {"id": "$response.body#/samples/0/id"}},
+    "its image": {"operationId": "image", "parameters": {"id": "$response.body#/samples/0/id"}},
+}
+"""What can be done with the answer of a query."""
 
 
 def add_routes(router: Routes, campaign: Campaign, gatherer: Gatherer) -> None:
-    @router.post("/queries")
+    @router.post("/queries", responses={200: {"links": LINKS}})
     def ask(body: schemas.NewQuery, request: Request) -> schemas.Query:
         """The next samples, kept for you for a while. The same key gives the same query again."""
         try:
@@ -66,7 +73,10 @@ def add_routes(router: Routes, campaign: Campaign, gatherer: Gatherer) -> None:
         },
     )
     def image(
-        request: Request, id: SampleId, size: str = "view", v: Annotated[str, Query(max_length=100)] = ""
+        request: Request,
+        id: SampleId,
+        size: Literal["thumb", "view", "large"] = "view",
+        v: Annotated[str, Query(max_length=100)] = "",
     ) -> Response:
         """The image of a sample: thumb (192 pixels), view (1600) or large (4096)."""
         found = campaign.page.picture(id, size)
