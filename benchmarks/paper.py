@@ -30,10 +30,10 @@ from ally.experiment.folder import Grid, data_notes, trial
 from ally.experiment.presets import PRESETS, Scale
 from ally.experiment.protocol import PROTOCOLS, Protocol
 from ally.files import write_whole
+from ally.metrics import metric_named
 from ally.report import summarise
 from ally.report.figure import draw
 from ally.report.grid import read_results
-from ally.report.statistics.metrics import metric_named
 from ally.report.statistics.series import add_series
 
 HERE = Path(__file__).parent

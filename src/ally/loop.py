@@ -175,6 +175,13 @@ class Loop:
         """Labels or targets predicted for other samples."""
         return self._code.decode(self._learner.predict(self.fit(), X).predictions.numpy())
 
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probabilities (n, C) of the classes, in the order of `classes`, for other samples."""
+        found = self._learner.predict(self.fit(), X).probabilities
+        if found is None:
+            raise InputError("the task is regression, and numbers have no probabilities; use predict")
+        return np.asarray(found.double().numpy())
+
     def ask(self, n: int) -> Query:
         """Picks exactly n free samples and marks them pending."""
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:

@@ -143,3 +143,42 @@ def test_paper_lists_shows_and_runs(command, tmp_path):
     wrong = command("paper", "run", "nope")
     assert wrong.returncode == 2
     assert wrong.stderr.startswith("error: unknown preset 'nope'")
+
+
+def test_bench_measures_what_is_asked_for_and_sets_it_beside_one_answer_for_all(command, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 3))
+    table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(kind=np.where(X[:, 0] > 1.2, "rare", "common"))
+    table.to_csv(tmp_path / "t.csv", index=False)
+    call = ("bench", "--dataset", "t.csv", "--target", "kind", "--strategy", "random", "--seeds", 1, "--rounds", 0)
+    plain = command(*call, "--workers", 1, "--out", "plain", cwd=tmp_path)
+    assert plain.returncode == 0, plain.stderr
+    assert "note: t.csv: the classes are uneven: common has " in plain.stderr
+    assert "balanced_accuracy, macro_f1 and auroc say more (--metric)" in plain.stderr
+    assert "Always answering the most common class on t.csv scores 0." in plain.stdout
+    area = command(*call, "--metric", "auroc", "--workers", 1, "--out", "area", cwd=tmp_path)
+    assert area.returncode == 0, area.stderr
+    assert "uneven" not in area.stderr
+    results = pd.read_csv(tmp_path / "area" / "results.csv")
+    assert results["metric"].unique().tolist() == ["auroc"]
+    assert results["value"].between(0.5, 1).all()
+    assert json.loads((tmp_path / "area" / "settings.json").read_text())["constants"] == {"t.csv": 0.5}
+    assert "scores 0.5000 (AUROC)" in (tmp_path / "area" / "report.html").read_text(encoding="utf-8")
+    wrong = command(*call, "--metric", "rmse", "--workers", 1, "--out", "wrong", cwd=tmp_path)
+    assert wrong.returncode == 2
+    assert "--metric 'rmse' is not a metric of classification; use accuracy" in wrong.stderr
+    assert not (tmp_path / "wrong").exists()
+
+
+def test_a_report_says_plainly_that_a_model_is_no_better_than_one_answer(tmp_path):
+    from dataclasses import replace
+
+    from ally.report import answer, load
+
+    row = "toy,default,erm,,random,{},10,{},{},0,accuracy,{},1,1,"
+    lines = [row.format(seed, number, 10 + 10 * number, 0.6) for seed in range(2) for number in range(2)]
+    (tmp_path / "results.csv").write_text("\n".join([",".join(COLUMNS[:15]), *lines]))
+    summary, _ = load(tmp_path)
+    said = answer(replace(summary, constants={"toy": 0.7}))
+    assert "Always answering the most common class on toy scores 0.7000 (accuracy); random ends no better:" in said
+    assert "every series ends better" in answer(replace(summary, constants={"toy": 0.5}))

@@ -3,6 +3,7 @@ import pandas as pd
 import pytest
 from report_grids import rows
 
+from ally.metrics import METRICS
 from ally.report import add_series, summarise
 from ally.report.statistics.curves import Curve
 from ally.report.statistics.efficiency import (
@@ -14,7 +15,6 @@ from ally.report.statistics.efficiency import (
     labels_to_reach,
     mean_curve,
 )
-from ally.report.statistics.metrics import METRICS
 
 ACCURACY, RMSE = METRICS["accuracy"], METRICS["rmse"]
 

@@ -63,6 +63,13 @@ def bench(
     candidates: Annotated[
         int | None, of_campaigns(help="Choose from this many samples, drawn at random.", min=1, metavar="N")
     ] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            help="What to measure: accuracy, balanced_accuracy, macro_f1, auroc, log_loss; rmse, mae, r2, mse "
+            "(default: accuracy or rmse)."
+        ),
+    ] = None,
     data_dir: Annotated[
         Path | None, of_data(help="Where the data sets are (default: ALLY_DATA, else a cache folder).")
     ] = None,
@@ -89,6 +96,7 @@ def bench(
             objectives=objective or None,
             validation=validation,
             candidates=candidates,
+            metric=metric,
             target=target,
             task=task,
             encoder=encoder,

@@ -63,8 +63,8 @@ def report(
 
 def tables(comparisons: Sequence[Comparison]) -> list[Table]:
     """A table per data set; ALLY in bold."""
+    from ally.metrics import metric_named
     from ally.report.page.tables import interval
-    from ally.report.statistics.metrics import metric_named
 
     found = []
     for dataset in dict.fromkeys(c.dataset for c in comparisons):

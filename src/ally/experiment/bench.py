@@ -38,6 +38,7 @@ def bench(
     objectives: str | Objective | Sequence[str | Objective | None] | None = None,
     validation: int = 0,
     candidates: int | None = None,
+    metric: str | None = None,
     hygiene: Hygiene | None = Hygiene(),
     training: Training = Training(),
     target: str | None = None,
@@ -61,6 +62,8 @@ def bench(
         objectives: how the networks are trained; None as each strategy says.
         validation: labels bought at the start for early stopping; they are counted.
         candidates: ask only about so many samples of the pool, drawn at random.
+        metric: what is measured on the test set: accuracy (the default for classes), balanced_accuracy, macro_f1, auroc
+            or log_loss; rmse (the default for numbers), mae, r2 or mse.
         hygiene: which candidates every query sets aside, by default as in `ally.query`; None for none.
         target: the column of a table that holds the labels.
         task: what the target of a table is; by default up to 100 different whole numbers are classes.
@@ -119,6 +122,7 @@ def bench(
                 None,
                 candidates,
                 validation,
+                metric=metric,
                 hygiene=hygiene,
             )
             cells.append((name, cell))

@@ -10,10 +10,11 @@ from typing import Any
 from ally.checks import check_count
 from ally.errors import InputError
 from ally.experiment.protocol import protocol_of
-from ally.experiment.trial import Copies, Metric, Trial
+from ally.experiment.trial import Copies, Trial
 from ally.hygiene import Hygiene
 from ally.learning.objectives import Objective
 from ally.learning.training import Training
+from ally.metrics import metric_for
 from ally.strategies import CATALOGUE, Strategy
 
 
@@ -40,7 +41,8 @@ class Cell:
     test: int | None = None
     """Measure on this many samples of the test set, the same for all; None for all of them."""
     copies: Copies | None = None
-    metric: Metric | None = None
+    metric: str | None = None
+    """What is measured on the test set; None for accuracy or the root of the mean squared error."""
     asks_as: str | None = None
     """Instead of asking, take the batches that this strategy of the catalogue asks for with its own training."""
     hygiene: Hygiene | None = field(default=None, repr=False)
@@ -80,6 +82,8 @@ class Cell:
     def ensure_fits(self, trial: Trial) -> None:
         """Raises before anything is run if the campaign cannot be."""
         self.composition.ensure_task(trial.task, f"strategy {self.strategy!r}")
+        if self.metric is not None:
+            metric_for(self.metric, trial.task, bench=True)
         size = trial.size if self.copies is None else self.copies.times * min(trial.size, self.copies.of or trial.size)
         if self.labels > size:
             validation = f" + {self.validation} for validation" if self.validation else ""

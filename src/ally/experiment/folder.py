@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
@@ -63,6 +64,7 @@ def run(
         notes = [
             *grid.notes,
             *data_notes(load_trial, (name for name, _ in grid.cells)),
+            *_uneven(load_trial, grid.cells),
             *_others(out, grid),
             *_versions(out),
         ]
@@ -73,13 +75,27 @@ def run(
         if say is not None and todo:
             seconds = estimate(load_trial, [grid.cells[place] for place in todo]) / number
             say(f"{len(todo)} of {len(grid.cells)} campaigns to run with {number} processes: about {in_words(seconds)}")
-        write_settings(out, grid, notes)
+        write_settings(out, grid, notes, constants(load_trial, grid.cells))
         return run_in(out, load_trial, grid.cells, number, progress)
 
 
 def data_notes(load_trial: Load, names: Iterable[str]) -> list[str]:
     """What is to be known of each data set, in sentences."""
     return [f"{name}: {note}" for name in dict.fromkeys(names) for note in load_trial(name).notes]
+
+
+def _uneven(load_trial: Load, cells: Sequence[tuple[str, Cell]]) -> list[str]:
+    """A sentence for each data set that is measured by accuracy and has rare classes."""
+    names = dict.fromkeys(name for name, cell in cells if cell.metric in (None, "accuracy"))
+    found = ((name, load_trial(name).imbalance()) for name in names)
+    return [f"{name}: {words}" for name, words in found if words is not None]
+
+
+def constants(load_trial: Load, cells: Sequence[tuple[str, Cell]]) -> dict[str, float]:
+    """By data set, what one answer for every sample of its test set would score: a line that a model has to beat."""
+    metrics = {name: cell.metric for name, cell in cells if cell.copies is None}
+    found = {name: load_trial(name).constant(metric) for name, metric in metrics.items()}
+    return {name: value for name, value in found.items() if math.isfinite(value)}
 
 
 def _others(out: Path, grid: Grid) -> list[str]:
@@ -125,7 +141,7 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def write_settings(out: Path, grid: Grid, notes: list[str]) -> None:
+def write_settings(out: Path, grid: Grid, notes: list[str], constants: Mapping[str, float]) -> None:
     """``settings.json``: what a report says beside the figures."""
     import torch
 
@@ -138,6 +154,7 @@ def write_settings(out: Path, grid: Grid, notes: list[str]) -> None:
         "substitute": grid.substitute,
         "notes": notes,
         "settings": grid.settings,
+        "constants": dict(constants),
         "environment": {
             "ally": ally.__version__,
             "torch": torch.__version__,
@@ -166,6 +183,7 @@ def told(listed: tuple[tuple[str, Cell], ...]) -> dict[str, str]:
             "all" if cell.candidates is None else f"{cell.candidates} drawn at random" for cell in every
         ),
         "test samples": _each("all" if cell.test is None else f"{cell.test} drawn at random" for cell in every),
+        "metric": _each(cell.metric or "accuracy (classes) or rmse (numbers)" for cell in every),
         "hygiene": _each("none" if cell.hygiene is None else repr(cell.hygiene) for cell in every),
         "seeds": str(len({cell.seed for cell in every})),
         "strategies": _each(f"{cell.strategy}{f' ({cell.setting})' if cell.setting else ''}" for cell in every),

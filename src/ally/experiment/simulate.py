@@ -10,9 +10,11 @@ import numpy as np
 from ally.experiment.cell import Cell, Record, Round, model_name, objective_name
 from ally.experiment.trial import Trial
 from ally.loop import Loop
+from ally.metrics import METRICS
 from ally.pool import Oracle
 from ally.rng import Streams
 from ally.sources.arrays.memory import ArraySource
+from ally.types import AnyArray, FloatArray
 
 
 def simulate(trial: Trial, cell: Cell) -> Iterator[Record]:
@@ -39,7 +41,7 @@ def campaign(trial: Trial, cell: Cell, past: Sequence[Round] = ()) -> Iterator[R
         began = time.perf_counter()
         fitted = loop.fit().report
         trained = time.perf_counter() - began
-        value = trial.measure(loop.predict(trial.test), cell.metric)
+        value = trial.measure(*measured(loop, trial, cell.metric))
         bought, seconds = oracle.bought, 0.0
         asked: tuple[int, ...] = ()
         quality: float | None = None
@@ -75,6 +77,14 @@ def campaign(trial: Trial, cell: Cell, past: Sequence[Round] = ()) -> Iterator[R
             rank_quality=quality,
         )
         yield Round(record, asked)
+
+
+def measured(loop: Loop, trial: Trial, metric: str | None) -> tuple[AnyArray, str | None, FloatArray | None]:
+    """What `Trial.measure` takes: predictions for the test set, the metric, and probabilities if it needs them."""
+    if not METRICS[metric or trial.metric].probabilities:
+        return loop.predict(trial.test), metric, None
+    probabilities = loop.predict_proba(trial.test)
+    return np.asarray(trial.classes)[probabilities.argmax(1)], metric, probabilities
 
 
 def begin(trial: Trial, cell: Cell, oracle: Oracle, streams: Streams) -> Loop:

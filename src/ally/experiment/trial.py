@@ -5,16 +5,15 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from ally.checks import check_count, check_number
 from ally.datasets import Dataset
+from ally.metrics import Said, constant, lopsided, metric_for
 from ally.rng import Streams
-from ally.types import AnyArray, Task
-
-Metric: TypeAlias = Literal["accuracy", "rmse", "mse"]
+from ally.types import AnyArray, FloatArray, Task
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ class Trial:
         return list(np.union1d(self.pool_labels, self.test_labels).tolist())
 
     @property
-    def metric(self) -> Metric:
+    def metric(self) -> str:
         """What is measured unless a cell says otherwise."""
         return "accuracy" if self.task == "classification" else "rmse"
 
@@ -70,14 +69,41 @@ class Trial:
         rows = np.sort(np.random.default_rng(0).permutation(int(self.test.shape[0]))[:count])
         return replace(self, test=self.test[rows], test_labels=self.test_labels[rows])
 
-    def measure(self, predicted: AnyArray, metric: Metric | None = None) -> float:
-        """`metric` of the predictions for `test`. The mean squared error is that of targets divided by their deviation
-        in the pool."""
-        metric = metric or self.metric
-        if metric == "accuracy":
-            return float(np.mean(predicted == self.test_labels))
-        squared = float(np.mean(np.square(predicted - self.test_labels)))
-        return squared**0.5 if metric == "rmse" else squared / float(np.var(self.pool_labels))
+    def measure(self, predicted: AnyArray, metric: str | None = None, probabilities: FloatArray | None = None) -> float:
+        """`metric` of the predictions (n,) for `test`, some from `probabilities` (n, C) in the order of `classes`. The
+        mean squared error is that of targets divided by their deviation in the pool."""
+        figure = metric_for(metric or self.metric, self.task, bench=True)
+        said = Said(self._numbers(self.test_labels), self._numbers(predicted), probabilities)
+        return figure.measure(said) / self._unit(figure.name)
+
+    def constant(self, metric: str | None = None) -> float:
+        """The metric of one answer for the whole test set: the most common class of the pool, or its mean target."""
+        figure = metric_for(metric or self.metric, self.task, bench=True)
+        known, truth = self._numbers(self.pool_labels), self._numbers(self.test_labels)
+        return constant(figure, known, truth, len(self.classes or ())) / self._unit(figure.name)
+
+    def imbalance(self) -> str | None:
+        """A sentence if accuracy says little, as the classes differ much in size."""
+        if self.task == "regression":
+            return None
+        classes, counts = np.unique(self.pool_labels, return_counts=True)
+        if not lopsided(counts):
+            return None
+        most, least = int(counts.argmax()), int(counts.argmin())
+        return (
+            f"the classes are uneven: {classes[most]!s} has {counts[most] / counts.sum():.0%} of the pool, "
+            f"{classes[least]!s} {counts[least] / counts.sum():.1%}; accuracy says little about rare classes, "
+            "balanced_accuracy, macro_f1 and auroc say more (--metric)"
+        )
+
+    def _numbers(self, labels: AnyArray) -> AnyArray:
+        """Classes by their place among all; targets as they are."""
+        if self.task == "regression":
+            return np.asarray(labels, dtype=np.float64)
+        return np.searchsorted(np.asarray(self.classes), np.asarray(labels))
+
+    def _unit(self, metric: str) -> float:
+        return float(np.var(self.pool_labels)) if metric == "mse" else 1.0
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from ally.metrics import constant_words, metric_named
 from ally.report.statistics.comparison import Comparison, sentence
 from ally.report.statistics.significance import LEVEL, smallest_p
 from ally.report.statistics.summary import Summary
@@ -24,7 +25,8 @@ def answer(summary: Summary) -> str:
 def answer_parts(summary: Summary) -> list[str]:
     """The answer, a text per data set and one of caveats."""
     caveats = " ".join([*_seeds(summary), *_missing(summary)])
-    return [*(_dataset(summary, dataset) for dataset in summary.datasets), *([caveats] if caveats else [])]
+    told = [" ".join([_dataset(summary, dataset), *against_constant(summary, dataset)]) for dataset in summary.datasets]
+    return [*told, *([caveats] if caveats else [])]
 
 
 def _dataset(summary: Summary, dataset: str) -> str:
@@ -52,6 +54,21 @@ def _dataset(summary: Summary, dataset: str) -> str:
     )
     kept = f" Corrected for {len(tests)} comparisons (Holm, t test), {differ}." if len(tests) > 1 else ""
     return f"On {dataset}, against {summary.baseline}: {', '.join(words)}.{kept}"
+
+
+def against_constant(summary: Summary, dataset: str) -> list[str]:
+    """What a single answer for all samples would score, and which series end no better than that."""
+    if dataset not in summary.constants:
+        return []
+    found, value = [c for c in summary.comparisons if c.dataset == dataset], summary.constants[dataset]
+    metric = metric_named(found[0].metric)
+    line = f"{constant_words(metric.task)} on {dataset} scores {value:.{metric.digits(value)}f} ({metric.words})"
+    below = [c.strategy for c in found if metric.sign * (c.final - value) <= 0]
+    if not below:
+        return [f"{line[0].upper()}{line[1:]}; every series ends better."]
+    advice = "the learner has not learned these data: try more labels, other columns or another model (--model)"
+    ends = "ends no better" if len(below) == 1 else "end no better"
+    return [f"{line[0].upper()}{line[1:]}; {_list(below)} {ends}: {advice}."]
 
 
 def _list(names: list[str]) -> str:

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from ally.report.statistics.metrics import metric_named
+from ally.metrics import metric_named
 from ally.report.statistics.summary import Summary
 from ally.report.style import Style, styles
 

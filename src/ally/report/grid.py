@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ally.errors import InputError
-from ally.report.statistics.metrics import metric_named
+from ally.metrics import metric_named
 
 NAMES = ("dataset", "model", "objective", "setting", "strategy", "metric")
 COUNTS = ("seed", "batch", "round", "labels", "validation_labels")
@@ -97,6 +97,8 @@ class Description:
     """Name of the strategy (or of one series) that others are compared with; None for random, where it was run."""
     settings: dict[str, str] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
+    constants: dict[str, float] = field(default_factory=dict)
+    """By data set, what one answer for all samples would score."""
     substitute: str | None = None
     """What was used in place of what: told at the top of the page."""
 
@@ -126,6 +128,10 @@ def _checked(file: Path, name: str, value: Any) -> Any:
         if isinstance(value, dict):
             return {str(key): entry if isinstance(entry, str) else json.dumps(entry) for key, entry in value.items()}
         raise InputError(f"{file}: {name} is {value!r}; it must be an object of names and texts")
+    if name == "constants":
+        if isinstance(value, dict) and all(isinstance(entry, (int, float)) for entry in value.values()):
+            return {str(key): float(entry) for key, entry in value.items()}
+        raise InputError(f"{file}: constants is {value!r}; it must be an object of data sets and numbers")
     if name == "notes":
         if isinstance(value, list) and all(isinstance(note, str) for note in value):
             return tuple(value)

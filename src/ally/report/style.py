@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ally.report.statistics.metrics import metric_named
+from ally.metrics import metric_named
 from ally.report.statistics.summary import Summary
 
 SHOWN = 12

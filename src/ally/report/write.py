@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -33,7 +34,8 @@ def load(folder: Path, smoothing: float | None = None) -> tuple[Summary, Descrip
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder; give one that `ally bench` wrote (it holds results.csv)")
     description = read_description(folder)
-    return summarise(read_results(folder), description.baseline, smoothing), description
+    summary = summarise(read_results(folder), description.baseline, smoothing)
+    return replace(summary, constants=description.constants), description
 
 
 def write_summary(folder: Path, summary: Summary, description: Description, *, band: Band = "ci") -> Path:

@@ -11,7 +11,6 @@ from ally.datasets import DATASETS, default_data_dir, state
 from ally.experiment.cell import Cell
 from ally.experiment.folder import Grid, told
 from ally.experiment.protocol import Protocol, under
-from ally.experiment.trial import Metric
 from ally.learning.objectives import Objective
 from ally.learning.training import Training
 from ally.strategies import Strategy
@@ -32,7 +31,7 @@ class Bed:
     model: str
     training: Training
     """Of the protocol `fixed`: how many epochs without early stopping."""
-    metric: Metric | None = None
+    metric: str | None = None
     validation: int = 200
     """Of the other protocols: labels for early stopping; they are counted."""
 

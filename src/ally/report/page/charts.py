@@ -8,7 +8,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from ally.report.statistics.metrics import metric_named
+from ally.metrics import metric_named
 from ally.report.statistics.summary import Summary
 from ally.report.style import styles
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
+from ally.metrics import metric_named
 from ally.report.page.html import Cell, table
 from ally.report.statistics.comparison import Comparison
 from ally.report.statistics.efficiency import Ratio
-from ally.report.statistics.metrics import metric_named
 from ally.report.statistics.pairs import without_spread
 from ally.report.statistics.significance import PairedTest, totals
 from ally.report.statistics.summary import Summary

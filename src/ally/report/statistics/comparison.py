@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from ally.errors import InputError
+from ally.metrics import metric_named
 from ally.report.statistics.curves import Curve, complete, curves_by_seed, normalised_area
-from ally.report.statistics.metrics import metric_named
 from ally.report.statistics.pairs import Pairs, pair, t_interval, without_spread
 from ally.report.statistics.series import add_series, baseline_for
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from ally.metrics import Metric, metric_named
 from ally.report.statistics.curves import Curve, complete, curves_by_seed
-from ally.report.statistics.metrics import Metric, metric_named
 from ally.report.statistics.series import baseline_for
 from ally.types import FloatArray
 

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from ally.metrics import metric_named
 from ally.report.statistics.curves import curves_by_seed
-from ally.report.statistics.metrics import metric_named
 from ally.report.statistics.pairs import pair, t_interval, without_spread
 from ally.report.statistics.series import baseline_for
 from ally.types import FloatArray

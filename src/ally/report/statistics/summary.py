@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -80,6 +80,8 @@ class Summary:
     costs: tuple[Cost, ...] = field(repr=False)
     gaps: tuple[str, ...]
     smoothing: float | None = None
+    constants: Mapping[str, float] = field(default_factory=dict)
+    """By data set, what one answer for every sample would score, where the grid says so."""
 
     @property
     def datasets(self) -> list[str]:
