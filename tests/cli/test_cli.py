@@ -2,6 +2,8 @@ import csv
 import io
 import json
 from dataclasses import replace
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -229,3 +231,20 @@ def test_every_command_has_an_example_in_its_help():
     found = dict(_commands(typer.main.get_command(app)))
     assert {"ally query", "ally tell", "ally datasets fetch", "ally paper run"} <= set(found)
     assert [name for name, command in found.items() if f"Example: {name}" not in command.help] == []
+
+
+def test_an_interrupt_while_the_program_is_still_loading_is_one_word():
+    program = """
+import sys
+
+class Interrupted:
+    def find_spec(self, name, path=None, target=None):
+        if name == "typer":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupted())
+from ally.cli import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")

@@ -1,6 +1,7 @@
 """`ally doctor`: the machine, a campaign in good health, and campaigns that are not."""
 
 import json
+import resource
 import sqlite3
 
 import pytest
@@ -42,6 +43,23 @@ def test_the_machine(run, monkeypatch, tmp_path):
     assert found["a query"].startswith("3 samples chosen in ")
     assert found["a campaign"].startswith("12 labels given, 1 model trained in ")
     assert {"Python", "torch", "devices", "memory", *doctor.PARTS} <= set(found)
+
+
+def test_a_folder_that_cannot_be_written_is_told(run, tmp_path, monkeypatch):
+    monkeypatch.chdir("/proc")
+    assert not (found := doctor._disk()).good
+    assert found.found.startswith("nothing can be written to /proc (")
+
+
+def test_a_full_disk_is_told(run):
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))  # no file may grow beyond this: as if there were no room
+    try:
+        found = doctor._disk()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert (found.good, "nothing can be written to" in found.found) == (False, True)
+    assert doctor._disk().good
 
 
 def test_what_is_missing_and_what_fails_is_told(run, monkeypatch):

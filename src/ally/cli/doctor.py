@@ -8,7 +8,9 @@ import os
 import platform
 import re
 import shlex
+import shutil
 import sqlite3
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -34,6 +36,12 @@ PARTS = {
     "polars": "Polars frames as sources: pip install polars",
 }
 """Optional parts, what for, and how to get them."""
+
+
+TRIED = 2**20
+"""Bytes that are written to see whether there is room."""
+ENOUGH = 100 * 2**20
+"""Free bytes below which a campaign would soon be stuck."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +111,7 @@ def _machine() -> list[Finding]:
         Finding("memory", f"{memory:.1f} GiB"),
         _data(),
         *(_part(name, use) for name, use in PARTS.items()),
+        _disk(),
         _tried("a query", _try_query),
         _tried("a campaign", _try_campaign),
     ]
@@ -119,6 +128,24 @@ def _data() -> Finding:
         else "no data sets; `ally datasets` lists what can be downloaded"
     )
     return Finding("data", f"{folder}: {found}")
+
+
+def _disk() -> Finding:
+    """Whether a campaign could be kept in this folder: a file is written, read back and removed."""
+    here = Path.cwd()
+    try:
+        free = shutil.disk_usage(here).free
+        with tempfile.NamedTemporaryFile(dir=here, prefix=".ally-doctor-") as file:
+            file.write(bytes(TRIED))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        reason = error.strerror or str(error)
+        return Finding("disk", f"nothing can be written to {here} ({reason}); make room, or work elsewhere", good=False)
+    words = f"{free / 2**30:.1f} GiB free in {here}"
+    if free < ENOUGH:
+        return Finding("disk", f"{words}: too little for a campaign with its models; make room", good=False)
+    return Finding("disk", words)
 
 
 def _part(name: str, use: str) -> Finding:
