@@ -95,6 +95,16 @@ CASES = {
     "n negative": ({"n": -3}, InputError, r"n=-3"),
     "n fractional": ({"n": 2.5}, InputError, r"n=2.5"),
     "n boolean": ({"n": True}, InputError, r"n=True"),
+    "-1 for unlabelled": (
+        {"y": np.where(np.arange(30) < 9, np.arange(30) % 2, -1), "n": 1},
+        PoolExhausted,
+        r"free .* if -1 marks unlabelled samples, pass missing_label=-1",
+    ),
+    "empty for unlabelled": (
+        {"y": [["a", "b", ""][min(row, 2)] for row in range(30)], "n": 1},
+        PoolExhausted,
+        r"if '' marks unlabelled samples, pass missing_label=''",
+    ),
     "all labelled": ({"y": np.arange(30) % 2, "n": 1}, PoolExhausted, r"0 samples are free and 1 were requested"),
     "duplicate ids": ({"ids": ["a"] * 30}, IdError, r"id 'a' appears more than once"),
     "ids too short": ({"ids": list(range(29))}, IdError, r"ids has 29 entries and X 30 rows"),

@@ -44,6 +44,13 @@ class LabelError(InputError):
     """The labels do not fit the pool, the task or the declared classes."""
 
 
+class UnknownClasses(LabelError):
+    """Labels are none of the declared classes."""
+
+    labels: tuple[Any, ...] = ()
+    """Each of them once."""
+
+
 class OneClassError(LabelError):
     """A classifier was asked for, but the labels hold a single class."""
 
@@ -69,13 +76,13 @@ class AnswerConflict(AnswerError):
 class PoolExhausted(InputError):
     """Fewer samples are free than were asked for."""
 
-    def __init__(self, available: int, requested: int, pending: int = 0) -> None:
+    def __init__(self, available: int, requested: int, pending: int = 0, hint: str = "") -> None:
         self.available = available
         self.requested = requested
         self.pending = pending
         remedy = f"answer or release some of the {pending} pending ones" if pending else "add samples to the pool"
         fewer = f"ask for n <= {available} or " if available else ""
-        super().__init__(f"{available} samples are free and {requested} were requested; {fewer}{remedy}")
+        super().__init__(f"{available} samples are free and {requested} were requested; {fewer}{hint or remedy}")
 
     def __reduce__(self) -> tuple[type[PoolExhausted], tuple[int, int]]:
         return PoolExhausted, (self.available, self.requested)

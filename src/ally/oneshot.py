@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from ally.errors import InputError
+import numpy as np
+
+from ally.errors import InputError, PoolExhausted
 from ally.hygiene import Hygiene
 from ally.learning.objectives import Objective
 from ally.loop import Loop, Query
@@ -92,4 +94,20 @@ def query(
         memory_budget=memory_budget,
         progress=progress,
     )
-    return loop.ask(n)
+    try:
+        return loop.ask(n)
+    except PoolExhausted as error:
+        marker = None if error.available else _likely_marker(y)
+        if marker is None or missing_label is not NULL:
+            raise
+        hint = f"every label is taken as known; if {marker!r} marks unlabelled samples, pass missing_label={marker!r}"
+        raise PoolExhausted(error.available, error.requested, hint=hint) from None
+
+
+def _likely_marker(y: Any) -> Any:
+    """-1 or an empty text among the labels, as other libraries and tables mark what is not labelled."""
+    try:
+        values = set(np.asarray(y).ravel().tolist())
+    except (TypeError, ValueError):
+        return None
+    return next((marker for marker in (-1, "") if marker in values), None)
