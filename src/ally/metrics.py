@@ -176,6 +176,15 @@ def constant(metric: Metric, known: AnyArray, truth: AnyArray, classes: int = 0)
     return metric.measure(said)
 
 
+def wilson(right: int, n: int) -> tuple[float, float]:
+    """The 95 % interval of a share, `right` of `n` (Wilson's score interval)."""
+    z = 1.959963984540054
+    share, spread = right / n, z * z / n
+    half = z * math.sqrt(share * (1 - share) / n + spread / (4 * n))
+    low, high = ((share + spread / 2 + sign * half) / (1 + spread) for sign in (-1, 1))
+    return max(0.0, low), min(1.0, high)
+
+
 def constant_words(task: Task) -> str:
     """What the constant answer is, in words."""
     return "always answering the most common class" if task == "classification" else "always answering the mean"

@@ -13,6 +13,13 @@ def curve(rise, noise=0.0, points=8, n=500, seed=0):
     return tuple(Point(m, v, (v * (1 - v) / n) ** 0.5) for m, v in zip(labels, values, strict=True))
 
 
+def test_a_model_that_is_no_better_than_one_answer_is_said_to_be():
+    flat = Evidence(curve(0.0, n=100_000), 50, metric="r2", no_better=(-0.55, -0.02))
+    advice = advise(flat)
+    assert not advice.stop
+    assert advice.sentence.startswith("The model is no better than always answering the mean: R² -0.55 against -0.02.")
+
+
 def test_the_expected_gain_is_that_of_the_line():
     gain = expected_gain(curve(0.1), 50)
     assert gain.expected == pytest.approx(0.1 * np.log(450 / 400))

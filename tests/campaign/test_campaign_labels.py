@@ -172,7 +172,8 @@ def test_status_counts_by_the_policy(make):
         campaign.relabel(answers, annotator=annotator)
     status = campaign.status()
     assert campaign.labels() == {"r0": "cat", "r1": "cat"}
-    assert (status.labels, status.skipped, status.classes, status.disagreements) == (2, 1, {"cat": 2}, 1)
+    assert (status.labels, status.labelled) == (5, 2)  # each person's label is bought
+    assert (status.skipped, status.classes, status.disagreements) == (1, {"cat": 2}, 1)
 
 
 def test_the_majority_of_numbers_is_their_median(make, tmp_path):
@@ -189,7 +190,7 @@ def test_the_majority_of_numbers_is_their_median(make, tmp_path):
     campaign.export(tmp_path / "out.csv", skips=False)
     assert pd.read_csv(tmp_path / "out.csv").set_index("id")["label"].to_dict() == medians
     status = campaign.status()
-    assert (status.labels, status.skipped, status.disagreements) == (3, 1, 2)
+    assert (status.labels, status.labelled, status.skipped, status.disagreements) == (8, 3, 1, 2)
     assert campaign.disagreements() == {"r0": {"ann": 1.0, "bob": 1.2, "eve": 9.0}, "r1": {"ann": 2.0, "bob": 4.0}}
     training = gather(campaign._store, campaign.samples, campaign.settings, 0).training
     assert dict(zip(training.ids, training.labels, strict=True)) == medians

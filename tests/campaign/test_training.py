@@ -15,7 +15,7 @@ import ally
 from ally import Campaign
 from ally.campaign.composition import composition
 from ally.campaign.settings import Settings
-from ally.campaign.training.measures import agreement, score
+from ally.campaign.training.measures import agreement, scores
 from ally.errors import DataError, InputError
 from ally.learning.trained import Trained
 
@@ -148,7 +148,9 @@ def test_regression(tmp_path, answer_all):
         assert status.comparison is not None
         assert status.comparison.sentence.count("%") == 1
         predicted = campaign.predict()
-        assert list(predicted.columns) == ["id", "label"]
+        assert list(predicted.columns) == ["id", "label", "beyond_labels"]
+        assert status.model.constant == pytest.approx(0.0, abs=0.2)
+        assert status.model.figures["mae"] < status.model.figures["rmse"] < 200
         assert r2_score([truth[id] for id in predicted["id"]], predicted["label"]) > 0.1
         assert campaign.review()
 
@@ -338,18 +340,45 @@ def test_agreement_is_kappa_or_concordance():
 
 
 def test_scores_have_intervals():
-    measure = score("classification", ["a"] * 90 + ["b"] * 10, ["a"] * 100)
+    measure = scores("classification", ["a"] * 90 + ["b"] * 10, ["a"] * 100)[0]
     assert (measure.name, measure.value, measure.n) == ("accuracy", 0.9, 100)
     assert 0.82 < measure.low < 0.84
     assert 0.94 < measure.high < 0.95
     rng = np.random.default_rng(0)
     y = rng.normal(size=200)
     p = y + rng.normal(size=200) / 2
-    few = score("regression", [1.0, 1.0, 2.0], [1.0, 1.1, 1.9])
-    assert (few.low, few.high, few.n) == (None, None, 3)
-    measure = score("regression", y.tolist(), p.tolist())
+    few = scores("regression", [1.0, 1.0, 2.0], [1.0, 1.1, 1.9])
+    assert {(one.name, one.low, one.n) for one in few} == {("rmse", None, 3), ("mae", None, 3)}  # no R² of three
+    measure = scores("regression", y.tolist(), p.tolist())[0]
     assert measure.value == pytest.approx(r2_score(y, p))
     assert measure.low < measure.value < measure.high
+
+
+def test_every_metric_the_constant_answer_and_recall_are_measured():
+    truth, predicted = ["a"] * 9 + ["b"] * 3, ["a"] * 9 + ["b", "a", "a"]
+    chances = np.array([[0.9, 0.1]] * 9 + [[0.2, 0.8], [0.6, 0.4], [0.7, 0.3]])
+    found = scores(
+        "classification",
+        truth,
+        predicted,
+        known=["a", "a", "b"],
+        classes=["a", "b"],
+        probabilities=chances,
+        metric="balanced_accuracy",
+    )
+    by_name = {one.name: one for one in found}
+    assert found[0].name == "balanced_accuracy"
+    assert found[0].value == pytest.approx(2 / 3)
+    assert found[0].low < 2 / 3 < found[0].high
+    assert by_name["constant accuracy"].value == 0.75
+    assert by_name["constant balanced_accuracy"].value == 0.5
+    assert by_name["auroc"].value == 1.0
+    assert {"macro_f1", "log_loss"} < set(by_name)
+    rare = by_name["recall of b"]
+    assert (rare.value, rare.n) == (pytest.approx(1 / 3), 3)
+    assert 0 < rare.low < rare.value < rare.high < 1
+    met_late = scores("classification", ["a", "c"], ["a", "a"], classes=["a", "b"], probabilities=chances[:2])
+    assert {one.name: one.value for one in met_late}["recall of c"] == 0.0
 
 
 @pytest.mark.parametrize("n", [1, 3, 20])

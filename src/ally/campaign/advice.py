@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ally.metrics import METRICS, constant_words
+
 WORTH = 0.005
 """An accuracy gained by a batch that most would not label it for."""
 SETTLED = 0.99
@@ -49,16 +51,16 @@ class Evidence:
     batch: int
     kappas: tuple[float, ...] = ()
     """Agreement of each model with the one before, on samples that are neither labelled nor evaluated."""
-    positive_duals: float | None = None
-    """Share of the pool whose predicted dual is positive: samples the model would find hard."""
     budget: int | None = None
     """Labels that may be bought in all."""
     labels: int = 0
     """Labels bought so far."""
     metric: str = "accuracy"
-    """What `Point.value` is: ``"accuracy"`` or ``"r2"``."""
+    """What `Point.value` is; of a metric of which less is better, the share saved of what one answer for all has."""
     measured: bool = True
     """Whether samples are held out that the curve is measured on."""
+    no_better: tuple[float, float] | None = None
+    """The metric of the newest model and of one answer for all samples, where the model is no better than that."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,8 @@ def advise(evidence: Evidence, worth: float = WORTH) -> Advice:
     reasons = list(_reasons(evidence, gain))
     if evidence.budget is not None and evidence.labels >= evidence.budget:
         return Advice(True, f"Stop: the budget of {evidence.budget} labels is spent.", tuple(reasons), gain)
+    if evidence.no_better is not None:
+        return Advice(False, _no_better(evidence.metric, *evidence.no_better), tuple(reasons), gain)
     settled = len(evidence.kappas) >= 2 and min(evidence.kappas[-2:]) >= SETTLED
     if not evidence.measured:
         blind = "no samples are held out to measure how good the model is"
@@ -139,6 +143,15 @@ def advise(evidence: Evidence, worth: float = WORTH) -> Advice:
     return Advice(False, f"Go on: the next {evidence.batch} labels may still help.", tuple(reasons), gain)
 
 
+def _no_better(name: str, value: float, constant: float) -> str:
+    metric = METRICS[name]
+    return (
+        f"The model is no better than {constant_words(metric.task)}: {metric.words} {value:.3g} against "
+        f"{constant:.3g}. Label more; if that does not help, look for wrong labels (`ally review`), or try other "
+        "columns or another model."
+    )
+
+
 def _reasons(evidence: Evidence, gain: Gain | None) -> list[str]:
     told = []
     if gain is not None and gain.high - gain.low > ROUGH:
@@ -148,19 +161,16 @@ def _reasons(evidence: Evidence, gain: Gain | None) -> list[str]:
         )
     elif gain is not None:
         expected, low, high = (100 * value for value in (gain.expected, gain.low, gain.high))
-        points = "points" if evidence.metric == "accuracy" else "hundredths of R²"
+        metric = METRICS[evidence.metric]
+        points = "points" if metric.points else f"hundredths of {metric.words}"
+        points = points if metric.higher else f"% of the {metric.words} of {constant_words(metric.task)}"
         told.append(
             f"{evidence.batch} more labels: {expected:+.1f} {points} expected, 95 % interval {low:+.1f} to {high:+.1f}"
         )
     if evidence.kappas:
-        measure = "Cohen's kappa" if evidence.metric == "accuracy" else "concordance"
+        measure = "Cohen's kappa" if METRICS[evidence.metric].task == "classification" else "concordance"
         told.append(
             f"predictions agree with those of the model before: {evidence.kappas[-1]:.3f} ({measure}; 1 is the same)"
-        )
-    if evidence.positive_duals is not None:
-        told.append(
-            f"{evidence.positive_duals:.0%} of the unlabelled samples look hard to fit (their predicted dual is "
-            "positive)"
         )
     if evidence.budget is not None:
         told.append(f"{evidence.labels} of {evidence.budget} labels of the budget are spent")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, get_type_hi
 
 from ally.checks import check_count, check_number
 from ally.errors import InputError, LabelError, StoreVersion
+from ally.metrics import metric_for
 from ally.types import BOTH_TASKS, Task
 
 if TYPE_CHECKING:
@@ -183,6 +184,13 @@ class Settings:
     threads: int | None = setting(
         None, "Learner", "CPU threads for training in the background (default: all cores but one).", optional(count)
     )
+    metric: str | None = setting(
+        None,
+        "Learner",
+        "What the learning curve shows: accuracy, balanced_accuracy, macro_f1, auroc or log_loss; r2, rmse or mae "
+        "(default: accuracy or r2).",
+        optional(text),
+    )
     automatic: bool = setting(True, "Learner", "Train automatically when there are enough new answers.", flag)
     seed: int = setting(
         0, "Queries", "Seed of the random order of samples and of the training.", count_or_none, fixed=True
@@ -194,6 +202,8 @@ class Settings:
                 item.metadata["check"](item.name, getattr(self, item.name))
         if self.classes is not None:
             object.__setattr__(self, "classes", check_classes(self.classes, self.task))
+        if self.metric is not None:
+            metric_for(self.metric, self.task)
         if self.held_out_share + self.random_share >= 1:
             total = self.held_out_share + self.random_share
             raise InputError(

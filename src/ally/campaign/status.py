@@ -6,16 +6,20 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 from ally.campaign.advice import Advice, Evidence, Point, advise
 from ally.campaign.settings import Settings
 from ally.campaign.training.schedule import UNENCODED, last_training, waiting
-from ally.campaign.values import METRIC, Held, ModelLine, RandomComparison, Status
+from ally.campaign.values import CONSTANT, METRIC, RECALL, ClassRecall, Held, ModelLine, RandomComparison, Status
 from ally.encoders.cache import kept_vectors
 from ally.encoders.samples import ENCODED
+from ally.metrics import METRICS, lopsided
 from ally.sources.export.answers import reads
 from ally.store import Counts, Measure, Store, StoredModel
 
+Figures: TypeAlias = dict[int, dict[str, Measure]]
+"""By the number of a model and the name of the figure."""
 GIVEN = "source"
 """The annotator of labels that the source had from the beginning."""
 
@@ -26,9 +30,10 @@ def status_of(store: Store, settings: Settings, now: float, encoded_in: Path | N
     given = counts.deciders.get(GIVEN, 0)
     annotators.pop(GIVEN, None)
     good = [model for model in store.models.all() if model.state == "good"]
-    curve = _curve(store, good, METRIC[settings.task])
+    figures = _figures(store)
+    curve = _curve(figures, good, settings.metric or METRIC[settings.task])
     newest = good[-1] if good else None
-    bought = counts.labelled - given
+    bought = sum(counts.said.values()) - counts.said.get(GIVEN, 0)
     compared = newest.report.get("comparison") if newest else None
     pool, evaluate, validate = (counts.roles[role] for role in ("pool", "evaluate", "validate"))
     return Status(
@@ -43,6 +48,7 @@ def status_of(store: Store, settings: Settings, now: float, encoded_in: Path | N
         gone=counts.gone,
         labels=bought,
         given=given,
+        labelled=counts.labelled - given,
         training=pool.labelled,
         evaluate=Held(evaluate.samples, evaluate.labelled),
         validate=Held(validate.samples, validate.labelled),
@@ -57,9 +63,10 @@ def status_of(store: Store, settings: Settings, now: float, encoded_in: Path | N
         advice=_advice(settings, curve, bought),
         comparison=None if compared is None else RandomComparison(**compared),
         budget=settings.budget,
-        notes=tuple(newest.report.get("notes", ())) if newest else (),
         encoder=settings.encoder,
         encoded=_encoded(settings, counts.samples, newest, encoded_in),
+        notes=(*(newest.report.get("notes", ()) if newest else ()), *_imbalance(settings, counts)),
+        recall=_recall(figures, newest),
     )
 
 
@@ -83,14 +90,44 @@ def _classes(counts: Counts) -> dict[str, int]:
     return dict(found)
 
 
-def _curve(store: Store, good: Sequence[StoredModel], metric: str) -> list[ModelLine]:
-    figures: dict[int, dict[str, Measure]] = {}
+def _imbalance(settings: Settings, counts: Counts) -> list[str]:
+    """A sentence if accuracy is shown and some classes are rare among the labels."""
+    sizes = _classes(counts)
+    if settings.task == "regression" or settings.metric not in (None, "accuracy") or not lopsided(sizes.values()):
+        return []
+    most, least = max(sizes, key=lambda name: sizes[name]), min(sizes, key=lambda name: sizes[name])
+    total = sum(sizes.values())
+    return [
+        f"the classes are uneven ({most} has {sizes[most] / total:.0%} of the labels, {least} "
+        f"{sizes[least] / total:.1%}), and accuracy says little about rare ones; `ally change NAME --metric "
+        "balanced_accuracy` (or macro_f1, auroc) says more"
+    ]
+
+
+def _figures(store: Store) -> Figures:
+    figures: Figures = {}
     for number, measure in store.models.measures():
         figures.setdefault(number, {})[measure.name] = measure
+    return figures
+
+
+def _recall(figures: Figures, newest: StoredModel | None) -> tuple[ClassRecall, ...]:
+    mine = {} if newest is None else figures.get(newest.number, {})
+    return tuple(
+        ClassRecall(
+            name.removeprefix(RECALL), one.value, one.low or 0.0, 1.0 if one.high is None else one.high, one.n or 0
+        )
+        for name, one in mine.items()
+        if name.startswith(RECALL)
+    )
+
+
+def _curve(figures: Figures, good: Sequence[StoredModel], metric: str) -> list[ModelLine]:
     lines = []
     for model in good:
         mine = figures.get(model.number, {})
         scored, kappa, positive = mine.get(metric), mine.get("agreement"), mine.get("positive_duals")
+        constant = mine.get(f"{CONSTANT}{metric}")
         lines.append(
             ModelLine(
                 number=model.number,
@@ -103,28 +140,36 @@ def _curve(store: Store, good: Sequence[StoredModel], metric: str) -> list[Model
                 evaluated_on=0 if scored is None else scored.n or 0,
                 agreement=None if kappa is None else kappa.value,
                 positive_duals=None if positive is None else positive.value,
+                constant=None if constant is None else constant.value,
+                figures={name: mine[name].value for name in METRICS if name in mine},
             )
         )
     return lines
 
 
 def _advice(settings: Settings, curve: Sequence[ModelLine], bought: int) -> Advice:
-    points = [
-        Point(line.labels, line.value, (line.high - line.low) / (2 * 1.96))
-        for line in curve
-        if line.value is not None and line.low is not None and line.high is not None and line.labels
-    ]
+    points = [point for line in curve if line.labels and (point := _point(line)) is not None]
     kappas = tuple(line.agreement for line in curve if line.agreement is not None)
-    positive = curve[-1].positive_duals if curve else None
+    last = curve[-1] if curve else None
     return advise(
         Evidence(
             tuple(points),
             settings.batch,
             kappas,
-            positive,
             settings.budget,
             bought,
-            METRIC[settings.task],
+            settings.metric or METRIC[settings.task],
             settings.evaluate > 0,
+            None if last is None or not last.no_better_than_constant else (last.value or 0.0, last.constant or 0.0),
         )
     )
+
+
+def _point(line: ModelLine) -> Point | None:
+    """A metric of which less is better counts as the share by which it is below that of one answer for all samples."""
+    if line.value is None or line.low is None or line.high is None:
+        return None
+    deviation = (line.high - line.low) / (2 * 1.96)
+    if METRICS[line.metric].higher:
+        return Point(line.labels, line.value, deviation)
+    return Point(line.labels, 1 - line.value / line.constant, deviation / line.constant) if line.constant else None

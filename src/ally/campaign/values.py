@@ -9,11 +9,16 @@ from typing import Any
 
 from ally.campaign.advice import Advice
 from ally.campaign.training.schedule import TrainingState
+from ally.metrics import METRICS
 from ally.store.values import AskKind
 from ally.types import SKIP, Task
 
 METRIC: dict[Task, str] = {"classification": "accuracy", "regression": "r2"}
-"""What the learning curve shows."""
+"""What the learning curve shows, unless another metric is chosen."""
+CONSTANT = "constant "
+"""Before the name of a metric: what one answer for all samples scores."""
+RECALL = "recall of "
+"""Before the name of a class: the share of its samples that is recognised."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +106,18 @@ class Undone(Value):
 
 
 @dataclass(frozen=True)
+class ClassChange(Value):
+    """A change of the classes: add, rename, merge, remove or undo; `said` counts answers said again for it, and
+    `classes` are those declared from now on (None: any label is one)."""
+
+    change: str
+    old: tuple[Any, ...]
+    new: Any
+    said: int
+    classes: tuple[Any, ...] | None
+
+
+@dataclass(frozen=True)
 class Scanned(Value):
     """What looking at the source again found."""
 
@@ -127,6 +144,27 @@ class ModelLine(Value):
     evaluated_on: int = 0
     agreement: float | None = None
     positive_duals: float | None = None
+    constant: float | None = None
+    """What always answering the most common class, or the mean, scores on the same sample."""
+    figures: Mapping[str, float] = field(default_factory=dict)
+    """Every metric of the task that was measured, by name."""
+
+    @property
+    def no_better_than_constant(self) -> bool:
+        if self.value is None or self.constant is None:
+            return False
+        return METRICS[self.metric].sign * (self.value - self.constant) <= 0
+
+
+@dataclass(frozen=True)
+class ClassRecall(Value):
+    """Of the `n` evaluation samples of a class, the share that the newest model recognises, with its 95 % interval."""
+
+    label: str
+    value: float
+    low: float
+    high: float
+    n: int
 
 
 @dataclass(frozen=True)
@@ -181,8 +219,8 @@ class Held(Value):
 
 @dataclass(frozen=True)
 class Status(Value):
-    """How far a campaign is. `labels` counts every label bought: `training`, `evaluate` and `validate` together,
-    without `given`, those that the source had from the beginning."""
+    """How far a campaign is. `labels` counts every label bought: each person's, where several label one sample, but not
+    `given`, those that the source had from the beginning. `labelled` counts samples that such a label decides."""
 
     name: str
     source: str
@@ -195,6 +233,7 @@ class Status(Value):
     gone: int
     labels: int
     given: int
+    labelled: int
     training: int
     evaluate: Held
     validate: Held
@@ -213,6 +252,7 @@ class Status(Value):
     encoder: str | None = None
     encoded: int | None = None
     """Samples that have their vector already, where there is an encoder."""
+    recall: tuple[ClassRecall, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """With the comparison in a sentence, too."""

@@ -53,6 +53,7 @@ def answer(
         standing = people.get(who) if passed_on else next(reversed(people.values()), None)
         if (
             standing is not None
+            and not new.again
             and (said | ({"query": standing["query"]} if passed_on else {})).items() <= standing.items()
         ):
             numbers.append(standing["number"])
@@ -124,7 +125,8 @@ def _check_expected(call: AnswerCall, people: dict[str, Mapping[str, Any]], opin
 
 
 def _mark(new: NewAnswer) -> list[Any]:
-    return [new.sample, new.kind] if new.annotator is None else [new.sample, new.kind, new.annotator]
+    plain = [new.sample, new.kind] if new.annotator is None else [new.sample, new.kind, new.annotator]
+    return [*plain, "again"] if new.again else plain
 
 
 def undo(

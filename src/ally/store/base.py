@@ -37,7 +37,7 @@ may say which answer of its annotator it expects to stand; if another does, it i
 
 **All or nothing.** A call with one bad answer (unknown id, a sample its query did not ask about, a value not JSON) is
 refused whole. A call may pass on what several people said (`NewAnswer.annotator`), in the order in which it is to
-count; what equals that person's standing answer changes nothing.
+count; what equals that person's standing answer changes nothing, unless it is said `again`.
 
 **Leases.** `ask` hands out samples that nobody answered and nobody holds, and leases them until `now + lease_seconds`.
 No two live leases are for one sample. A lease is a promise not to hand out, not a right to answer: an answer after its

@@ -70,7 +70,10 @@ def count(connection: Connection, now: float, policy: Policy) -> Counts:
     roles: Mapping[Role, RoleCounts] = {cast(Role, role): RoleCounts(**found) for role, found in parts.items()}
     total, asked = last_number(connection, answers.c.number), last_number(connection, queries.c.number)
     differ = _disagreements(connection, policy)
-    return Counts(roles, dict(classes.most_common()), dict(deciders.most_common()), differ, total, asked)
+    people = _opinions()
+    standing = select(people.c.annotator, func.count()).where(people.c.kind == "label")
+    by_person = {who: int(n) for who, n in connection.execute(standing.group_by(people.c.annotator))}
+    return Counts(roles, dict(classes.most_common()), dict(deciders.most_common()), differ, total, asked, by_person)
 
 
 def _said(policy: Policy) -> tuple[FromClause, ColumnElement[Any]]:

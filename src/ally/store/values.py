@@ -45,13 +45,15 @@ class StoredSample:
 @dataclass(frozen=True)
 class NewAnswer:
     """What an annotator says about a sample: a label (any JSON value but null), or ``kind="skip"``. `at`, if that was
-    not just now, and `annotator`, if it was not who calls: an import passes on what others said."""
+    not just now, and `annotator`, if it was not who calls: an import passes on what others said. With `again` it is
+    recorded even if it equals that person's standing answer, so that answers keep their order among others."""
 
     sample: str
     value: Any = None
     kind: Literal["label", "skip"] = "label"
     at: float | None = None
     annotator: str | None = None
+    again: bool = False
 
 
 @dataclass(frozen=True)
@@ -173,7 +175,8 @@ class RoleCounts:
 @dataclass(frozen=True)
 class Counts:
     """How far a campaign is. A gone or leased sample with an answer counts as answered. `classes`: samples by label
-    (JSON text); `deciders`: by the annotator whose label counts; `disagreements`: samples whose labels differ."""
+    (JSON text); `deciders`: by the annotator whose label counts; `disagreements`: samples whose labels differ; `said`:
+    labels that stand, by annotator, counted or not."""
 
     roles: Mapping[Role, RoleCounts]
     classes: Mapping[str, int]
@@ -181,6 +184,7 @@ class Counts:
     disagreements: int
     answers: int
     queries: int
+    said: Mapping[str, int]
 
     def _sum(self, name: str) -> int:
         return sum(getattr(part, name) for part in self.roles.values())

@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 import ally as library
@@ -172,12 +173,51 @@ def test_regression_from_numbers_of_the_source(ally, table):
     page = ally("status", "size").out
     assert "0 bought, 60 came with the source: 40 for training, 20 of 20 for the learning curve" in page
     assert float(line.split("r2 ")[1].split()[0]) > 0.5
+    assert "evaluation samples); mean: -0.0" in line
+    head = next(line for line in page.splitlines() if line.startswith("model"))
+    assert " ".join(head.split()) == "model labels r2 95 % interval evaluated on mean rmse mae agreement"
     ally("export", "size", "size.safetensors")
     with open("new.csv", "w") as file:
         file.write("id,a,b,c,town,answer\nx,1.5,0,0,Ulm,?\ny,-1.5,0,0,Ulm,?\n")
     high, low = ally("predict", "size.safetensors", "new.csv").rows
     assert float(high["label"]) > 50 > float(low["label"])
-    assert list(high) == ["id", "label"]
+    assert list(high) == ["id", "label", "beyond_labels"]
+
+
+def test_figures_that_fit_rare_classes(ally, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 3)).round(3)
+    lines = [f"s{n},{a},{b},{c},{'rare' if a > 1.2 else 'common'}" for n, (a, b, c) in enumerate(X.tolist())]
+    (tmp_path / "t.csv").write_text("\n".join(["id,a,b,c,kind", *lines]))
+    ally("new", "t", "--from", "t.csv", "--label", "kind", "--evaluate", 40, "--by-hand", "--model", "mlp")
+    assert "model 1, trained on 80 labels: accuracy " in ally("retrain", "t").out
+    page = ally("status", "t")
+    assert "note: the classes are uneven (common has " in page.err
+    head = next(line for line in page.out.splitlines() if line.startswith("model"))
+    assert "most common class" in head
+    recall = page.out.split("class   recall")[1].splitlines()
+    assert {line.split()[0] for line in recall[1:3]} == {"rare", "common"}
+    ally("change", "t", "--metric", "balanced_accuracy")
+    page = ally("status", "t")
+    assert "uneven" not in page.err
+    assert "balanced_accuracy" in page.out
+    found = json.loads(ally("status", "t", "--json").out)
+    assert found["model"]["constant"] == 0.5
+    assert set(found["model"]["figures"]) == {"accuracy", "balanced_accuracy", "macro_f1", "auroc", "log_loss"}
+    assert "--metric 'r2' is not a metric of classification" in ally("change", "t", "--metric", "r2", code=2).err
+    every = ally("predict", "t", "t.csv", "--probabilities").rows
+    assert list(every[0]) == ["id", "label", "probability", "probability of common", "probability of rare"]
+
+
+def test_numbers_beyond_all_labels_are_marked(ally, tmp_path):
+    rows = [f"s{n},{n / 10},{n / 5}" for n in range(30)]
+    (tmp_path / "t.csv").write_text("\n".join(["id,a,y", *rows]))
+    ally("new", "t", "--from", "t.csv", "--label", "y", "--regression", "--by-hand", "--model", "mlp")
+    ally("retrain", "t")
+    (tmp_path / "new.csv").write_text("id,a\nnear,1.5\nfar,90\n")
+    done = ally("predict", "t", "new.csv")
+    assert [row["beyond_labels"] for row in done.rows] == ["", "yes"]
+    assert "note: 1 of 2 predictions lie beyond all labels seen (0 to 5.8)" in done.err
 
 
 def test_rescan(ally, photos, tmp_path):
@@ -332,7 +372,7 @@ def test_few_numbers_have_no_interval_and_few_labels_no_prediction(ally, table):
     asked = ally("ask", "size").rows
     ally("tell", "size", *(f"{row['id']}={row['size']}" for row in asked))
     line = ally("retrain", "size").out
-    assert re.search(r": r2 \S+ \(\d evaluation samples?\)\n", line), line
+    assert re.search(r": rmse \S+, mae \S+; too few evaluation samples for r2\n", line), line
     lines = ally("review", "size").out.splitlines()
     assert lines[0].split()[-3:] == ["predicted", "probability", "dual"]
     assert all(len(line.split()) == 4 for line in lines[1:])

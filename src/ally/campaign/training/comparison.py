@@ -8,9 +8,10 @@ import numpy as np
 
 from ally.campaign.settings import Settings
 from ally.campaign.training.data import Part, TrainingData
-from ally.campaign.training.measures import RESAMPLES, determination
+from ally.campaign.training.measures import RESAMPLES
 from ally.campaign.values import RandomComparison
 from ally.learning.trained import Trained
+from ally.metrics import METRICS, Said
 from ally.sources import Samples
 from ally.store import Store
 from ally.types import FloatArray
@@ -50,10 +51,12 @@ def _difference(m: int, active: FloatArray, random: FloatArray, truth: FloatArra
     n = len(active)
 
     def value(predicted: FloatArray, rows: FloatArray | slice) -> float:
-        return float(predicted[rows].mean()) if truth is None else determination(truth[rows], predicted[rows])
+        if truth is None:
+            return float(predicted[rows].mean())
+        return METRICS["r2"].measure(Said(truth[rows], predicted[rows]))
 
     drawn = np.random.default_rng(0).integers(n, size=(RESAMPLES, n))
-    low, high = np.quantile([value(active, rows) - value(random, rows) for rows in drawn], (0.025, 0.975))
+    low, high = np.nanquantile([value(active, rows) - value(random, rows) for rows in drawn], (0.025, 0.975))
     everything = slice(None)
     one, other = value(active, everything), value(random, everything)
     return RandomComparison(m, one, other, one - other, float(low), float(high), n)

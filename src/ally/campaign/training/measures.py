@@ -2,41 +2,122 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
-from ally.campaign.values import METRIC
+from ally.campaign.settings import Settings
+from ally.campaign.training.data import Part
+from ally.campaign.values import CONSTANT, METRIC, RECALL
+from ally.learning.trained import Trained
+from ally.metrics import METRICS, Metric, Said, constant, recalls, wilson
+from ally.sources import Samples
+from ally.sources.export.answers import reads
 from ally.store import Measure
-from ally.types import FloatArray, Task
+from ally.types import AnyArray, FloatArray, Task
 
 RESAMPLES = 1000
 LEAST = 10
-"""Numbers below which a bootstrap says nothing."""
+"""Numbers below which a bootstrap says nothing, and R² neither."""
+MOST_RECALLS = 100
+"""Classes above which recall is not kept for each."""
 
 
-def score(task: Task, truth: Sequence[Any], predicted: Sequence[Any]) -> Measure:
-    """Accuracy with Wilson's 95 % interval, or the coefficient of determination with a bootstrapped one, if there are
-    `LEAST` samples."""
-    n = len(truth)
-    if task == "classification":
-        right = sum(label == said for label, said in zip(truth, predicted, strict=True))
-        interval = stats.binomtest(right, n).proportion_ci(method="wilson")
-        return Measure(METRIC[task], right / n, float(interval.low), float(interval.high), n)
-    y, p = (np.asarray(values, dtype=np.float64) for values in (truth, predicted))
-    if n < LEAST:
-        return Measure(METRIC[task], determination(y, p), n=n)
+def scores(
+    task: Task,
+    truth: Sequence[Any],
+    predicted: Sequence[Any],
+    *,
+    known: Sequence[Any] = (),
+    classes: Sequence[Any] = (),
+    probabilities: FloatArray | None = None,
+    metric: str | None = None,
+) -> list[Measure]:
+    """Every metric of the task on n labelled samples, `metric` first and with its 95 % interval; what one answer for
+    all samples would score, given the labels `known` to training; and the recall of each class.
+
+    `probabilities` (n, C) are in the order of `classes`. What the samples do not allow to measure is left out.
+    """
+    chosen = METRICS[metric or METRIC[task]]
+    said, trained_on, count = _numbered(task, truth, predicted, known, classes, probabilities)
+    others = [one for one in METRICS.values() if one.task == task and not one.bench_only and one != chosen]
+    found = [_measured(one, said, interval=one is chosen) for one in (chosen, *others) if _possible(one, said)]
+    if len(trained_on):
+        found += [
+            Measure(f"{CONSTANT}{one.name}", constant(one, trained_on, said.truth, count), n=len(said.truth))
+            for one in (chosen, *others)
+            if _possible(one, said)
+        ]
+    found += _recalls(said, [*classes, *truth, *predicted]) if task == "classification" else []
+    return [measure for measure in found if math.isfinite(measure.value)]
+
+
+def evaluation(trained: Trained, samples: Samples, part: Part, training: Part, settings: Settings) -> list[Measure]:
+    """Figures of a model on the labelled samples of a part, `settings.metric` first."""
+    seen = trained.look(samples.features(part.ids))
+    return scores(
+        settings.task,
+        part.labels,
+        trained.code.decode(seen.predictions.numpy()).tolist(),
+        known=training.labels,
+        classes=trained.fit.classes or (),
+        probabilities=None if seen.probabilities is None else seen.probabilities.double().numpy(),
+        metric=settings.metric,
+    )
+
+
+def _numbered(
+    task: Task,
+    truth: Sequence[Any],
+    predicted: Sequence[Any],
+    known: Sequence[Any],
+    classes: Sequence[Any],
+    probabilities: FloatArray | None,
+) -> tuple[Said, AnyArray, int]:
+    """Labels as metrics take them: numbers of classes, those that training never met behind the others."""
+    if task == "regression":
+        y, p, labels = (np.asarray(values, dtype=np.float64) for values in (truth, predicted, known))
+        return Said(y, p), labels, 0
+    places = _places([*classes, *truth, *predicted])
+    number = [np.asarray([places[reads(label)] for label in labels], dtype=np.int64) for labels in (truth, predicted)]
+    if probabilities is not None and len(places) > probabilities.shape[1]:
+        extra = np.zeros((len(probabilities), len(places) - probabilities.shape[1]))
+        probabilities = np.hstack([probabilities, extra])
+    trained_on = np.asarray([places[reads(label)] for label in known if reads(label) in places], dtype=np.int64)
+    return Said(number[0], number[1], probabilities), trained_on, len(places)
+
+
+def _places(labels: Sequence[Any]) -> dict[str, int]:
+    return {text: place for place, text in enumerate(dict.fromkeys(map(reads, labels)))}
+
+
+def _possible(metric: Metric, said: Said) -> bool:
+    if metric.name == "r2" and len(said.truth) < LEAST:
+        return False
+    return not (metric.probabilities and said.probabilities is None)
+
+
+def _measured(metric: Metric, said: Said, *, interval: bool) -> Measure:
+    n, value = len(said.truth), metric.measure(said)
+    if metric.name == "accuracy":
+        low, high = wilson(round(value * n), n)
+        return Measure(metric.name, value, low, high, n)
+    if not interval or n < LEAST:
+        return Measure(metric.name, value, n=n)
     drawn = np.random.default_rng(0).integers(n, size=(RESAMPLES, n))
-    low, high = np.quantile([determination(y[rows], p[rows]) for rows in drawn], (0.025, 0.975))
-    return Measure(METRIC[task], determination(y, p), float(low), float(high), n)
+    low, high = np.nanquantile([metric.measure(said.at(rows)) for rows in drawn], (0.025, 0.975))
+    return Measure(metric.name, value, float(low), float(high), n)
 
 
-def determination(y: FloatArray, predicted: FloatArray) -> float:
-    """1 - squared error / variance; 0 where the targets are all equal."""
-    spread = float(np.square(y - y.mean()).sum())
-    return 1.0 - float(np.square(y - predicted).sum()) / spread if spread else 0.0
+def _recalls(said: Said, labels: Sequence[Any]) -> Iterator[Measure]:
+    names = list(_places(labels))
+    found = recalls(said.truth, said.predicted)
+    if len(found) <= MOST_RECALLS:
+        for number, (right, n) in found.items():
+            low, high = wilson(right, n)
+            yield Measure(f"{RECALL}{names[number]}", right / n, low, high, n)
 
 
 def agreement(task: Task, one: Sequence[Any], other: Sequence[Any]) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from ally.campaign.encoding import encoded_again
@@ -14,9 +15,18 @@ from ally.errors import DataError, InputError
 from ally.learning.trained import Trained
 from ally.sources import Samples, open_source
 
+BEYOND = "beyond_labels"
+"""Column of predicted numbers: yes where one lies outside all labels that the model was trained on."""
+
 
 def predict(
-    trained: Trained, source: Any, options: Mapping[str, Any], place: str | Path | None = None, encoder: Any = None
+    trained: Trained,
+    source: Any,
+    options: Mapping[str, Any],
+    place: str | Path | None = None,
+    encoder: Any = None,
+    *,
+    every_class: bool = False,
 ) -> pd.DataFrame:
     """Every readable sample of a source of the kind that the model was trained on; ``attrs["problems"]`` says what
     could not be read. `place` is that of the model's campaign: vectors of its encoder are then kept with the others."""
@@ -29,17 +39,35 @@ def predict(
     kept_in, folder = (None, None) if place is None else (encoded_folder(place), beside(place))
     samples = encoded_again(samples, fingerprint, encoder, kept_in, folder)
     ids = [sample.id for sample in samples.scan()]
-    table = predict_samples(trained, samples, ids)
+    table = predict_samples(trained, samples, ids, every_class=every_class)
     table.attrs["problems"] = [f"{problem.id}: {problem.reason}" for problem in samples.problems]
     return table
 
 
-def predict_samples(trained: Trained, samples: Samples, ids: Sequence[str]) -> pd.DataFrame:
-    """Columns id, label and, for classes, probability."""
+def predict_samples(
+    trained: Trained, samples: Samples, ids: Sequence[str], *, every_class: bool = False
+) -> pd.DataFrame:
+    """Columns id, label and, for classes, probability, with `every_class` that of each class too; for numbers, whether
+    they are beyond the labels seen. ``attrs["notes"]`` says what to be careful about."""
     if not ids:
         raise DataError("there is nothing to predict; every sample is labelled, or gone")
-    labels, probability = trained.predict(samples.features(ids))
+    seen = trained.look(samples.features(ids))
+    labels = trained.code.decode(seen.predictions.numpy())
     table = pd.DataFrame({"id": list(ids), "label": labels.tolist()})
-    if probability is not None:
-        table["probability"] = probability
+    table.attrs["notes"] = []
+    if seen.probabilities is not None:
+        chances = seen.probabilities.double().numpy()
+        table["probability"] = chances.max(1)
+        if every_class:
+            named = [f"probability of {label}" for label in trained.fit.classes or ()]
+            table = pd.concat([table, pd.DataFrame(chances, columns=named)], axis=1)
+    elif "range" in trained.about:
+        low, high = trained.about["range"]
+        beyond = (labels < low) | (labels > high)
+        table[BEYOND] = np.where(beyond, "yes", "")
+        if beyond.any():
+            table.attrs["notes"] = [
+                f"{int(beyond.sum())} of {len(ids)} predictions lie beyond all labels seen ({low:g} to {high:g}), "
+                f"marked in the column {BEYOND}: do not trust them before you labelled some like them"
+            ]
     return table

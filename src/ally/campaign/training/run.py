@@ -16,7 +16,7 @@ from ally.campaign.training.chart import MOST, Chart, flat, nearest
 from ally.campaign.training.comparison import compare
 from ally.campaign.training.data import Part, TrainingData, gather
 from ally.campaign.training.encoding import encode_first
-from ally.campaign.training.measures import agreement, score
+from ally.campaign.training.measures import agreement, evaluation
 from ally.campaign.training.review import suspects
 from ally.campaign.training.schedule import begin
 from ally.errors import AllyError, StoreError
@@ -111,7 +111,11 @@ class _Round:
             return None, self.report, ranking, []
         loop = self._loop(self.material.training)
         ranking = self._ranking(loop)
-        trained = loop.trained().with_about({"fingerprint": dict(self.settings.fingerprint)})
+        about: dict[str, Any] = {"fingerprint": dict(self.settings.fingerprint)}
+        if self.settings.task == "regression":
+            labels = [float(label) for label in self.material.training.labels]
+            about["range"] = [min(labels), max(labels)]
+        trained = loop.trained().with_about(about)
         self.model = loop.learner  # the loops below need not read the pool for it again
         self.report["fit"] = {name: value for name, value in asdict(trained.fit.report).items() if _plain(value)}
         self.report["suspects"] = suspects(
@@ -216,8 +220,7 @@ class _Round:
         found = []
         evaluate = self.material.evaluate
         if len(evaluate):
-            predicted, _ = trained.predict(self.samples.features(evaluate.ids))
-            found.append(score(self.settings.task, evaluate.labels, predicted.tolist()))
+            found += evaluation(trained, self.samples, evaluate, self.material.training, self.settings)
         kappa = self._agreement(trained)
         if kappa is not None:
             found.append(Measure("agreement", kappa, n=min(COMPARED, len(self.material.candidates))))

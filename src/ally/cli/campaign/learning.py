@@ -82,6 +82,9 @@ def predict(
         Path | None, typer.Option(help="Folder that image paths in a table start from (default: that of the table).")
     ] = None,
     encoding: Annotated[str | None, typer.Option(help="Text file encoding.")] = None,
+    probabilities: Annotated[
+        bool, typer.Option("--probabilities", help="With the probability of every class, a column each.")
+    ] = False,
     source: Moved = None,
     as_json: AsJson = False,
 ) -> None:
@@ -102,11 +105,12 @@ def predict(
                 raise InputError(
                     f"{name} is a model without a campaign; say what to predict: ally predict {name} NEWDATA"
                 )
-            table = _by_model(name, data, given)
+            table = _by_model(name, data, given, probabilities)
         else:
             with opened(name, source) as campaign:
-                table = campaign.predict(data, **given)
+                table = campaign.predict(data, every_class=probabilities, **given)
     note(*(f"note: {line}" for line in problem_lines(table.attrs.get("problems", []), FEW)))
+    note(*(f"note: {line}" for line in table.attrs.get("notes", [])))
     if as_json:
         dump(json.loads(table.to_json(orient="records", double_precision=6)))
     if out is not None or not as_json:
@@ -115,16 +119,14 @@ def predict(
         note(f"{counted(len(table), 'prediction')} written to {out}")
 
 
-def _by_model(path: str, data: str, options: dict[str, Any]) -> pd.DataFrame:
+def _by_model(path: str, data: str, options: dict[str, Any], every_class: bool) -> pd.DataFrame:
     from ally.campaign.training.predict import predict as predict_by
     from ally.learning.trained import Trained
 
-    return predict_by(Trained.read(path), data, options)
+    return predict_by(Trained.read(path), data, options, every_class=every_class)
 
 
 def _rows(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
     for values in table.itertuples(index=False, name=None):
         line = dict(zip(map(str, table), values, strict=True))
-        if "probability" in line:
-            line["probability"] = round(line["probability"], 4)
-        yield line
+        yield {name: round(value, 4) if name.startswith("probability") else value for name, value in line.items()}

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 LAST = 8
 """How many models of the curve are printed."""
+CLASSES = 12
+"""Classes whose recall is printed."""
+UNITS = ("rmse", "mae")
+"""Figures in the unit of the target, shown beside whatever metric is chosen."""
 REVIEW = ["id", "label", "labelled_by", "predicted", "probability", "dual"]
 
 
@@ -35,6 +39,8 @@ def status(name: Name, as_json: AsJson = False) -> None:
     say(*_head(found, place), "", *_counts(found), *_training(found, automatic, called))
     if found.curve:
         say("", *_curve(found.curve[-LAST:]))
+    if found.recall:
+        say("", *_recall(found))
     if found.comparison is not None:
         say("", found.comparison.sentence)
     note(*(f"note: {words}" for words in found.notes))
@@ -117,8 +123,21 @@ def curve_line(line: ModelLine) -> str:
     scored = "not evaluated: no held-out sample is labelled"
     if line.value is not None:
         interval = _interval(line) and f"95 % interval {_interval(line)}, "
-        scored = f"{line.metric} {line.value:.3f} ({interval}{counted(line.evaluated_on, 'evaluation sample')})"
+        against = "" if line.constant is None else f"; {one_answer(line.metric)}: {line.constant:.3f}"
+        scored = (
+            f"{line.metric} {line.value:.3f} ({interval}{counted(line.evaluated_on, 'evaluation sample')}){against}"
+        )
+    elif line.figures:
+        scored = ", ".join(f"{name} {value:.4g}" for name, value in line.figures.items())
+        scored = f"{scored}; too few evaluation samples for {line.metric}"
     return f"model {line.number}, trained on {counted(line.labels, 'label')}: {scored}"
+
+
+def one_answer(metric: str) -> str:
+    """What always giving the same answer is called in a table."""
+    from ally.metrics import METRICS
+
+    return "most common class" if METRICS[metric].task == "classification" else "mean"
 
 
 def _head(found: Status, place: str) -> list[str]:
@@ -133,6 +152,7 @@ def _counts(found: Status) -> list[str]:
     if found.validate.samples:
         held.append(f"{found.validate.labelled} of {found.validate.samples} for early stopping")
     budget = "" if found.budget is None else f" of a budget of {found.budget}"
+    several = f" for {counted(found.labelled, 'sample')}" if found.labels != found.labelled else ""
     given = f", {found.given} came with the source" if found.given else ""
     states = [f"{found.free} free"]
     states += [
@@ -142,7 +162,7 @@ def _counts(found: Status) -> list[str]:
     ]
     lines = [
         f"samples     {found.samples}: {', '.join(states)}",
-        f"labels      {found.labels} bought{budget}{given}: {', '.join(held)}",
+        f"labels      {found.labels} bought{several}{budget}{given}: {', '.join(held)}",
     ]
     if found.classes:
         lines.append(f"classes     {few((f'{label} {n}' for label, n in found.classes.items()), 20)}")
@@ -172,6 +192,8 @@ def _training(found: Status, automatic: bool, name: str) -> list[str]:
 
 
 def _curve(lines: Sequence[ModelLine]) -> list[str]:
+    metric = lines[-1].metric
+    others = [name for name in UNITS if name != metric and any(name in line.figures for line in lines)]
     cells = [
         (
             str(line.number),
@@ -179,13 +201,22 @@ def _curve(lines: Sequence[ModelLine]) -> list[str]:
             "" if line.value is None else f"{line.value:.3f}",
             _interval(line),
             str(line.evaluated_on or ""),
+            "" if line.constant is None else f"{line.constant:.3f}",
+            *("" if name not in line.figures else f"{line.figures[name]:.4g}" for name in others),
             "" if line.agreement is None else f"{line.agreement:.3f}",
         )
         for line in lines
     ]
-    return table_lines(
-        ["model", "labels", lines[-1].metric, "95 % interval", "evaluated on", "agreement"], cells, right=True
-    )
+    names = [metric, "95 % interval", "evaluated on", one_answer(metric), *others, "agreement"]
+    return table_lines(["model", "labels", *names], cells, right=True)
+
+
+def _recall(found: Status) -> list[str]:
+    """Classes of which the model misses most, first."""
+    worst = sorted(found.recall, key=lambda one: (one.value, -one.n))
+    cells = [(one.label, f"{one.value:.3f}", f"{one.low:.3f} to {one.high:.3f}", str(one.n)) for one in worst[:CLASSES]]
+    more = [f"… (--json lists {len(worst) - CLASSES} more)"] if len(worst) > CLASSES else []
+    return [*table_lines(["class", "recall", "95 % interval", "evaluated on"], cells), *more]
 
 
 def _interval(line: ModelLine) -> str:

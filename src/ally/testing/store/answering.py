@@ -263,6 +263,9 @@ def _counts_by_every_policy(create: Create, values: list[Any]) -> None:
             label.value for label in standing.values()
         )
         assert counts.deciders == Counter(label.annotator for label in standing.values())
+        assert counts.said == Counter(
+            answer.annotator for people in store.opinions().values() for answer in people if answer.kind == "label"
+        )
         assert counts.disagreements == sum(label.disagree for label in standing.values()) > 0
         for role, part in counts.roles.items():
             mine = [label.kind for row, label in decided.items() if roles[row] == role]
@@ -313,6 +316,21 @@ def what_is_passed_on_overrules_nobody_who_answered_since(create: Create) -> Non
         "what was told in a query is on record again when it is passed on"
     )
     assert {label.value for label in store.labels().values()} == {"dog", "cat"}
+    end(store)
+
+
+def what_is_said_again_keeps_its_place(create: Create) -> None:
+    store = make(create, 2)
+    store.answer("ann", 1.0, labels(["s0"], "cta"))
+    store.answer("bob", 2.0, labels(["s0"], "dog"))
+    again = [
+        NewAnswer("s0", "cat", annotator="ann", at=1.0, again=True),
+        NewAnswer("s0", "dog", annotator="bob", at=2.0, again=True),
+    ]
+    receipt = store.answer("eve", 3.0, again, key="k")
+    assert receipt.numbers == (3, 4), "an answer that is said again is on record again"
+    assert store.answer("eve", 4.0, again, key="k").numbers == (3, 4)
+    assert store.labels()[0] == Label("dog", "bob", 2.0, 2, True, "label")
     end(store)
 
 
@@ -465,6 +483,7 @@ CHECKS: tuple[Check, ...] = (
     counts_by_every_policy,
     what_several_people_said_in_one_call,
     what_is_passed_on_overrules_nobody_who_answered_since,
+    what_is_said_again_keeps_its_place,
     the_labels_there_are,
     an_answer_says_when_it_was_given,
     who_said_what,
