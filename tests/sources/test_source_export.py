@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ally.errors import LabelError
 from ally.sources import Answer, open_source, read_answers, write_answers, write_image_folder
 from ally.sources.export.cells import FORMULA, label_cell, read_label, read_text, text_cell
 from ally.sources.paths import file_name, text_of
@@ -128,3 +129,12 @@ def test_ids_that_are_no_file_names(photos, tmp_path):
     assert {answer.id for answer in read_answers(tmp_path / "out")} == set(ids)
     assert all((tmp_path / "out") in path.parents for path in (tmp_path / "out").rglob("*"))
     assert not (tmp_path / "x").exists()
+
+
+def test_a_row_with_a_label_and_a_skip_is_refused(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("id,label,skip\na,cat,\nb,dog,yes\n")
+    with pytest.raises(
+        LabelError, match=r"line 3 of .* holds the label 'dog' for 'b' and says skip; keep one of the two"
+    ):
+        read_answers(path)

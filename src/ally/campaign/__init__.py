@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from ally.campaign.values import (
         AskedSample,
         CampaignQuery,
+        ClassChange,
+        ClassRecall,
         Held,
         ModelLine,
         RandomComparison,
@@ -30,6 +32,8 @@ __all__ = [
     "AskedSample",
     "Campaign",
     "CampaignQuery",
+    "ClassChange",
+    "ClassRecall",
     "Held",
     "ModelLine",
     "RandomComparison",

@@ -39,7 +39,10 @@ def new_answers(
     ):
         raise AnswerError(f"the answers are {answers!r:.100}; pass labels by id, such as {{'a.jpg': 'cat'}}")
     first = dict(known) if settings.task == "classification" and settings.classes is None else {}
-    checked = [settled(answer, settings, first) for answer in as_answers(answers)]
+    given = as_answers(answers)
+    for answer in given:
+        _ensure_said(answer)
+    checked = [_alike_first(one, settings, first) for one in _possible(given, settings)]
     if not checked:
         raise AnswerError("there are no answers; pass at least one, such as {'a.jpg': 'cat'}")
     (id, _), times = Counter((answer.id, answer.annotator) for answer in checked).most_common(1)[0]
@@ -51,9 +54,21 @@ def new_answers(
 def settled(answer: Answer, settings: Settings, first: dict[str, Any]) -> Answer:
     """The answer as this campaign has it: a possible label, and the one in `first` that reads like it, or it becomes
     the first."""
+    _ensure_said(answer)
+    (answer,) = _possible([answer], settings)
+    return _alike_first(answer, settings, first)
+
+
+def _possible(answers: Sequence[Answer], settings: Settings) -> list[Answer]:
+    return check_answers(answers, classes=settings.classes, task=settings.task)
+
+
+def _ensure_said(answer: Answer) -> None:
     if isinstance(answer.label, str) and not answer.label.strip():
         raise AnswerError(f"the label of {answer.id!r} is empty; give a class, or ally.SKIP to leave the sample out")
-    (answer,) = check_answers([answer], classes=settings.classes, task=settings.task)
+
+
+def _alike_first(answer: Answer, settings: Settings, first: dict[str, Any]) -> Answer:
     label = answer.label
     if label is SKIP or settings.task == "regression" or settings.classes is not None:
         return answer

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from ally.campaign import answers as given_answers
 from ally.campaign import source as sources
 from ally.campaign.answers import Vocabulary, likely_slips, recent_values
+from ally.campaign.classes import Classes
 from ally.campaign.composition import composition
 from ally.campaign.create import check_names, create, kept_model
 from ally.campaign.page import Page
@@ -42,8 +43,9 @@ from ally.campaign.training.trainer import Trainer
 from ally.campaign.values import AskedSample, CampaignQuery, Scanned, Status, Suspect, Told, Undone
 from ally.checks import check_count
 from ally.encoders.samples import ENCODED
-from ally.errors import AnswerError, InputError, PoolExhausted, StoreError
-from ally.sources import Samples, Shown, read_answers
+from ally.errors import AnswerError, InputError, PoolExhausted, StoreError, UnknownClasses
+from ally.sources import Answer, Samples, Shown, read_answers
+from ally.sources.export.answers import reads
 from ally.store import Measure, NewAnswer, Store, StoredAnswer, StoredQuery
 from ally.store import open as open_store
 from ally.types import SKIP, Progress
@@ -172,6 +174,24 @@ class Campaign:
             changed = replace(changed, classes=declared_classes(changed.classes, self._store.values(standing=True)[0]))
         return changed
 
+    def hold_out(self, n: int) -> int:
+        """Makes the evaluation sample n samples large, which it is not yet: the others are drawn at random from those
+        that nobody was asked about; how many were added."""
+        settings = self.settings
+        more = check_count("evaluate", n) - settings.evaluate
+        if more <= 0:
+            raise InputError.about(
+                "evaluate", n, f"is not more than the {settings.evaluate} samples held out already; none is given back"
+            )
+        if not settings.held_out_share:
+            raise InputError("the share of queries for held-out samples is 0; change held_out_share first, to 0.25 say")
+        added = self._store.reserve("evaluate", more, self._clock())
+        self._store.change_settings(
+            lambda kept: replace(Settings.from_json(kept), evaluate=settings.evaluate + more).to_json()
+        )
+        self._store.log(self._clock(), "settings", {"evaluate": settings.evaluate + more})
+        return len(added)
+
     @property
     def kept_in(self) -> Path | None:
         """The folder for what can be made anew, such as where each row of a long table is; None for a campaign that is
@@ -237,26 +257,47 @@ class Campaign:
         *,
         annotator: str | None = None,
         key: str | None = None,
+        add_classes: bool = False,
     ) -> Told:
         """Takes labels, or `ally.SKIP`, by id, for all or some of a query; all of them or none. They are on disk when
-        this returns."""
+        this returns. With `add_classes`, labels that are no class yet become classes."""
         number = query.id if isinstance(query, CampaignQuery) else query
         who = person(annotator or self._store.query(number).annotator)
-        settings = self.settings
-        new = given_answers.new_answers(answers, settings, self._known(settings))
+        new, settings = self._checked(answers, who, add_classes)
         waiting = [id for id in self._store.waiting(number, settings.opinions) if id not in answers]
         told = self._answer(who, new, number, key)
         with suppress(StoreError):  # the answers are on record, and that is to be said
             waiting = self._store.waiting(number, settings.opinions)
         return replace(told, query=number, waiting=tuple(waiting))
 
-    def relabel(self, answers: Mapping[str, Any], *, annotator: str | None = None, key: str | None = None) -> Told:
+    def relabel(
+        self,
+        answers: Mapping[str, Any],
+        *,
+        annotator: str | None = None,
+        key: str | None = None,
+        add_classes: bool = False,
+    ) -> Told:
         """Labels samples of one's own choice, asked about or not, labelled already or not. Earlier answers stay on
-        record."""
+        record. With `add_classes`, labels that are no class yet become classes."""
+        who = person(annotator)
+        return self._answer(who, self._checked(answers, who, add_classes)[0], None, key)
+
+    def _checked(
+        self, answers: Mapping[str, Any] | Sequence[Answer], who: str, add_classes: bool
+    ) -> tuple[list[NewAnswer], Settings]:
+        """The answers as the store takes them; with `add_classes` their new classes are declared first."""
         settings = self.settings
-        return self._answer(
-            person(annotator), given_answers.new_answers(answers, settings, self._known(settings)), None, key
-        )
+        try:
+            return given_answers.new_answers(answers, settings, self._known(settings)), settings
+        except UnknownClasses as error:
+            if not add_classes:
+                raise
+            given = answers if isinstance(answers, Mapping) else [answer.id for answer in answers]
+            self._store.rows(list(given))  # an unknown id is refused before a class is added
+            self.edit_classes(who).add(list({reads(label): label for label in error.labels}.values()))
+        settings = self.settings
+        return given_answers.new_answers(answers, settings, self._known(settings)), settings
 
     def untold(self, answers: Mapping[str, Any]) -> list[str]:
         """Ids of answers that are not on record as what somebody says now, and would be lost with the file that holds
@@ -318,16 +359,16 @@ class Campaign:
 
     # Labels in files
 
-    def import_labels(self, path: str | Path, *, annotator: str | None = None) -> Told:
+    def import_labels(self, path: str | Path, *, annotator: str | None = None, add_classes: bool = False) -> Told:
         """Takes the labels of a .csv, .tsv, .jsonl or .parquet file with the columns id and label, or of a folder per
         class of images: all of them or none, in the order of the file. Annotators and times are those of the file,
         where it has them."""
-        settings, importer = self.settings, person(annotator or IMPORTED)
+        importer = person(annotator or IMPORTED)
         found = read_answers(path)
         if not found:
             raise AnswerError(f"{path} holds no answers; fill in its column label, or write yes into a column skip")
         passed_on = [answer._replace(annotator=answer.annotator or importer) for answer in found]
-        return self._answer(importer, given_answers.new_answers(passed_on, settings, self._known(settings)), None, None)
+        return self._answer(importer, self._checked(passed_on, importer, add_classes)[0], None, None)
 
     def export(self, path: str | Path, *, skips: bool = True, link: bool = False) -> int:
         """Writes the labels that count to a .csv, .jsonl or .parquet file, which `import_labels` reads back; without an
@@ -341,6 +382,11 @@ class Campaign:
     def labels(self) -> dict[str, Any]:
         """The label that counts of each labelled sample."""
         return {answer.id: answer.label for answer in given_answers.current(self._store, self.settings, skips=False)}
+
+    def edit_classes(self, annotator: str | None = None) -> Classes:
+        """Adds, renames, merges and removes classes, on record, and takes the last change back:
+        ``campaign.edit_classes().rename("cta", "cat")``."""
+        return Classes(self._store, person(annotator), self._clock)
 
     def classes(self) -> list[Any]:
         """Those that were declared; otherwise those that annotators say now, in the order in which they came."""
@@ -391,22 +437,23 @@ class Campaign:
     def evaluate(self) -> Measure:
         """The newest model on the evaluation sample as it is labelled now; recorded."""
         from ally.campaign.training.data import gather
-        from ally.campaign.training.measures import score
+        from ally.campaign.training.measures import evaluation
 
         trained, number = self.training.newest()
-        part = gather(self._store, self.samples, self.settings, 0).evaluate
-        if not len(part):
+        material = gather(self._store, self.samples, self.settings, 0)
+        if not len(material.evaluate):
             raise InputError(
                 "no sample of the evaluation sample is labelled yet; answer queries, some of them are about it"
             )
-        predicted, _ = trained.predict(self.samples.features(part.ids))
-        found = score(self.settings.task, part.labels, predicted.tolist())
-        self._store.models.put_measures(number, [found])
-        return found
+        found = evaluation(trained, self.samples, material.evaluate, material.training, self.settings)
+        self._store.models.put_measures(number, found)
+        return found[0]
 
-    def predict(self, source: Any = None, **options: Unpack[SourceOptions]) -> pd.DataFrame:
-        """A table of ids, labels and their probabilities for other data of the same kind, or for the unlabelled
-        pool."""
+    def predict(
+        self, source: Any = None, *, every_class: bool = False, **options: Unpack[SourceOptions]
+    ) -> pd.DataFrame:
+        """A table of ids, labels and their probabilities (with `every_class` those of all classes) for other data of
+        the same kind, or for the unlabelled pool. Numbers beyond all labels seen are marked."""
         from ally.campaign.training.predict import predict, predict_samples
 
         trained, _ = self.training.newest()
@@ -414,8 +461,8 @@ class Campaign:
             labelled = self._store.labels(self.settings.store_policy)
             ids = [sample.id for sample in self._store.samples() if not sample.gone and sample.row not in labelled]
             gone = set(self.samples.missing(ids))
-            return predict_samples(trained, self.samples, [id for id in ids if id not in gone])
-        return predict(trained, source, options, self._place, self._encoder)
+            return predict_samples(trained, self.samples, [id for id in ids if id not in gone], every_class=every_class)
+        return predict(trained, source, options, self._place, self._encoder, every_class=every_class)
 
     # The source and the store
 

@@ -88,3 +88,33 @@ def test_labels_told_before_are_classes_as_they_are(ally, tmp_path):
     ally("new", "c", "--from", "t.csv", "--by-hand")
     ally("tell", "c", "r1=0", "r2=1")
     assert json.loads(ally("change", "c", "--classes", "0,1,none", "--json").out)["classes"] == [0, 1, "none"]
+
+
+def test_typos_and_new_classes_take_one_run(ally, rows):
+    told = ally("tell", "rows", "r00=hgih", "r01=lwo", "r02=medium", code=2).err
+    assert "3 labels are none of the classes 'low', 'high': 'hgih' (of 'r00'; did you mean 'high'?)" in told
+    assert "`ally classes rows add hgih lwo medium`, or --add-classes takes all of them" in told
+    assert "1 label taken" in ally("tell", "rows", "r02=medium", "--add-classes").out
+    listed = ally("classes", "rows").out.splitlines()
+    assert [line.split() for line in listed] == [["class", "labels"], ["low", "0"], ["high", "0"], ["medium", "1"]]
+    assert (
+        "medium is middle from now on (1 answer said again)"
+        in ally("classes", "rows", "rename", "medium", "middle").out
+    )
+    assert "middle merged into high" in ally("classes", "rows", "merge", "middle", "high").out
+    ally("classes", "rows", "undo")
+    done = ally("classes", "rows", "undo")
+    assert "classes: low, high, medium" in done.out
+    assert "there is a class 'low' already" in ally("classes", "rows", "add", "low", code=2).err
+    assert "rename takes OLD NEW, and 1 class were given" in ally("classes", "rows", "rename", "low", code=2).err
+
+
+def test_evaluation_samples_are_added_later(ally, rows):
+    assert "20 samples are held out for the learning curve" in ally("change", "rows", "--evaluate", 20).out
+    found = json.loads(ally("status", "rows", "--json").out)
+    assert found["evaluate"]["samples"] == 20
+    assert sum(row["kind"] == "evaluate" for row in ally("ask", "rows").rows) == 2
+    assert (
+        "--evaluate 20 is not more than the 20 samples held out already"
+        in ally("change", "rows", "--evaluate", 20, code=2).err
+    )

@@ -57,11 +57,11 @@ def test_status_counts_and_shows_the_curve(ally, tmp_path, table, fill):
     ally("tell", "rows", f"{ids[0]}={other}", "--annotator", "bob")
     ally("skip", "rows", next(id for id in table if id not in ids))
     page, data = ally("status", "rows").out, json.loads(ally("status", "rows", "--json").out)
-    assert page.index("Go on: ") < page.index("24 of 90 labels of the budget are spent") < page.index("samples ")
-    assert "bought of a budget of 90" in page
+    assert page.index("Go on: ") < page.index("25 of 90 labels of the budget are spent") < page.index("samples ")
+    assert "25 bought for 24 samples of a budget of 90" in page
     assert f"{data['evaluate']['labelled']} of 20 for the learning curve" in page
     assert f"{data['validate']['labelled']} of 5 for early stopping" in page
-    assert data["training"] + data["evaluate"]["labelled"] + data["validate"]["labelled"] == data["labels"]
+    assert data["training"] + data["evaluate"]["labelled"] + data["validate"]["labelled"] == data["labelled"]
     assert "ann 24, bob 1" in page
     assert "they disagree on 1 sample" in page
     assert "1 skipped" in page

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from ally.cli.campaign.asking import ask, release, skip, tell, undo
 from ally.cli.campaign.changing import change
+from ally.cli.campaign.classes import classes
 from ally.cli.campaign.files import export, import_labels, rescan
 from ally.cli.campaign.labelling import label
 from ally.cli.campaign.learning import predict, retrain
@@ -26,6 +27,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "predict": predict,
     "rescan": rescan,
     "change": change,
+    "classes": classes,
 }
 
 __all__ = ["COMMANDS"]

@@ -7,10 +7,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from ally.campaign import Settings
+from typing import Any, NamedTuple
 
 STANDARD_INPUT = "-"
 
@@ -21,8 +18,8 @@ class Answers(NamedTuple):
     """The query that all of them name, if they do."""
 
 
-def read(words: Sequence[str], settings: Settings) -> Answers:
-    """The answers of a file, of standard input (``-``) or of words like ``a.jpg=cat``; checked against the classes."""
+def read(words: Sequence[str]) -> Answers:
+    """The answers of a file, of standard input (``-``) or of words like ``a.jpg=cat``."""
     from ally.errors import InputError
 
     files = [word for word in words if word == STANDARD_INPUT or "=" not in word or os.path.isfile(word)]
@@ -35,10 +32,10 @@ def read(words: Sequence[str], settings: Settings) -> Answers:
     if len(words) > 1:
         raise InputError(f"{files[0]!r} is not an ID=LABEL pair; give one file (or -), or give pairs only")
     if files[0] == STANDARD_INPUT:
-        return _standard_input(settings)
+        return _standard_input()
     if not os.path.exists(files[0]):
         raise InputError(f"{files[0]!r} is neither a file nor a pair such as {files[0]}=LABEL; correct it")
-    return _file(Path(files[0]), settings)
+    return _file(Path(files[0]))
 
 
 def _pairs(words: Sequence[str]) -> dict[str, Any]:
@@ -55,12 +52,12 @@ def _pairs(words: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-def _file(path: Path, settings: Settings) -> Answers:
+def _file(path: Path) -> Answers:
     from ally.errors import AnswerError
     from ally.sources import read_answers
 
     found: dict[str, Any] = {}
-    for answer in read_answers(path, classes=settings.classes, task=settings.task):
+    for answer in read_answers(path):
         add(found, answer.id, answer.label)
     if not found:
         raise AnswerError(f"{path} holds no answers; fill in its column label, or write yes into a column named skip")
@@ -98,7 +95,7 @@ def _number(value: Any) -> int | None:
         return None
 
 
-def _standard_input(settings: Settings) -> Answers:
+def _standard_input() -> Answers:
     """CSV, or JSON lines if it begins with a brace."""
     from ally.errors import AllyError, AnswerError
 
@@ -115,7 +112,7 @@ def _standard_input(settings: Settings) -> Answers:
         )
         path.write_bytes(content)
         try:
-            return _file(path, settings)
+            return _file(path)
         except AllyError as error:
             error.args = (str(error).replace(str(path), "standard input"),)
             raise

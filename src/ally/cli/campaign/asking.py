@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ally.cli.campaign import answers as told_answers
+from ally.cli.campaign.classes import AddClasses, unknown_classes
 from ally.cli.campaign.names import Annotator, AsJson, Key, Moved, Name, Show, opened, typed
 from ally.cli.campaign.printing import counted, dump, few, note, say
 from ally.cli.campaign.sheets import check_out, write_rows
@@ -112,6 +113,7 @@ def tell(
     query: Annotated[
         int | None, typer.Option(help="Number of the query (default: as in the file).", metavar="N")
     ] = None,
+    add_classes: AddClasses = False,
     annotator: Annotator = None,
     key: Key = None,
     as_json: AsJson = False,
@@ -122,13 +124,18 @@ def tell(
 
     Example: ally tell pets next.csv, or ally tell pets a.jpg=cat b.jpg=dog
     """
+    from ally.errors import LabelError, UnknownClasses
+
     with opened(name) as campaign:
-        given = told_answers.read(answers or [], campaign.settings)
+        given = told_answers.read(answers or [])
         number = given.query if query is None else query
-        if number is None:
-            told = campaign.relabel(given.by_id, annotator=annotator, key=key)
-        else:
-            told = campaign.tell(number, given.by_id, annotator=annotator, key=key)
+        try:
+            if number is None:
+                told = campaign.relabel(given.by_id, annotator=annotator, key=key, add_classes=add_classes)
+            else:
+                told = campaign.tell(number, given.by_id, annotator=annotator, key=key, add_classes=add_classes)
+        except UnknownClasses as error:
+            raise LabelError(unknown_classes(error, typed(name, campaign))) from error
     _say_told(told, as_json)
 
 

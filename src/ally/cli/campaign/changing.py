@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 def change(
     name: Name,
     source: Annotated[str | None, typer.Option("--from", help="Where the source is now.", metavar="SOURCE")] = None,
+    evaluate: Annotated[
+        int | None,
+        typer.Option(help="Random samples held out for the learning curve, in all; more than now.", min=1),
+    ] = None,
     as_json: AsJson = False,
     **settings: Any,
 ) -> None:
@@ -28,16 +32,20 @@ def change(
     """
     from ally.errors import InputError
 
-    if not settings and source is None:
+    if not settings and source is None and evaluate is None:
         raise InputError(f"nothing to change; `ally change {name} --help` lists the options")
     with opened(name) as campaign:
         if "classes" in settings:
             settings["classes"] = _classes(campaign, settings["classes"])
-        changed = campaign.change(source=source, **settings)
+        changed = campaign.change(source=source, **settings) if settings or source is not None else campaign.settings
+        if evaluate is not None:
+            campaign.hold_out(evaluate)
+            changed = campaign.settings
     if as_json:
         dump(
             {
                 "place": changed.place,
+                "evaluate": changed.evaluate,
                 **{item.name: getattr(changed, item.name) for item in declarations() if not item.fixed},
             }
         )
@@ -45,6 +53,8 @@ def change(
     if source is not None:
         say(f"changed source to {source}")
     say(*(f"changed {_words(setting, getattr(changed, setting))}" for setting in settings))
+    if evaluate is not None:
+        say(f"{evaluate} samples are held out for the learning curve; those added are random among what is left")
 
 
 def _classes(campaign: Campaign, text: str) -> tuple[Any, ...]:

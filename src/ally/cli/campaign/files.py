@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ally.cli.campaign.names import FEW, AsJson, Moved, Name, opened
+from ally.cli.campaign.classes import AddClasses, unknown_classes
+from ally.cli.campaign.names import FEW, AsJson, Moved, Name, opened, typed
 from ally.cli.campaign.printing import counted, dump, problem_lines, say
 from ally.cli.campaign.sheets import check_out, write_rows
 from ally.cli.console import live_progress
@@ -33,14 +34,20 @@ def import_labels(
     annotator: Annotated[
         str | None, typer.Option(help="Who labelled, if the file does not say (default: import).")
     ] = None,
+    add_classes: AddClasses = False,
     as_json: AsJson = False,
 ) -> None:
     """Import labels made elsewhere, with annotators and times: all of them or, if one is wrong, none.
 
     Example: ally import pets labels.csv
     """
+    from ally.errors import LabelError, UnknownClasses
+
     with opened(name) as campaign:
-        told = campaign.import_labels(path, annotator=annotator)
+        try:
+            told = campaign.import_labels(path, annotator=annotator, add_classes=add_classes)
+        except UnknownClasses as error:
+            raise LabelError(unknown_classes(error, typed(name, campaign))) from error
     if as_json:
         dump(told.to_json())
     else:

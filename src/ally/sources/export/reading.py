@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import os
 from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ally.errors import DataError, IdError, LabelError
+from ally.errors import DataError, IdError, LabelError, UnknownClasses
 from ally.sources.export.answers import Answer, plain_answer, reads
 from ally.sources.export.cells import read_label, read_text
 from ally.sources.identity import is_missing
@@ -18,6 +19,8 @@ from ally.types import SKIP, Task
 
 LARGEST_TARGET = 1e150
 """Squares of larger numbers do not fit a float."""
+SHOWN = 20
+"""Classes, and labels that are none, named in a message."""
 RECORD = ("kind", "undoes")
 """Columns of a whole record: of every answer ever given."""
 
@@ -53,16 +56,68 @@ def check_answers(
     task: Task | None = None,
     known: Container[str] | None = None,
 ) -> list[Answer]:
-    """The answers, with labels as the campaign has them. Raises at the first that names an unknown id or no possible
-    label."""
-    found = []
+    """The answers, with labels as the campaign has them. Raises at the first that names an unknown id, and one error
+    for all labels that are not possible."""
+    found, numbers, strangers = [], [], []
     for answer in map(plain_answer, answers):
         if known is not None and answer.id not in known:
             raise IdError(
                 f"the id {answer.id!r} is not known; nothing was read: correct the id, or add the sample first"
             )
-        found.append(answer if answer.label is SKIP else answer._replace(label=_label(answer, classes, task)))
+        if answer.label is SKIP:
+            found.append(answer)
+            continue
+        try:
+            found.append(answer._replace(label=_label(answer, classes, task)))
+        except UnknownClasses:
+            strangers.append(answer)
+        except LabelError as error:
+            numbers.append((answer, error))
+    if strangers:
+        raise _unknown(strangers, classes or ())
+    if len(numbers) == 1:
+        raise numbers[0][1]
+    if numbers:
+        some = ", ".join(f"{answer.label!r} (of {answer.id!r})" for answer, _ in numbers[:SHOWN])
+        more = f" and {len(numbers) - SHOWN} more" if len(numbers) > SHOWN else ""
+        raise LabelError(f"{len(numbers)} labels are no numbers to learn from: {some}{more}; correct them")
     return found
+
+
+def _unknown(strangers: Sequence[Answer], classes: Sequence[Any]) -> UnknownClasses:
+    """One error for all labels that are no class, each with the class that is nearest to it."""
+    by_label: dict[Any, list[str]] = {}
+    for answer in strangers:
+        by_label.setdefault(answer.label, []).append(answer.id)
+    known = ", ".join(map(repr, classes[:SHOWN]))
+    if len(strangers) == 1:
+        near = _nearest(strangers[0].label, classes)
+        meant = "" if near is None else f" (did you mean {near!r}?)"
+        words = (
+            f"the label of {strangers[0].id!r} is {strangers[0].label!r}, which is none of the classes {known}{meant}; "
+            "correct it, or add the class"
+        )
+    else:
+        lines = []
+        for label, ids in by_label.items():
+            near = _nearest(label, classes)
+            count = f"of {ids[0]!r}" if len(ids) == 1 else f"{len(ids)} labels, such as of {ids[0]!r}"
+            lines.append(f"{label!r} ({count}{'' if near is None else f'; did you mean {near!r}?'})")
+        more = f" and {len(lines) - SHOWN} more" if len(lines) > SHOWN else ""
+        words = (
+            f"{len(strangers)} labels are none of the classes {known}: {', '.join(lines[:SHOWN])}{more}; correct them, "
+            "or add the classes"
+        )
+    error = UnknownClasses(words)
+    error.labels = tuple(by_label)
+    return error
+
+
+def _nearest(label: Any, classes: Sequence[Any]) -> Any:
+    """The class that is written nearly like the label, or None."""
+    written = {str(one).casefold(): one for one in classes}
+    found = difflib.get_close_matches(str(label).casefold(), written, 1, 0.6)
+    return written[found[0]] if found else None
 
 
 def _label(answer: Answer, classes: Sequence[Any] | None, task: Task | None) -> Any:
@@ -82,11 +137,7 @@ def _label(answer: Answer, classes: Sequence[Any] | None, task: Task | None) -> 
     alike = [known for known in classes if str(known).lower() == str(label).lower()] if isinstance(label, bool) else []
     alike = alike or [known for known in classes if reads(known) == reads(label)]
     if not same and not alike:
-        some = ", ".join(map(repr, classes[:20]))
-        raise LabelError(
-            f"the label of {answer.id!r} is {label!r}, which is none of the classes {some}; correct it, or add the "
-            "class"
-        )
+        raise UnknownClasses
     return (same or alike)[0]
 
 
@@ -113,6 +164,11 @@ def _from_table(path: Path) -> Iterator[Answer]:
         if not is_missing(skip) and str(skip).lower() not in ("yes", "true", "1", "no", "false", "0"):
             raise DataError(f"{row.name} of {path} holds {skip!r} in column 'skip'; write yes, or leave it empty")
         if str(skip).lower() in ("yes", "true", "1"):
+            if not is_missing(label):
+                raise LabelError(
+                    f"{row.name} of {path} holds the label {str(label)[:60]!r} for {id!r} and says skip; keep one "
+                    "of the two"
+                )
             label = SKIP
         elif isinstance(label, (list, dict)):
             raise LabelError(

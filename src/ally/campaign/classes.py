@@ -1,0 +1,188 @@
+"""Classes while labelling goes on: added, renamed, merged, removed while unused, and the last change taken back.
+
+Answers are only ever added, so a class is renamed by saying its labels again under the new name, in the name of those
+who gave them and with their times; all standing answers of a sample are said again with it, so that none overtakes
+another. What was changed is an event of the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ally.campaign.settings import Settings, check_classes
+from ally.campaign.values import ClassChange
+from ally.errors import LabelError
+from ally.sources.export.answers import plain_label, reads
+from ally.store import Event, NewAnswer, Store, StoredAnswer
+
+CHANGED = "classes"
+"""The kind of event that tells of a change."""
+
+
+@dataclass(frozen=True)
+class Classes:
+    """The classes of one campaign; `now` gives the time and `who` makes the changes."""
+
+    store: Store
+    who: str
+    now: Callable[[], float]
+
+    def add(self, labels: Sequence[Any]) -> ClassChange:
+        """Further classes. Where none were declared, those in use and the new ones are, and others are refused from now
+        on."""
+        labels = [plain_label(label, "the new class") for label in labels]
+        known = {reads(label) for label in self._all()}
+        double = next((label for label in labels if reads(label) in known), None)
+        if double is not None:
+            raise LabelError(f"there is a class {double!r} already; nothing was added")
+        return self._settle("add", labels, None, [*self._all(), *labels], [])
+
+    def rename(self, old: Any, new: Any) -> ClassChange:
+        """A class under a new name, with all its labels."""
+        new = plain_label(new, "the new name")
+        if any(reads(label) == reads(new) for label in self._all()):
+            raise LabelError(f"there is a class {new!r} already; to make {old!r} and {new!r} one class, merge them")
+        return self._move("rename", [self._known(old)], new)
+
+    def merge(self, old: Sequence[Any], into: Any) -> ClassChange:
+        """Some classes become one that there is."""
+        target = self._known(into)
+        others = [label for label in map(self._known, old) if label != target]
+        if not others:
+            raise LabelError(f"nothing is to be merged into {target!r}; name other classes")
+        return self._move("merge", others, target)
+
+    def remove(self, label: Any) -> ClassChange:
+        """A class that no label has."""
+        gone = self._known(label)
+        used = sum(answer.value == gone for people in self.store.opinions().values() for answer in people)
+        if used:
+            raise LabelError(f"{used} labels are {gone!r}; rename the class, or merge it into another, instead")
+        return self._settle("remove", [gone], None, [one for one in self._all() if one != gone], [])
+
+    def undo(self) -> ClassChange:
+        """Takes the last change back that was not. Labels given since stay."""
+        event = self._last()
+        if event is None:
+            raise LabelError("no change of the classes is left to be taken back")
+        detail = event.detail
+        numbers = set(detail["numbers"])
+        first = min(numbers, default=1)
+        then = {(one.row, one.annotator): one.value for one in self.store.answers(first - 1) if one.number in numbers}
+        before = _said_before(self.store.answers(), first)
+        said = [
+            # Later changes that were taken back have said it again, so that its number is another now.
+            _again(answer, before.get(key, answer.value), key in then and answer.value == then[key])
+            for people in self.store.opinions(sorted({row for row, _ in then})).values()
+            for answer in people
+            for key in [(answer.row, answer.annotator)]
+        ]
+        wanted = None if detail["before"] is None else tuple(detail["before"])
+        self._ensure_none_lost(wanted, said)
+        return self._log("undo", detail["old"], detail["new"], self._apply(wanted, said), undoes=event.number)
+
+    def _ensure_none_lost(self, classes: tuple[Any, ...] | None, said: Sequence[NewAnswer]) -> None:
+        """No label given since is in a class that would be gone."""
+        if classes is None:
+            return
+        left = {reads(label) for label in classes}
+        moved = {(new.sample, new.annotator) for new in said}
+        standing = [answer for people in self.store.opinions().values() for answer in people]
+        now = [new.value for new in said if new.kind == "label"]
+        now += [one.value for one in standing if one.kind == "label" and (one.sample, one.annotator) not in moved]
+        lost = next((value for value in now if reads(value) not in left), None)
+        if lost is not None:
+            raise LabelError(f"samples were labelled {lost!r} since, which would be no class; merge it into another")
+
+    def _move(self, change: str, old: Sequence[Any], new: Any) -> ClassChange:
+        gone = {reads(label) for label in old}
+        touched = [
+            people
+            for people in self.store.opinions().values()
+            if any(answer.kind == "label" and reads(answer.value) in gone for answer in people)
+        ]
+        said = [
+            _again(answer, new, answer.kind == "label" and reads(answer.value) in gone)
+            for people in touched
+            for answer in people
+        ]
+        every = [label for label in self._all() if reads(label) not in gone or change == "rename"]
+        every = [new if reads(label) in gone else label for label in every]
+        return self._settle(change, old, new, every, said)
+
+    def _settle(
+        self, change: str, old: Sequence[Any], new: Any, every: Sequence[Any], said: Sequence[NewAnswer]
+    ) -> ClassChange:
+        settings = self._settings
+        wanted = None if settings.classes is None and change != "add" else check_classes(every, settings.task)
+        before = None if settings.classes is None else list(settings.classes)
+        return self._log(change, list(old), new, self._apply(wanted, said), before=before)
+
+    def _apply(self, classes: tuple[Any, ...] | None, said: Sequence[NewAnswer]) -> tuple[int, ...]:
+        """Declared before and after are legal while labels move: whatever ends this in between leaves a campaign that
+        can be used."""
+        settings = self._settings
+        if settings.classes is not None and classes is not None and said:
+            both = dict.fromkeys([*settings.classes, *classes])
+            self.store.change_settings(lambda kept: _with_classes(kept, tuple(both)))
+        numbers = self.store.answer(self.who, self.now(), said).numbers if said else ()
+        if classes != settings.classes:
+            self.store.change_settings(lambda kept: _with_classes(kept, classes))
+        return numbers
+
+    def _log(self, change: str, old: Sequence[Any], new: Any, numbers: Sequence[int], **more: Any) -> ClassChange:
+        detail = {"change": change, "old": list(old), "new": new, "numbers": list(numbers), "by": self.who, **more}
+        self.store.log(self.now(), CHANGED, detail)
+        classes = self._settings.classes
+        return ClassChange(change, tuple(old), new, len(numbers), None if classes is None else tuple(classes))
+
+    def _last(self) -> Event | None:
+        events = [event for event in self.store.events() if event.kind == CHANGED]
+        undone = {event.detail.get("undoes") for event in events}
+        left = [event for event in events if event.detail["change"] != "undo" and event.number not in undone]
+        return left[-1] if left else None
+
+    @property
+    def _settings(self) -> Settings:
+        return Settings.from_json(self.store.settings)
+
+    def _all(self) -> list[Any]:
+        settings = self._settings
+        if settings.task == "regression":
+            raise LabelError("the campaign predicts numbers and has no classes")
+        if settings.classes is not None:
+            return list(settings.classes)
+        return list({reads(value): value for value in reversed(self.store.values(standing=True)[0])}.values())[::-1]
+
+    def _known(self, label: Any) -> Any:
+        found = next((one for one in self._all() if reads(one) == reads(label)), None)
+        if found is None:
+            some = ", ".join(map(repr, self._all()[:20]))
+            raise LabelError(f"there is no class {label!r}; the classes are {some}")
+        return found
+
+
+def _again(answer: StoredAnswer, value: Any, moved: bool) -> NewAnswer:
+    if answer.kind == "skip":
+        return NewAnswer(answer.sample, kind="skip", at=answer.at, annotator=answer.annotator, again=True)
+    value = value if moved else answer.value
+    return NewAnswer(answer.sample, value, at=answer.at, annotator=answer.annotator, again=True)
+
+
+def _said_before(record: Any, number: int) -> dict[tuple[int, str], Any]:
+    """By row and annotator, the label that stood before answer `number`."""
+    from ally.store.deriving import opinions
+
+    earlier = (answer for answer in record if answer.number < number)
+    return {
+        (row, answer.annotator): answer.value
+        for row, people in opinions(earlier).items()
+        for answer in people
+        if answer.kind == "label"
+    }
+
+
+def _with_classes(kept: dict[str, Any], classes: tuple[Any, ...] | None) -> dict[str, Any]:
+    return replace(Settings.from_json(kept), classes=classes).to_json()
