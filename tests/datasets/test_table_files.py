@@ -79,17 +79,20 @@ def test_row_numbers_are_no_feature(tmp_path, table):
     table.to_csv(tmp_path / "b.csv", index=False)
     numbered, plain = (load(tmp_path / name, target="kind") for name in ("a.csv", "b.csv"))
     np.testing.assert_array_equal(numbered.pool, plain.pool)
-    assert "the column Unnamed: 0 numbers the rows and is left out" in numbered.notes
+    assert "the column column 1 numbers the rows and is left out" in numbered.notes
 
 
 def test_a_column_of_many_texts_is_left_out_and_noted(tmp_path, table):
     big = pd.concat([table] * 4, ignore_index=True)
-    big["name"] = [f"person {k}" for k in range(200)]
+    big["person"] = [f"person {k}" for k in range(200)]
+    big["name"] = [f"name {k}" for k in range(200)]
     big.to_csv(tmp_path / "a.csv", index=False)
     data = load(str(tmp_path / "a.csv"), target="kind")
     assert any(
-        note == "column 'name' is left out: it has 160 different texts in 160 rows, more than 80" for note in data.notes
+        note == "column 'person' is left out: it has 160 different texts in 160 rows, more than 80"
+        for note in data.notes
     )
+    assert "the column 'name' holds the ids and is left out" in data.notes
     assert any(
         note.startswith("column 'age': 32 missing values become the pool's median, marked") for note in data.notes
     )
@@ -148,7 +151,7 @@ def test_rows_without_a_label_are_left_out(tmp_path):
         ("x,y\n" + "inf,a\n1,b\n" * 9, "y", DataError, r"column 'x' of .* holds inf \(row 0\)"),
         ("x,y\n" + "1,a\n" * 9, "y", DataError, "the target is .*a.* in every row"),
         ("x,y\n" + "1,inf\n2,1.5\n" * 9, "y", DataError, "the target holds inf"),
-        ("", "y", DataError, "cannot be read as a table"),
+        ("", "y", DataError, "is empty; give a file with samples"),
     ],
 )
 def test_tables_that_cannot_be_used(tmp_path, text, target, error, message):
@@ -160,8 +163,8 @@ def test_tables_that_cannot_be_used(tmp_path, text, target, error, message):
 def test_damaged_files(tmp_path):
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"x,y\n1,2\n")[:-9])
     (tmp_path / "a.parquet").write_bytes(b"PAR1 not really")
-    for name in ("a.csv.gz", "a.parquet"):
-        with pytest.raises(DataError, match="cannot be read as a table"):
+    for name, told in (("a.csv.gz", "is damaged"), ("a.parquet", "cannot be read as a table")):
+        with pytest.raises(DataError, match=told):
             load(str(tmp_path / name), target="y")
 
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy import sparse
 
-from ally.errors import IdError, InputError, LabelError
+from ally.errors import AllyError, IdError, InputError, LabelError
 from ally.sources import BLOCK, as_source, blocks, chunks, fit_scaler
 from ally.sources.arrays.files import read_labels, read_pool
 
@@ -122,14 +122,15 @@ def test_files_round_trip(tmp_path):
         ("X.parquet", "vwxyz", None),
         ("key.csv", "vwxyz", "key"),
     ):
-        pool, found = read_pool(tmp_path / name, column)
+        pool, found, labels, _, _ = read_pool(tmp_path / name, column)
+        assert labels == {}
         np.testing.assert_allclose(as_source(pool).read(np.arange(5)), X)
         assert found is None if ids is None else found.tolist() == list(ids)
     assert isinstance(read_pool(tmp_path / "X.npy")[0], np.memmap)
 
 
 def test_bad_files(tmp_path):
-    (tmp_path / "pool.txt").write_text("1,2")
+    (tmp_path / "pool.xls").write_text("1,2")
     (tmp_path / "broken.npy").write_bytes(b"\x93NUMPY nothing")
     (tmp_path / "broken.npz").write_bytes(b"PK nothing")
     (tmp_path / "broken.parquet").write_bytes(b"nothing")
@@ -141,18 +142,18 @@ def test_bad_files(tmp_path):
     for name, message in (
         ("missing.csv", "is missing"),
         ("", "a folder"),
-        ("pool.txt", r"has the ending '.txt'; use one of .npy, .npz, .csv, .parquet"),
+        ("pool.xls", r"has the ending '.xls'; tables are .csv, .tsv, .csv.gz, .tsv.gz, .xlsx, .parquet"),
         ("broken.npy", "cannot be read as .npy"),
         ("broken.npz", "cannot be read as .npz"),
-        ("broken.parquet", "cannot be read as .parquet"),
-        ("empty.csv", "cannot be read as .csv"),
-        ("binary.csv", "cannot be read as .csv"),
+        ("broken.parquet", "cannot be read as Parquet"),
+        ("empty.csv", "is empty; give a file with samples"),
+        ("binary.csv", "line 1 of .* is not utf-8"),
         ("other.npz", "holds Z; save the features as X"),
         ("objects.npy", "cannot be read as .npy"),
     ):
-        with pytest.raises(InputError, match=message):
+        with pytest.raises(AllyError, match=message):
             read_pool(tmp_path / name)
-    with pytest.raises(IdError, match="has no column 'key'; its columns are a"):
+    with pytest.raises(InputError, match=r"has no column 'key' \(id_column\); its columns are a"):
         read_pool(tmp_path / "good.csv", "key")
 
 

@@ -11,7 +11,7 @@ from ally.campaign.settings import Settings
 from ally.campaign.source import beside, cache, encoded_folder, kept_options, kept_place, new_sample
 from ally.campaign.status import GIVEN
 from ally.encoders.samples import ENCODED
-from ally.errors import ModelError
+from ally.errors import InputError, ModelError
 from ally.names import ANY_SHAPE, LEARNERS, ensure_model, ensure_objective, ensure_strategy
 from ally.sources import Samples, open_source
 from ally.store import NewSample, Store
@@ -19,6 +19,8 @@ from ally.store import create as create_store
 from ally.store.values import Role
 from ally.types import Progress
 
+MEASURED = 5
+"""Different labels with fractions, from which on they are taken as measurements."""
 EVALUATE, PART, LEAST = 100, 10, 20
 """The evaluation sample by default: 100 samples, no more than a tenth of all, and none if that were fewer than 20."""
 
@@ -62,6 +64,7 @@ def create(
         return {role: n for role, n in sizes.items() if n}
 
     def finished() -> dict[str, Any]:
+        reading.ensure_classes()
         check_model(draft, samples)
         return settings(samples.fingerprint(), held_out()).to_json()
 
@@ -77,6 +80,8 @@ class _Reading:
         self.settings = settings
         self.progress = progress
         self.found = 0
+        self.labels = 0
+        self.fractions: list[float] = []
         self.first: dict[str, Any] = {}
 
     def __iter__(self) -> Iterator[NewSample]:
@@ -84,7 +89,20 @@ class _Reading:
             self.found += 1
             if self.progress is not None and self.found % 1000 == 0:
                 self.progress("reading samples", self.found, 0)
-            yield new_sample(sample, self.settings, self.first)
+            new = new_sample(sample, self.settings, self.first)
+            self.labels += new.label is not None
+            if isinstance(new.label, float) and not new.label.is_integer():
+                self.fractions.append(new.label)
+            yield new
+
+    def ensure_classes(self) -> None:
+        """Labels with fractions, most of them different, are measurements."""
+        different = len(set(self.fractions))
+        if self.settings.task == "classification" and different >= MEASURED and 2 * different > self.labels:
+            raise InputError(
+                f"the labels are numbers such as {self.fractions[0]}, {different} different ones of {self.labels}; to "
+                "predict numbers say task='regression' (--regression), or label='none' (--label none) to leave them out"
+            )
 
 
 def evaluate_by_default(samples: int) -> int:

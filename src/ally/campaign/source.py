@@ -35,6 +35,7 @@ class SourceOptions(TypedDict, total=False):
     ids: Any
     folder: str | Path | None
     encoding: str
+    header: bool
     size: int
 
 

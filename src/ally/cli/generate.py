@@ -203,11 +203,9 @@ def _from_dataset(
 
 def _from_files(pool: Path, labels: Path | None, image_shape: str | None, others: dict[str, Any]) -> PoolWithLabels:
     """The samples and labels of the user; every label is trained on."""
-    import numpy as np
 
     from ally.errors import InputError
     from ally.pool import Ids
-    from ally.sources import as_source
     from ally.sources.arrays.files import read_labels, read_pool
 
     given = next((option for option, value in others.items() if value is not None), None)
@@ -215,11 +213,8 @@ def _from_files(pool: Path, labels: Path | None, image_shape: str | None, others
         raise InputError(f"{given} and POOL {pool} exclude each other; leave one out")
     if labels is None:
         raise InputError(f"POOL {pool} needs --labels: a table with columns id and label")
-    X, ids = read_pool(pool)
-    names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
-    if names is not None:
-        source = as_source(X)
-        X = source.read(np.arange(len(source)))
+    X, ids, _, _, features = read_pool(pool)
+    names = None if features is None else list(features)
     known = Ids(len(X), ids)
     y: list[Any] = [None] * len(X)
     for id, label in read_labels(labels).items():

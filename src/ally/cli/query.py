@@ -21,13 +21,29 @@ of_candidates = partial(typer.Option, rich_help_panel="Candidates")
 
 
 def query(
-    pool: Annotated[Path, typer.Argument(help="Features: .npy, .npz (X, ids), .csv or .parquet.", metavar="POOL")],
+    pool: Annotated[
+        Path,
+        typer.Argument(
+            help="Features: .npy, .npz (X, ids), or a table: .csv, .tsv, .xlsx, .parquet, .jsonl, .txt.", metavar="POOL"
+        ),
+    ],
     n: Annotated[int, typer.Option("--n", help="How many samples to choose.", metavar="N")],
-    labels: Annotated[Path | None, of_labels(help="Labels so far: a table with the columns id and label.")] = None,
+    labels: Annotated[
+        Path | None, of_labels(help="Labels so far: a table with the columns id and label (default: those in POOL).")
+    ] = None,
     strategy: Annotated[str, of_learner(help="A name listed by `ally strategies`.")] = "ally",
     objective: Annotated[str | None, of_learner(help="How to train (default: as the strategy does).")] = None,
     out: Annotated[Path | None, typer.Option(help="Write CSV to this file instead of standard output.")] = None,
-    id_column: Annotated[str | None, typer.Option(help="Column with the ids (default: id, if there is one).")] = None,
+    id_column: Annotated[
+        str | None, typer.Option(help="Column with the ids (default: id, name or one like article_id, if unique).")
+    ] = None,
+    label: Annotated[
+        str | None, of_labels(help="Column of POOL with known labels (default: label, class, target or y), or none.")
+    ] = None,
+    text: Annotated[
+        str | None, typer.Option(help="Column with the texts (default: text, or one of long texts).")
+    ] = None,
+    no_header: Annotated[bool, typer.Option("--no-header", help="The first line of POOL is a row.")] = False,
     task: Annotated[TaskName, of_labels(help="auto, classification or regression.", metavar="TASK")] = "auto",
     classes: Annotated[str | None, of_labels(help="All classes, separated by commas.")] = None,
     duplicates: Annotated[
@@ -48,8 +64,12 @@ def query(
 
     _ensure_writable(out)
     hygiene = ally.Hygiene(duplicates=duplicates, outliers=outliers)
-    X, ids = read_pool(pool, id_column)
-    y, declared = _labels(read_labels(labels) if labels else {}, len(X), ids, classes)
+    options: dict[str, Any] = {"label": label, "text": text, "header": False if no_header else None}
+    given = {name: value for name, value in options.items() if value is not None}
+    X, ids, known, notes, _ = read_pool(pool, id_column, **given)
+    y, declared = _labels(
+        read_labels(labels) if labels else known, X.shape[0] if hasattr(X, "dtype") else len(X), ids, classes
+    )
     with live_progress() as progress:
         q = ally.query(
             X,
@@ -64,7 +84,7 @@ def query(
             random_state=seed,
             progress=progress,
         )
-    for note in q.notes:
+    for note in (*notes, *q.notes):
         stderr.print(f"note: {note}", highlight=False, soft_wrap=True)
     quality = q.report.get("rank_quality")
     if quality is not None:

@@ -12,9 +12,10 @@ from ally.datasets.dataset import Dataset
 from ally.datasets.fetch import fetch_entry
 from ally.datasets.folders import read_folder
 from ally.datasets.places import default_data_dir, ensure_here
-from ally.datasets.tables import TABLES, is_table, read_table_file
+from ally.datasets.tables import read_table_file
 from ally.datasets.verify import Check, verify_entry
 from ally.errors import InputError
+from ally.sources.rows import TABLES, is_table
 from ally.types import Progress, Task
 
 ARRAYS = (".npz", ".npy")

@@ -66,6 +66,9 @@ class EncodedSamples:
         """What the encoder met, in sentences, since it was opened."""
         return tuple(getattr(self._encoder, "notes", ()))
 
+    def columns(self) -> dict[str, str]:
+        return self.samples.columns()
+
     def scan(self) -> Iterator[Sample]:
         self._rows.clear()
         return self.samples.scan()

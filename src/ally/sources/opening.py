@@ -11,15 +11,15 @@ import numpy as np
 
 from ally.checks import check_count
 from ally.errors import DataError, InputError
-from ally.sources.arrays.samples import ArraySamples, read_array, read_ids
+from ally.sources.arrays.samples import ArraySamples, is_array, read_array_and_ids, read_ids
 from ally.sources.embeddings import Embeddings, open_embeddings
 from ally.sources.identity import KeptIndex
 from ally.sources.images.folder import ImageFolder
 from ally.sources.images.thumbnails import Thumbnails
-from ally.sources.rows import TABLES, Rows, open_rows
+from ally.sources.rows import TABLES, Rows, open_rows, rows_of_dictionaries
 from ally.sources.rows.columns import ColumnKind
 from ally.sources.rows.frames import FrameRows, is_frame
-from ally.sources.rows.layout import Layout, decide_layout
+from ally.sources.rows.layout import NO_LABEL, Layout, decide_layout
 from ally.sources.rows.samples import RowSamples
 from ally.sources.samples import Samples
 
@@ -37,6 +37,7 @@ def open_source(
     ids: Any = None,
     folder: str | Path | None = None,
     encoding: str = "utf-8",
+    header: bool = True,
     size: int = 32,
     cache: str | Path | None = None,
     known: Mapping[str, Any] | None = None,
@@ -45,13 +46,14 @@ def open_source(
     """The samples of a folder of images, a table, a text file, an array of features or a frame in memory.
 
     Args:
-        place: a folder; a .csv, .tsv, .parquet, .jsonl, .txt (one text a line) or .npy file; a pandas or Polars frame;
-            a numpy array.
-        id_column: the column of a table that holds the ids; without it ``id``, ``ID``, ``Id`` or ``name`` if unique,
-            else a hash.
-        text: the column that holds the texts. image: the column that holds paths of images, below `folder`.
-        label: the column that holds labels already known; ``"folder"`` for a folder of images whose subfolders are
-            classes.
+        place: a folder; a .csv, .tsv, .xlsx, .parquet, .jsonl, .json, .txt (one text a line), .npy or .npz file; a
+            pandas or Polars frame, a list of dictionaries or of texts; a numpy array, a sparse matrix, a tensor.
+        id_column: the column of a table that holds the ids; without it ``id``, ``ID``, ``Id``, ``name`` or one named
+            like article_id, if its values are all different; else a hash.
+        text: the column that holds the texts; without it ``text``, or one that holds long texts. image: the column that
+            holds paths of images, below `folder`.
+        label: the column that holds labels already known; without it the one called label, class, target or y;
+            ``"none"`` for none; ``"folder"`` for a folder of images whose subfolders are classes.
         embeddings: vectors to learn from instead: a table or an .npz file with ids, a mapping, or a pair (array, ids).
         columns: the columns to learn from, or a mapping from them to ``"number"``, ``"category"`` or None; without it
             all that can serve.
@@ -59,6 +61,7 @@ def open_source(
         ids: of an array: a sequence, or a file with one id a line. Without it ids are row numbers.
         folder: where the paths of `image` begin; without it the folder of the table.
         encoding: of a text file.
+        header: whether the first line of a .csv, .tsv or .xlsx file names the columns.
         size: the learner sees images of this side.
         cache: a folder that may keep small copies of the images, and where the rows of a long file are; without it
             nothing is written.
@@ -73,11 +76,14 @@ def open_source(
         )
     thumbnails = Thumbnails(check_count("size", size, least=8), None if cache is None else Path(cache))
     vectors = None if embeddings is None else open_embeddings(embeddings)
-    if isinstance(place, np.ndarray) or (isinstance(place, (str, Path)) and Path(place).suffix.lower() == ".npy"):
+    place = _plain_list(place)
+    if is_array(place):
         _refuse(
             "an array", id_column=id_column, text=text, image=image, label=label, columns=columns, embeddings=embeddings
         )
-        samples: Samples = ArraySamples(read_array(place), None if ids is None else read_ids(ids), _name(place))
+        values, own = read_array_and_ids(place)
+        chosen = own if ids is None else read_ids(ids)
+        samples: Samples = ArraySamples(values, chosen, _name(place))
         return _matched(samples, known)
     if ids is not None:
         raise InputError(
@@ -93,7 +99,7 @@ def open_source(
             ImageFolder(Path(place), recursive=recursive, label=label, thumbnails=thumbnails, embeddings=vectors), known
         )
     roles = {"id_column": id_column, "text": text, "image": image, "label": label, "columns": columns}
-    return _matched(_rows(place, roles, folder, encoding, thumbnails, vectors, known, other), known)
+    return _matched(_rows(place, roles, folder, encoding, header, thumbnails, vectors, known, other), known)
 
 
 def _rows(
@@ -101,19 +107,29 @@ def _rows(
     roles: dict[str, Any],
     folder: str | Path | None,
     encoding: str,
+    header: bool,
     thumbnails: Thumbnails,
     embeddings: Embeddings | None,
     known: Mapping[str, Any] | None,
     other: bool,
 ) -> RowSamples:
+    # A campaign that was made before commas were read as decimal points keeps its ids, some of which are hashes.
+    decimal = None if known is None or other else str(known.get("decimal", "."))
+
     def reopen() -> Rows:
-        return FrameRows(place) if is_frame(place) else open_rows(Path(place), encoding)
+        if is_frame(place):
+            return FrameRows(place)
+        if isinstance(place, (list, tuple)):
+            return rows_of_dictionaries(place)
+        return open_rows(Path(place), encoding, header=header, decimal=decimal)
 
     below = None if folder is None else Path(folder)
-    if not is_frame(place):
+    held = is_frame(place) or isinstance(place, (list, tuple))
+    if not held:
         if not isinstance(place, (str, Path)):
             raise InputError(
-                f"the source is a {type(place).__name__}; pass a path, a pandas or Polars frame, or a numpy array"
+                f"the source is a {type(place).__name__}; pass a path, a frame, a list of dictionaries or texts, or an "
+                "array"
             )
         if not Path(place).exists():
             raise DataError(
@@ -131,7 +147,7 @@ def _rows(
     if layout.image is not None and below is None:
         raise InputError("a frame with paths of images needs folder=: the folder that the paths start from")
     places = None
-    if thumbnails.cache is not None and not is_frame(place):
+    if thumbnails.cache is not None and not held:
         places = KeptIndex(
             thumbnails.cache, os.path.abspath(place), repr((layout.id, layout.text, layout.columns, encoding))
         )
@@ -140,9 +156,23 @@ def _rows(
     )
 
 
+def _plain_list(place: Any) -> Any:
+    """A list or a series of texts as rows with a column text, and a list of lists of numbers as an array."""
+    if type(place).__module__.split(".")[0] in ("pandas", "polars") and not hasattr(place, "columns"):
+        return place.to_frame("text" if isinstance(next(iter(place), None), str) else place.name or "value")
+    if isinstance(place, (list, tuple)) and place:
+        if all(isinstance(one, str) for one in place):
+            return [{"text": one} for one in place]
+        if not isinstance(place[0], Mapping):
+            return np.asarray(place)
+    return place
+
+
 def _ensure_same_roles(layout: Layout, roles: Mapping[str, Any]) -> None:
     kept = {"id_column": layout.id, "text": layout.text, "image": layout.image, "label": layout.label}
     for role, name in kept.items():
+        if role == "label" and (roles[role], name) == (NO_LABEL, None):
+            continue
         if roles[role] not in (None, name):
             raise InputError(
                 f"{role}={roles[role]!r} differs from {name!r}, as it was when the campaign was created; leave it out"

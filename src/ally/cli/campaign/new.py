@@ -16,6 +16,8 @@ from ally.cli.console import live_progress
 if TYPE_CHECKING:
     from ally.campaign import Campaign, Status
 
+COLUMNS = 40
+"""Columns that are printed."""
 of_source = partial(typer.Option, rich_help_panel="Source")
 WORDS = {
     "images": ("image", "images"),
@@ -34,14 +36,22 @@ def new(
     source: Annotated[
         str,
         typer.Option(
-            "--from", help="A folder of images, or a .csv, .tsv, .parquet, .jsonl, .txt or .npy file.", metavar="SOURCE"
+            "--from",
+            help="A folder of images, or a .csv, .tsv, .xlsx, .parquet, .jsonl, .txt, .npy or .npz file.",
+            metavar="SOURCE",
         ),
     ],
-    id_column: Annotated[str | None, of_source(help="Column with the ids (default: id or name, if unique).")] = None,
-    text: Annotated[str | None, of_source(help="Column with the texts (default: text, if there is one).")] = None,
+    id_column: Annotated[
+        str | None, of_source(help="Column with the ids (default: id, name or one like article_id, if unique).")
+    ] = None,
+    text: Annotated[str | None, of_source(help="Column with the texts (default: text, or one of long texts).")] = None,
     image: Annotated[str | None, of_source(help="Column with the paths of images.")] = None,
     label: Annotated[
-        str | None, of_source(help="Column with known labels; for images, folder: subfolders are classes.")
+        str | None,
+        of_source(
+            help="Column with known labels (default: label, class, target or y), or none; for images, folder: "
+            "subfolders are classes."
+        ),
     ] = None,
     embeddings: Annotated[
         Path | None, of_source(help="Learn from these vectors instead: .npz (X, ids), or a table with ids.")
@@ -57,11 +67,15 @@ def new(
         Path | None, of_source(help="Folder that the paths of --image start from (default: that of the table).")
     ] = None,
     encoding: Annotated[str | None, of_source(help="Text file encoding (default: utf-8).")] = None,
+    no_header: Annotated[
+        bool, of_source("--no-header", help="The first line is a row; columns are called column 1, column 2 …")
+    ] = False,
     size: Annotated[
         int | None,
         of_source(help="Side of the images that the learner sees, in pixels (default: 32).", min=8, metavar="N"),
     ] = None,
     flat: Annotated[bool, of_source("--flat", help="Ignore subfolders.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be read, and make nothing.")] = False,
     as_json: AsJson = False,
     **settings: Any,
 ) -> None:
@@ -84,25 +98,29 @@ def new(
         "ids": ids,
         "folder": folder,
         "encoding": encoding,
+        "header": False if no_header else None,
         "size": size,
         "recursive": False if flat else None,
     }
     given = {option: value for option, value in options.items() if value is not None}
     with live_progress() as progress:
         campaign = Campaign.create(
-            new_place(name),
+            "memory" if dry_run else new_place(name),
             source,
             **settings,
             progress=progress,
             **given,
         )
     with campaign:
+        place = new_place(name) if dry_run else shown_place(name, campaign)
         status, following = campaign.status(), f"ally ask {typed(name, campaign)} --out next.csv"
         hint = _hint(campaign) if settings["encoder"] == "auto" else []
+        if dry_run:
+            following = "the same without --dry-run makes the campaign"
         if as_json:
             dump(_data(campaign, status, following, hint))
         else:
-            say(*_page(campaign, status, shown_place(name, campaign), source, following, hint))
+            say(*_page(campaign, status, place, source, following, hint))
 
 
 def _columns(given: list[str] | None) -> Any:
@@ -148,10 +166,21 @@ def _page(campaign: Campaign, status: Status, place: str, source: str, following
     if settings.store_policy == "majority" and settings.opinions % 2 == 0:
         lines.append(f"  {settings.opinions} opinions can tie: then the last one counts; an odd number avoids ties")
     lines += [f"  {note}" for note in (*samples.notes, *hint)]
+    lines += _column_lines(samples.columns())
     if len(samples.problems):
         lines.append(f"  {counted(len(samples.problems), 'problem')}:")
         lines += [f"  {line}" for line in problem_lines(campaign.problems(), FEW)]
     return [*lines, f"next: {following}"]
+
+
+def _column_lines(columns: dict[str, str]) -> list[str]:
+    """Every column and how it is read; of very many, the first."""
+    if not columns:
+        return []
+    width = min(30, max(map(len, columns)))
+    lines = [f"    {name:<{width}}  {how}" for name, how in list(columns.items())[:COLUMNS]]
+    more = [f"    … (--json lists {len(columns) - COLUMNS} more)"] if len(columns) > COLUMNS else []
+    return ["  columns:", *lines, *more]
 
 
 def _data(campaign: Campaign, status: Status, following: str, hint: list[str]) -> dict[str, Any]:
@@ -164,6 +193,7 @@ def _data(campaign: Campaign, status: Status, following: str, hint: list[str]) -
         "given": status.given,
         "evaluate": status.evaluate.samples,
         "validate": status.validate.samples,
+        "columns": campaign.samples.columns(),
         "encoder": status.encoder,
         "notes": [*campaign.samples.notes, *hint],
         "problems": list(campaign.problems()),

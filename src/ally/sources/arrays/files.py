@@ -1,83 +1,123 @@
-"""Pools and labels from files: .npy, .npz, .csv and .parquet."""
+"""Pools and labels from files: arrays and tables."""
 
 from __future__ import annotations
 
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
-from ally.errors import IdError, InputError, LabelError, MissingPart
+from ally.errors import IdError, InputError, LabelError
+from ally.sources.base import blocks
 from ally.sources.export.cells import WRITTEN
+from ally.sources.identity import is_missing
+from ally.sources.rows import BadRow, open_rows
 from ally.types import AnyArray
 
-KINDS = (".npy", ".npz", ".csv", ".parquet")
+KINDS = (".npy", ".npz", ".csv", ".tsv", ".xlsx", ".parquet", ".jsonl")
+HELD = 2**28
+"""Features of a table that are held in memory, in numbers; more are read from the file again and again."""
 
 
-def read_pool(path: Path, id_column: str | None = None) -> tuple[Any, AnyArray | None]:
-    """Features and ids (None: row numbers). Arrays stay on disk as memory maps; nothing is unpickled.
+class PoolFile(NamedTuple):
+    """What a file says: features, ids (None: row numbers), labels by id where it has some, notes, and the names of the
+    features of a table."""
 
-    A table's ids are its column `id_column`, or ``id`` if there is one. An .npz file holds ``X`` and, optionally,
-    ``ids``.
+    X: Any
+    ids: AnyArray | None
+    labels: dict[Any, Any]
+    notes: tuple[str, ...]
+    names: tuple[str, ...] | None
+
+
+def read_pool(path: Path, id_column: str | None = None, **options: Any) -> PoolFile:
+    """Arrays stay on disk as memory maps; nothing is unpickled. An .npz file holds ``X`` and, optionally, ``ids``.
+
+    A table is read as `ally.sources.open_source` reads it, with its `options`: ids, labels, texts and categories
+    included.
     """
     _ensure_file(path)
-    X, ids = _read_pool(path, id_column)
+    if path.suffix.lower() not in (".npy", ".npz"):
+        return _from_table(path, id_column, options)
+    X, ids = _from_array(path)
     if X.shape[:1] == (0,):
         raise InputError(f"{path} has no rows; give at least one sample")
-    return X, ids
+    return PoolFile(X, ids, {}, (), None)
 
 
-def _read_pool(path: Path, id_column: str | None) -> tuple[Any, AnyArray | None]:
+def _from_array(path: Path) -> tuple[Any, AnyArray | None]:
     kind = path.suffix.lower()
     try:
         if kind == ".npy":
             return np.load(path, mmap_mode="r", allow_pickle=False), None
-        if kind == ".npz":
-            with np.load(path, allow_pickle=False) as arrays:
-                if "X" not in arrays:
-                    raise InputError(
-                        f"{path} holds {', '.join(arrays) or 'nothing'}; save the features as X (and ids as ids)"
-                    )
-                ids = arrays.get("ids")
-                return arrays["X"], ids.astype(str) if ids is not None and ids.dtype.kind == "S" else ids
+        with np.load(path, allow_pickle=False) as arrays:
+            if "X" not in arrays:
+                raise InputError(
+                    f"{path} holds {', '.join(arrays) or 'nothing'}; save the features as X (and ids as ids)"
+                )
+            ids = arrays.get("ids")
+            return arrays["X"], ids.astype(str) if ids is not None and ids.dtype.kind == "S" else ids
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(
             f"{path} cannot be read as {kind} ({error}); save it again with numpy, without object arrays"
         ) from error
-    table = _read_table(path, kind)
-    if id_column is None:
-        id_column = "id" if "id" in table.columns else None
-    elif id_column not in table.columns:
-        raise IdError(f"{path} has no column {id_column!r}; its columns are {', '.join(map(str, table.columns[:20]))}")
-    if id_column is None:
-        return table, None
-    ids = _read_table(path, kind, text=True)[id_column].tolist()
-    return table.drop(columns=id_column), np.asarray(_numbers(ids, (int,)))
 
 
-def read_labels(path: Path) -> dict[Any, Any]:
-    """Labels by id from a table with columns ``id`` and ``label``; rows with an empty label are left out.
+def _from_table(path: Path, id_column: str | None, options: dict[str, Any]) -> PoolFile:
+    from ally.sources.opening import open_source
+
+    samples = open_source(path, id_column=id_column, **options)
+    found = list(samples.scan())
+    named = samples.fingerprint()["layout"]["id"] is not None
+    bad = [one for one in samples.problems if one.kind == "unreadable" or (one.kind == "duplicate" and named)]
+    if bad:
+        # Row numbers would be those of other rows, and an id that is there twice names no sample.
+        raise IdError(f"{path}: {bad[0].id}: {bad[0].reason}; correct the file")
+    names = [sample.id for sample in found]
+    ids = np.asarray(_numbers(names, (int,))) if named else None
+    keys = list(range(len(found))) if ids is None else ids.tolist()
+    given = {key: sample.label for key, sample in zip(keys, found, strict=True) if sample.label is not None}
+    source = samples.features(names)
+    X = source if getattr(source, "sparse", False) or len(names) * source.shape[0] > HELD else _held(source)
+    odd = [f"{one.id}: {one.reason}" for one in samples.problems if one.kind == "value"]
+    more = [f"{len(odd)} values are odd, such as {odd[0]}"] if odd else []
+    columns = [f"column {name!r}: {how}" for name, how in samples.columns().items()]
+    return PoolFile(X, ids, given, (*samples.notes, *columns, *more), getattr(source, "names", None) or None)
+
+
+def _held(source: Any) -> AnyArray:
+    return np.concatenate([source.read(np.arange(part.start, part.stop)) for part in blocks(len(source))])
+
+
+def read_labels(path: Path, id_column: str | None = None, label_column: str | None = None) -> dict[Any, Any]:
+    """Labels by id from a table with columns ``id`` and ``label``, or those named; rows with an empty label are left
+    out.
 
     Words such as NA or None are labels like any other. A column of numbers is read as numbers if every entry is written
     that way.
     """
     _ensure_file(path)
-    kind = path.suffix.lower()
-    table = _read_table(path, kind, text=True)
-    missing = [name for name in ("id", "label") if name not in table.columns]
-    if missing:
+    rows = open_rows(path)
+    named = {"id": id_column or "id", "label": label_column or "label"}
+    lost = next((name for name in named.values() if name not in rows.columns), None)
+    if lost is not None:
         raise LabelError(
-            f"{path} has no column {missing[0]!r}; it needs the columns id and label, and has "
-            f"{', '.join(map(str, table.columns))}"
+            f"{path} has no column {lost!r}; it needs the columns id and label, and has {', '.join(rows.columns[:20])}"
         )
-    table = table[table["label"].notna() & (table["label"] != "")]
-    ids, labels = _numbers(table["id"].tolist(), (int,)), _numbers(table["label"].tolist())
+    ids: list[Any] = []
+    labels: list[Any] = []
+    for row in rows.scan():
+        if isinstance(row, BadRow):
+            raise InputError(f"{row.name} of {path}: {row.reason}; correct the file")
+        label = row.values.get(named["label"])
+        if not is_missing(label):
+            ids.append(row.values.get(named["id"]))
+            labels.append(label)
     found: dict[Any, Any] = {}
-    for id, label in zip(ids, labels, strict=True):
+    for id, label in zip(_numbers(ids, (int,)), _numbers(labels), strict=True):
         if id in found:
             raise IdError(f"{path} labels id {id!r} more than once; keep one line per id")
         found[id] = label
@@ -97,17 +137,3 @@ def _ensure_file(path: Path) -> None:
         raise InputError(
             f"{path} is {'a folder' if path.is_dir() else 'missing'}; give the path of a {', '.join(KINDS)} file"
         )
-
-
-def _read_table(path: Path, kind: str, text: bool = False) -> pd.DataFrame:
-    """A table; with `text` a CSV's entries are left as they are written."""
-    try:
-        if kind == ".csv":
-            return pd.read_csv(path, dtype=str, keep_default_na=False) if text else pd.read_csv(path)
-        if kind == ".parquet":
-            return pd.read_parquet(path)
-    except ImportError as error:
-        raise MissingPart("reading .parquet needs pyarrow: pip install 'ally-learn[parquet]'") from error
-    except (ValueError, OSError) as error:
-        raise InputError(f"{path} cannot be read as {kind} ({error}); check the file") from error
-    raise InputError(f"{path} has the ending {kind or '(none)'!r}; use one of {', '.join(KINDS)}")

@@ -3,18 +3,20 @@ numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ally.errors import DataError, IdError, InputError
-from ally.sources.arrays.memory import ArraySource
+from ally.sources.arrays.memory import as_source
 from ally.sources.base import Source
 from ally.sources.identity import Index, Seen, content_hash, id_keys, odd_id
 from ally.sources.paths import ensure_readable
 from ally.sources.problems import Problems
+from ally.sources.rows.frames import is_frame
 from ally.sources.samples import ById, Kind, Sample, Shown, ensure_none_gone, note_gone
 from ally.types import AnyArray
 
@@ -27,15 +29,15 @@ class ArraySamples:
     moved."""
 
     def __init__(self, values: AnyArray, ids: Sequence[str] | None = None, place: str = "the array") -> None:
-        if not len(values):
+        if getattr(values, "shape", (1,))[:1] == (0,):
             raise DataError(f"{place} has no rows; give at least one sample")
-        if ids is not None and len(ids) != len(values):
+        self._source = as_source(values, place)
+        if ids is not None and len(ids) != len(self._source):
             raise DataError(
-                f"{place} has {len(values)} rows and there are {len(ids)} ids; give one id per row, in the same order"
+                f"{place} has {len(self._source)} rows and there are {len(ids)} ids; give one id per row, in the "
+                "same order"
             )
         self.problems = Problems()
-        self._source = ArraySource(values)
-        self._values = values
         self._ids = ids
         self._place = place
         self._index: Index | None = None
@@ -47,6 +49,9 @@ class ArraySamples:
     @property
     def notes(self) -> tuple[str, ...]:
         return ("ids are row numbers: add rows at the end only, or give ids",) if self._ids is None else ()
+
+    def columns(self) -> dict[str, str]:
+        return {}
 
     def scan(self) -> Iterator[Sample]:
         self.problems.clear()
@@ -62,7 +67,7 @@ class ArraySamples:
                     f"row {row + 1} repeats an earlier id and is left out; give every sample its own id",
                 )
             else:
-                values = np.ascontiguousarray(self._values[row])
+                values = np.ascontiguousarray(self._source.read(np.asarray([row]))[0])
                 if values.dtype.kind == "f" and not np.isfinite(values).all():
                     at = int(np.argmin(np.isfinite(values).ravel()))
                     self.problems.add(
@@ -86,7 +91,8 @@ class ArraySamples:
         return Shown(
             id,
             columns={
-                str(number): value for number, value in enumerate(self._values[places[0]].ravel()[:SHOWN].tolist())
+                str(number): value
+                for number, value in enumerate(self._source.read(places[:1])[0].ravel()[:SHOWN].tolist())
             },
         )
 
@@ -95,7 +101,8 @@ class ArraySamples:
 
     def features(self, ids: Sequence[str]) -> Source:
         ensure_none_gone(self.missing(ids), ids, self._place)
-        return ById(ids, self._source.shape, lambda some: self._source.read(self._where(some)[0]))
+        sparse = bool(getattr(self._source, "sparse", False))
+        return ById(ids, self._source.shape, lambda some: self._source.read(self._where(some)[0]), sparse=sparse)
 
     def contents(self, ids: Sequence[str]) -> list[str | Path | None]:
         raise InputError("rows of an array are neither texts nor images; leave out the encoder")
@@ -110,7 +117,7 @@ class ArraySamples:
         }
 
     def _all_ids(self) -> Iterator[str]:
-        return iter(self._ids) if self._ids is not None else map(str, range(len(self._values)))
+        return iter(self._ids) if self._ids is not None else map(str, range(len(self._source)))
 
     def _where(self, ids: Sequence[str]) -> tuple[Any, Any]:
         if self._index is None:
@@ -120,6 +127,30 @@ class ArraySamples:
                     index.add(id, row)
             self._index = index.close()
         return self._index.find(id_keys(ids))
+
+
+def is_array(place: Any) -> bool:
+    """Features in memory (an array, a sparse matrix, a tensor, a data set of torch), or an .npy or .npz file."""
+    if isinstance(place, (str, Path)):
+        return Path(place).suffix.lower() in (".npy", ".npz")
+    if isinstance(place, (list, tuple, Mapping)) or is_frame(place):
+        return False
+    return isinstance(place, np.ndarray) or (hasattr(place, "__len__") and hasattr(place, "__getitem__"))
+
+
+def read_array_and_ids(place: Any) -> tuple[Any, list[str] | None]:
+    """Features, and the ids that an .npz file holds beside them (X, ids), or the index of a pandas series of them."""
+    if not isinstance(place, (str, Path)) or Path(place).suffix.lower() == ".npy":
+        return (read_array(place) if isinstance(place, (str, Path, np.ndarray)) else place), None
+    ensure_readable(Path(place))
+    try:
+        with np.load(place, allow_pickle=False) as arrays:
+            if "X" not in arrays:
+                held = ", ".join(arrays) or "nothing"
+                raise DataError(f"{place} holds {held}; save the features as X (and their ids as ids)")
+            return arrays["X"], texts_of(arrays["ids"], Path(place)) if "ids" in arrays else None
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise DataError(f"{place} cannot be read as .npz ({error}); save X, and ids, by numpy.savez") from error
 
 
 def read_array(place: Any) -> AnyArray:

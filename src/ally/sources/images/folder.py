@@ -58,6 +58,9 @@ class ImageFolder:
         side = self._thumbnails.side
         return (f"the learner reads the middle square of every image, scaled to {side}×{side}",)
 
+    def columns(self) -> dict[str, str]:
+        return {}
+
     def scan(self) -> Iterator[Sample]:
         self.problems.clear()
         found = 0

@@ -1,5 +1,8 @@
-"""Tables: rows one at a time and again by their place, from CSV, JSON lines, Parquet, plain text and frames; what is
-learned from their columns; rows as samples."""
+"""Tables: rows one at a time and again by their place, from CSV, JSON, spreadsheets, Parquet, plain text, frames and
+lists; what is learned from their columns; rows as samples.
+
+`open_rows` is the one reader of table files: `ally new`, `query`, `bench`, `predict`, `import` and `tell` all use it.
+"""
 
 from __future__ import annotations
 
@@ -8,34 +11,36 @@ from pathlib import Path
 from ally.errors import DataError
 from ally.sources.rows.base import BadRow, Row, Rows
 from ally.sources.rows.delimited import DelimitedRows
-from ally.sources.rows.lines import JsonRows, Lines, TextRows
+from ally.sources.rows.held import HeldRows, json_rows, rows_of_dictionaries, sheet_rows
+from ally.sources.rows.lines import JsonRows, TextRows
 from ally.sources.rows.parquet import ParquetRows
 
-__all__ = ["TABLES", "BadRow", "Row", "Rows", "open_rows"]
+__all__ = ["TABLES", "BadRow", "HeldRows", "Row", "Rows", "is_table", "open_rows", "rows_of_dictionaries"]
 
-TABLES = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson")
+TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".xlsx", ".parquet", ".jsonl", ".ndjson", ".json")
 
 
-def open_rows(path: Path, encoding: str = "utf-8") -> Rows:
+def is_table(path: Path) -> bool:
+    return path.name.lower().endswith(TABLES)
+
+
+def open_rows(path: Path, encoding: str = "utf-8", *, header: bool = True, decimal: str | None = None) -> Rows:
+    """The rows of a table file by its ending. `header`: whether the first line of a .csv, .tsv or .xlsx file names the
+    columns; `decimal`: the mark of decimal numbers in text, found out if it is None."""
+    name = path.name.lower()
+    if name.endswith((".csv", ".tsv", ".csv.gz", ".tsv.gz")):
+        return DelimitedRows(path, encoding, header=header, decimal=decimal)
     kind = path.suffix.lower()
-    if kind in (".csv", ".tsv"):
-        return DelimitedRows(path, "\t" if kind == ".tsv" else separator(path, encoding), encoding)
+    if kind == ".xlsx":
+        return sheet_rows(path, header=header)
     if kind == ".parquet":
         return ParquetRows(path)
     if kind in (".jsonl", ".ndjson"):
         return JsonRows(path, encoding)
+    if kind == ".json":
+        return json_rows(path, encoding)
     if kind == ".txt":
         return TextRows(path, encoding)
     raise DataError(
         f"{path} has the ending {kind or '(none)'!r}; use {', '.join(TABLES)}, or .txt with one text per line"
     )
-
-
-def separator(path: Path, encoding: str) -> str:
-    """A comma, or the semicolon that spreadsheets write where a comma is part of numbers, if the header has no
-    other."""
-    lines = Lines(path, encoding)
-    with lines.open() as stream:
-        first = next(lines.read(stream), None)
-    header = "" if first is None or first.text is None else first.text
-    return ";" if ";" in header and "," not in header else ","

@@ -20,6 +20,8 @@ noted."""
 MOSTLY = 0.9
 """A column in which at least this share of the values are numbers is one of numbers; its other values count as
 missing."""
+SHOWN = 6
+"""Categories of a column that are named."""
 NOTHING = frozenset({"NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", "None", "?", "-"})
 """Words for a missing value in a column of numbers."""
 
@@ -127,6 +129,8 @@ class Encoder:
 
     columns: tuple[NumberColumn | CategoryColumn, ...]
     notes: tuple[str, ...] = field(default=(), compare=False)
+    read: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """By column, how it is read: its kind and what becomes of missing values, or why it is left out."""
 
     @classmethod
     def learn(cls, rows: Iterable[Mapping[str, Any]], kinds: Mapping[str, ColumnKind | None], place: str) -> Encoder:
@@ -137,15 +141,16 @@ class Encoder:
             n += 1
             for name, tally in tallies.items():
                 tally.add(row.get(name))
-        found, notes = [], []
+        found, notes, read = [], [], {}
         for name, tally in tallies.items():
             column, note = _decide(name, tally, n, kinds[name])
             found += [] if column is None else [column]
             notes += [] if note is None else [note]
+            read[name] = _words(column, note, tally, n)
         if not found:
             reasons = "; ".join(notes) or "it has no column but the id"
             raise DataError(f"{place} has no usable feature column ({reasons}); name a text, image or feature column")
-        return cls(tuple(found), tuple(notes))
+        return cls(tuple(found), tuple(notes), read)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -182,6 +187,20 @@ class Encoder:
                 for entry in kept
             )
         )
+
+
+def _words(column: NumberColumn | CategoryColumn | None, note: str | None, tally: _Tally, n: int) -> str:
+    if column is None:
+        return f"left out: {str(note).partition(' is left out: ')[2]}"
+    if isinstance(column, NumberColumn):
+        gone = n - tally.numbers
+        filled = f"; {gone} missing become the mean {column.mean:.4g}, marked in a further feature" if gone else ""
+        return f"number{filled}"
+    some = ", ".join(column.categories[:SHOWN]) + (", …" if len(column.categories) > SHOWN else "")
+    gone = n - tally.present
+    return f"category of {len(column.categories)}: {some}" + (
+        f"; {gone} missing, a category of their own" if gone else ""
+    )
 
 
 def _decide(

@@ -1,9 +1,11 @@
-"""CSV and TSV files, row by row, all values as they are written."""
+"""CSV and TSV files, row by row, all values as they are written, but for the comma of decimal numbers."""
 
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -11,32 +13,63 @@ from ally.errors import DataError
 from ally.sources.rows.base import BadRow, Row
 from ally.sources.rows.lines import TOO_LONG, InLines, Line, Lines
 
+SEPARATORS = (",", ";", "\t", "|")
+WITH_COMMA = re.compile(r"\s*-?\d+,\d+\s*")
+WITH_POINT = re.compile(r"\s*-?\d*\.\d+\s*")
+THOUSANDS = re.compile(r"\s*-?\d{1,3}(\.\d{3})+,\d+\s*")
+LOOKED_AT = 1000
+"""Rows that tell whether numbers are written with a comma."""
+
 
 class DelimitedRows(InLines):
-    """A file with a header. A row with more or fewer fields than the header, or with broken quotes, is reported and
-    left out."""
+    """A file with a header, or without one: then columns are called ``column 1``, ``column 2`` … A row with more or
+    fewer fields than the first, or with broken quotes, is reported and left out.
+
+    The separator is that of `SEPARATORS` which the first line has most of. Where more numbers are written with a comma
+    than with a point, as spreadsheets do in many countries, ``1,5`` is read as 1.5; `decimal` says so beforehand.
+    """
 
     written = True
 
-    def __init__(self, path: Path, delimiter: str = ",", encoding: str = "utf-8") -> None:
+    def __init__(self, path: Path, encoding: str = "utf-8", *, header: bool = True, decimal: str | None = None) -> None:
         super().__init__(path, encoding)
-        self._delimiter = delimiter
+        self._delimiter = _separator(self._lines)
+        self._header = header
+        self.decimal = "."
         with self._lines.open() as stream:
             found = next(self._parsed(stream), None)
         if found is None or found[1] is None:
             reason = "it is blank" if found is None else found[2]
             raise DataError(f"the header of {path} cannot be read ({reason}); name the columns in line 1")
-        self._columns = tuple(name.strip() for name in found[1])
-        for number, name in enumerate(self._columns, start=1):
-            if not name:
-                raise DataError(f"column {number} of {path} has no name; the first line must name every column")
-            if name in self._columns[: number - 1]:
-                raise DataError(f"{path} has the column {name!r} more than once; give every column its own name")
+        names = [name.strip() for name in found[1]] if header else [""] * len(found[1])
+        self._columns = tuple(name or f"column {number}" for number, name in enumerate(names, start=1))
+        repeated = next((name for number, name in enumerate(self._columns) if name in self._columns[:number]), None)
+        if repeated is not None:
+            raise DataError(f"{path} has the column {repeated!r} more than once; give every column its own name")
+        self.decimal = decimal or self._found_decimal()
+
+    def _found_decimal(self) -> str:
+        """A comma, if more cells of the first rows are such numbers."""
+        commas = points = 0
+        for row in islice(self.scan(), LOOKED_AT):
+            for cell in row.values.values() if isinstance(row, Row) else ():
+                commas += WITH_COMMA.fullmatch(cell) is not None
+                points += WITH_POINT.fullmatch(cell) is not None
+        return "," if commas > points else "."
+
+    def _named(self, fields: list[str]) -> dict[str, Any]:
+        return dict(zip(self._columns, map(self._cell, fields), strict=True))
+
+    def _cell(self, cell: str) -> str:
+        if self.decimal == "," and "," in cell and (WITH_COMMA.fullmatch(cell) or THOUSANDS.fullmatch(cell)):
+            return cell.replace(".", "").replace(",", ".")
+        return cell
 
     def scan(self) -> Iterator[Row | BadRow]:
         with self._lines.open() as stream:
             rows = self._parsed(stream)
-            next(rows)
+            if self._header:
+                next(rows)
             for first, fields, reason in rows:
                 name = f"line {first.number}"
                 if fields is None:
@@ -44,7 +77,7 @@ class DelimitedRows(InLines):
                 elif len(fields) != len(self._columns):
                     yield BadRow(name, self._ragged(fields))
                 else:
-                    yield Row(first.place, name, dict(zip(self._columns, fields, strict=True)))
+                    yield Row(first.place, name, self._named(fields))
 
     def at(self, places: Sequence[int]) -> list[dict[str, Any] | str]:
         found: list[dict[str, Any] | str] = []
@@ -57,12 +90,13 @@ class DelimitedRows(InLines):
                 elif len(fields) != len(self._columns):
                     found.append(self._ragged(fields))
                 else:
-                    found.append(dict(zip(self._columns, fields, strict=True)))
+                    found.append(self._named(fields))
         return found
 
     def _ragged(self, fields: list[str]) -> str:
         return (
-            f"the row has {len(fields)} fields and the header {len(self._columns)}; quote fields that hold a "
+            f"the row has {len(fields)} fields and the {'header' if self._header else 'first row'} "
+            f"{len(self._columns)}; quote fields that hold a "
             f"{self._delimiter!r}"
         )
 
@@ -87,6 +121,14 @@ class DelimitedRows(InLines):
                 continue
             if fields:
                 yield feed.row[0], fields, ""
+
+
+def _separator(lines: Lines) -> str:
+    """The mark that the first line has most of outside quotes; of equals the first."""
+    with lines.open() as stream:
+        first = next(lines.read(stream), None)
+    text = "" if first is None or first.text is None else re.sub(r'"[^"]*"', "", first.text)
+    return max(SEPARATORS, key=text.count)
 
 
 class _Feed:

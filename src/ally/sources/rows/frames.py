@@ -16,10 +16,15 @@ def is_frame(place: Any) -> bool:
 
 
 class FrameRows:
+    """`index` is the column that holds the index of a pandas frame, unless that only numbers the rows."""
+
     def __init__(self, frame: Any) -> None:
         if hasattr(frame, "collect"):
             raise InputError(f"the source is a {type(frame).__name__}; pass its .collect()")
         self._frame = frame.to_pandas() if type(frame).__module__.startswith("pyarrow") else frame
+        self.index = _index_name(self._frame)
+        if self.index is not None:
+            self._frame = self._frame.reset_index(names=self.index)
         self._columns = tuple(str(name) for name in self._frame.columns)
         repeated = next((name for name in self._columns if self._columns.count(name) > 1), None)
         if repeated is not None:
@@ -58,3 +63,11 @@ class FrameRows:
         part = self._frame.iloc[list(rows)]
         lists = [part.iloc[:, number].tolist() for number in range(len(self._columns))]
         return [dict(zip(self._columns, values, strict=True)) for values in zip(*lists, strict=True)]
+
+
+def _index_name(frame: Any) -> str | None:
+    index = getattr(frame, "index", None)
+    if index is None or type(index).__name__ == "RangeIndex" or getattr(index, "nlevels", 2) > 1:
+        return None
+    name = str(index.name or "index")
+    return name if name not in map(str, frame.columns) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -9,12 +10,29 @@ from typing import Any
 from ally.errors import DataError, InputError
 from ally.sources.identity import Seen, is_missing
 from ally.sources.rows import Row, Rows
-from ally.sources.rows.columns import ColumnKind
+from ally.sources.rows.columns import MOSTLY, ColumnKind, as_number
 from ally.sources.samples import Kind
 
 ID_NAMES = ("id", "ID", "Id", "name")
 """The first of these that a table has, with a different value in every row, is its id column unless another is
 named."""
+ID_LIKE = re.compile(r"(?i:(^|[\W_])(id|uuid|guid|key)$)|[a-z](Id|ID)$")
+"""Other names of columns that are taken as ids: article_id, doc-key, userId."""
+LABEL_NAMES = frozenset({"label", "labels", "class", "target", "y"})
+"""A column of this name holds labels, unless another does."""
+ANSWER_NAMES = frozenset(
+    {"answer", "outcome", "ground_truth", "groundtruth", "gold", "annotation", "diagnosis", "sentiment"}
+)
+"""A column of this name may be what is to be predicted."""
+NO_LABEL = "none"
+NUMBERED = re.compile(r"Unnamed: \d+(_level_\d+)?|column \d+")
+"""Columns without a name, as tables saved with their index have."""
+SURVEYED = 2000
+"""Rows that tell what a column holds."""
+LONG_TEXT, MANY_WORDS = 40, 6
+"""Letters and words of a text on average, from which on it is one to be read."""
+MANY_NUMBERS = 3
+"""Columns of numbers beside which a text is not what is learned from."""
 
 
 @dataclass(frozen=True)
@@ -69,23 +87,13 @@ def decide_layout(
     label: str | None = None,
     columns: Sequence[str] | Mapping[str, ColumnKind | None] | None = None,
 ) -> Layout:
-    """The roles the caller names, the rest by the names of the columns."""
-    notes = []
+    """The roles the caller names, the rest by the names of the columns and what they hold; the notes say what was
+    decided. `label` ``"none"``: no column holds labels."""
     if text is not None and image is not None:
         raise InputError(
             f"a text column {text!r} and an image column {image!r} are given; the learner reads one: leave the other "
             "out"
         )
-    if (
-        text is None
-        and image is None
-        and columns is None
-        and "text" in rows.columns
-        and label != "text"
-        and id_column != "text"
-    ):
-        text = "text"
-        notes.append("the column 'text' is labelled and learned from")
     if isinstance(columns, str):
         raise InputError.about("columns", columns, "is one text; pass a list of names")
     kinds: dict[str, ColumnKind | None] = (
@@ -96,6 +104,8 @@ def decide_layout(
         raise InputError(
             f"{kinds[odd]!r} is not a kind of column (for {odd!r}); use 'number' or 'category', or give no kind"
         )
+    no_label = label == NO_LABEL and NO_LABEL not in rows.columns
+    label = None if no_label else label
     for role, name in (
         ("id_column", id_column),
         ("text", text),
@@ -105,13 +115,125 @@ def decide_layout(
     ):
         if name is not None and name not in rows.columns:
             raise InputError(f"{rows.place} has no column {name!r} ({role}); its columns are {_some(rows.columns)}")
+    notes = []
+    if label is None and not no_label:
+        taken = {id_column, text, image, *kinds}
+        label, note = _label_column([name for name in rows.columns if name not in taken], bool(kinds or text or image))
+        notes += [note] if note else []
     if id_column is None:
-        id_column, note = _unique_column(rows, (*ID_NAMES, *((image,) if image is not None else ())))
+        others = [name for name in rows.columns if name not in (text, image, label, *kinds) and is_id(name)]
+        index = getattr(rows, "index", None)
+        mine = [] if index is None else [index]
+        mine += [name for name in ID_NAMES if name in rows.columns and name not in (text, label, *kinds)]
+        candidates = dict.fromkeys([*mine, *others, *((image,) if image is not None else ())])
+        id_column, note = _unique_column(rows, tuple(candidates))
         notes.append(note)
+    found = _survey(rows, [name for name in rows.columns if name not in (id_column, label, image)])
+    if text is None and image is None and not kinds:
+        text, note = _text_column(found)
+        notes += [note] if note else []
     hashed = tuple(name for name in rows.columns if name not in (id_column, label))
     if text is None and image is None and not kinds:
-        kinds = dict.fromkeys(hashed)
+        counted = [name for name in hashed if name in found and found[name].counts_rows and NUMBERED.fullmatch(name)]
+        notes += [f"the column {name!r} numbers the rows and is left out" for name in counted]
+        kinds = dict.fromkeys(name for name in hashed if name not in counted)
     return Layout(hashed, id_column, text, image, label, {} if text or image else kinds, tuple(notes))
+
+
+def _label_column(names: Sequence[str], settled: bool) -> tuple[str | None, str | None]:
+    """The column that is named like the answer, and a sentence; what may be one is asked about, unless what is learned
+    from is `settled`."""
+    named = [name for name in names if name.strip().casefold() in LABEL_NAMES]
+    if len(named) > 1:
+        raise InputError(
+            f"the columns {' and '.join(map(repr, named))} are both named like the answer; say which holds the labels: "
+            f"label={named[0]!r} (--label), or 'none' for neither"
+        )
+    if named:
+        return named[0], (
+            f"the column {named[0]!r} holds the labels, by its name (--label none if it holds none, --label OTHER for "
+            "another)"
+        )
+    unsure = next((name for name in names if name.strip().casefold() in ANSWER_NAMES), None)
+    if unsure is not None and not settled:
+        raise InputError(
+            f"the column {unsure!r} may be the answer, and what is to be predicted is never learned from unasked; say "
+            f"label={unsure!r} (--label) if it holds labels, or name the columns to learn from (--column)"
+        )
+    return None, None
+
+
+def is_id(name: str) -> bool:
+    """Whether a column of this name may hold the ids."""
+    return name in ID_NAMES or ID_LIKE.search(name.strip()) is not None
+
+
+@dataclass
+class _Found:
+    """What the first rows of a column hold."""
+
+    present: int = 0
+    letters: int = 0
+    words: int = 0
+    texts: int = 0
+    row: int = 0
+    counts_rows: bool = True
+    different: set[str] = field(default_factory=set)
+
+    def add(self, value: Any, row: int) -> None:
+        self.counts_rows &= str(value) in (str(row), str(row + 1)) and (row == 0 or self.row == row)
+        self.row = row + 1
+        if is_missing(value):
+            return
+        self.present += 1
+        if isinstance(value, str) and as_number(value) is None:
+            self.texts += 1
+            self.letters += len(value)
+            self.words += len(value.split())
+            self.different.add(value)
+
+    @property
+    def is_text(self) -> bool:
+        """Long texts, nearly all of them different."""
+        return (
+            self.texts >= max(2, MOSTLY * self.present)
+            and self.letters >= LONG_TEXT * self.texts
+            and self.words >= MANY_WORDS * self.texts
+            and len(self.different) >= self.texts / 2
+        )
+
+
+def _survey(rows: Rows, names: Sequence[str]) -> dict[str, _Found]:
+    found = {name: _Found() for name in names}
+    number = 0
+    for row in rows.scan():
+        if isinstance(row, Row):
+            for name, one in found.items():
+                one.add(row.values.get(name), number)
+            number += 1
+        if number >= SURVEYED:
+            break
+    return found
+
+
+def _text_column(found: Mapping[str, _Found]) -> tuple[str | None, str | None]:
+    """The column of texts to learn from, and a sentence that says so and which option decides otherwise."""
+    if "text" in found:
+        return "text", "the column 'text' is labelled and learned from"
+    texts = sorted((name for name in found if found[name].is_text), key=lambda name: -found[name].letters)
+    if not texts:
+        return None, None
+    others = [name for name in found if name not in texts and found[name].texts < found[name].present]
+    several = f"; {', '.join(map(repr, texts[1:]))} would do too: --text decides" if texts[1:] else ""
+    if len(others) >= MANY_NUMBERS:
+        return None, (
+            f"{texts[0]!r} holds texts and is not learned from, as {len(others)} columns hold numbers; --text "
+            f"{texts[0]} decides otherwise"
+        )
+    return texts[0], (
+        f"the column {texts[0]!r} holds texts and is labelled and learned from{several}; --column learns from "
+        "others instead"
+    )
 
 
 def _unique_column(rows: Rows, candidates: Sequence[str]) -> tuple[str | None, str]:

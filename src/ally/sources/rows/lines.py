@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import codecs
+import gzip
 import json
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, cast
 
 from ally.errors import DataError, InputError
 from ally.sources.paths import ensure_readable, file_stamp
@@ -47,6 +49,8 @@ class Lines:
 
     def open(self) -> IO[bytes]:
         try:
+            if self.path.suffix.lower() == ".gz":
+                return cast(IO[bytes], gzip.open(self.path))
             return self.path.open("rb")
         except OSError as error:
             raise DataError(
@@ -56,8 +60,11 @@ class Lines:
     def read(self, stream: IO[bytes], number: int = 1) -> Iterator[Line]:
         """The lines from where the stream is; the first one is line `number`."""
         while True:
-            place = stream.tell()
-            data = stream.readline(LONGEST_LINE)
+            try:
+                place = stream.tell()
+                data = stream.readline(LONGEST_LINE)
+            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+                raise DataError(f"{self.path} is damaged ({error}); compress it again") from error
             if not data:
                 return
             if len(data) >= LONGEST_LINE and not data.endswith(b"\n"):

@@ -63,7 +63,17 @@ class RowSamples:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return (*self._layout.notes, *(self._encoder.notes if self._encoder is not None else ()))
+        commas = getattr(self._rows, "decimal", ".") == ","
+        decimal = ("numbers are written with a comma: 1,5 is read as 1.5",) if commas else ()
+        return (*self._layout.notes, *decimal, *(self._encoder.notes if self._encoder is not None else ()))
+
+    def columns(self) -> dict[str, str]:
+        layout, encoded = self._layout, self._encoder.read if self._encoder is not None else {}
+        found = {}
+        for name in self._rows.columns:
+            roles = {layout.id: "the ids", layout.label: "labels", layout.text: "the text", layout.image: "images"}
+            found[name] = roles.get(name) or encoded.get(name) or "shown, not learned from"
+        return found if self._rows.columns != ("text",) else {}
 
     def scan(self) -> Iterator[Sample]:
         self.problems.clear()
@@ -149,6 +159,8 @@ class RowSamples:
     def fingerprint(self) -> dict[str, Any]:
         """The layout and what was learned from the rows; the first call reads them all."""
         kept: dict[str, Any] = {"version": 1, "kind": self.kind, "from": "rows", "layout": self._layout.to_json()}
+        if getattr(self._rows, "decimal", ".") == ",":
+            kept["decimal"] = ","
         if self._embeddings is not None:
             kept["embeddings"] = list(self._embeddings.shape)
         elif self._layout.image is not None:

@@ -1,0 +1,159 @@
+"""One reader of tables: what a column is, whichever file it is in."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ally.datasets import load
+from ally.errors import DataError, InputError
+from ally.sources import open_source
+from ally.sources.arrays.files import read_labels, read_pool
+
+N = 40
+FRAME = pd.DataFrame(
+    {
+        "id": [f"r{n}" for n in range(N)],
+        "price": [n + 0.5 for n in range(N)],
+        "kind": ["ab"[n % 2] for n in range(N)],
+    }
+)
+
+
+def write(path, kind):
+    """The same table in each kind of file."""
+    if kind == "semicolons and commas":
+        FRAME.to_csv(path := path / "t.csv", sep=";", decimal=",", index=False)
+    elif kind == "tabs":
+        FRAME.to_csv(path := path / "t.csv", sep="\t", index=False)
+    elif kind == "compressed":
+        FRAME.to_csv(path := path / "t.csv.gz", index=False)
+    elif kind == "sheet":
+        FRAME.to_excel(path := path / "t.xlsx", index=False)
+    elif kind == "parquet":
+        FRAME.to_parquet(path := path / "t.parquet")
+    elif kind == "lines":
+        FRAME.to_json(path := path / "t.jsonl", orient="records", lines=True)
+    elif kind == "json":
+        FRAME.to_json(path := path / "t.json", orient="records")
+    else:
+        FRAME.to_csv(path := path / "t.csv", index=False)
+    return path
+
+
+KINDS = ["plain", "semicolons and commas", "tabs", "compressed", "sheet", "parquet", "lines", "json"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_file_is_read_alike_by_all(tmp_path, kind):
+    path = write(tmp_path, kind)
+    samples = open_source(path)
+    ids = [sample.id for sample in samples.scan()]
+    features = samples.features(ids)
+    assert ids == FRAME["id"].tolist()
+    assert features.names == ("price", "kind=a", "kind=b")
+    np.testing.assert_allclose(features.read(np.arange(N))[:, 0], FRAME["price"])
+    pool = read_pool(path)
+    np.testing.assert_allclose(pool.X[:, 0], FRAME["price"])
+    assert pool.ids.tolist() == ids
+    benched = load(path, target="kind")
+    assert benched.pool.shape[1] == 1
+    assert set(benched.pool.ravel()) | set(benched.test.ravel()) == set(FRAME["price"])
+
+
+def test_thousands_and_negative_numbers_with_commas(tmp_path):
+    (tmp_path / "t.csv").write_text("id;a\nx;-1,5\ny;1.234,25\nz;7\n")
+    samples = open_source(tmp_path / "t.csv", columns=["a"])
+    list(samples.scan())
+    assert samples.features(["x", "y", "z"]).read(np.arange(3))[:, 0].tolist() == [-1.5, 1234.25, 7.0]
+    assert "numbers are written with a comma: 1,5 is read as 1.5" in samples.notes
+
+
+def test_a_campaign_of_before_keeps_the_ids_of_its_rows(tmp_path):
+    (tmp_path / "t.csv").write_text("a;b\n1,5;x\n2,5;y\n3,5;x\n4,5;y\n")
+    now = open_source(tmp_path / "t.csv")
+    before = {key: value for key, value in now.fingerprint().items() if key != "decimal"}
+    assert now.fingerprint()["decimal"] == ","
+    then = open_source(tmp_path / "t.csv", known=before)
+    assert {sample.id for sample in then.scan()} != {sample.id for sample in now.scan()}
+    again = open_source(tmp_path / "t.csv", known=now.fingerprint())
+    assert [sample.id for sample in again.scan()] == [sample.id for sample in now.scan()]
+
+
+def test_a_file_without_a_header(tmp_path):
+    FRAME.to_csv(tmp_path / "t.csv", header=False, index=False)
+    samples = open_source(tmp_path / "t.csv", header=False, id_column="column 1")
+    assert [sample.id for sample in samples.scan()] == FRAME["id"].tolist()
+    assert samples.features(["r0"]).names[0] == "column 2"
+
+
+def test_columns_that_look_like_the_answer_are_no_features(tmp_path):
+    for name in ("label", "Target", "class", "y"):
+        table = FRAME.assign(**{name: ["x" if n < 10 else None for n in range(N)]})
+        samples = open_source(table)
+        found = list(samples.scan())
+        assert samples.features(["r0"]).names == ("price", "kind=a", "kind=b")
+        assert [sample.label for sample in found[8:12]] == ["x", "x", None, None]
+        assert any(f"the column {name!r} holds the labels, by its name" in note for note in samples.notes)
+        plain = open_source(table, label="none")
+        assert f"{name}=x" in plain.features(["r0"]).names
+    with pytest.raises(InputError, match="the columns 'label' and 'target' are both named like the answer"):
+        open_source(FRAME.assign(label="x", target="y"))
+    with pytest.raises(InputError, match=r"the column 'outcome' may be the answer.* label='outcome' \(--label\)"):
+        open_source(FRAME.assign(outcome="x"))
+    assert open_source(FRAME.assign(outcome="x"), columns=["price", "outcome"])
+
+
+def test_long_texts_and_ids_are_recognised(tmp_path):
+    body = [f"the {'cat purrs' if n % 2 else 'dog barks'} in street {n} and nobody listens to it" for n in range(N)]
+    table = pd.DataFrame(
+        {"article_id": range(7, N + 7), "date": [f"2024-01-{n % 12 + 1:02}" for n in range(N)], "body": body}
+    )
+    samples = open_source(table)
+    assert samples.kind == "text"
+    assert next(iter(samples.scan())).id == "7"
+    assert any("the column 'body' holds texts and is labelled" in note for note in samples.notes)
+    two = open_source(table.assign(summary=[text[:50] for text in body]))
+    assert any("'summary' would do too: --text decides" in note for note in two.notes)
+    numbers = open_source(table.assign(a=1.5, b=2.5, c=list(range(N))))
+    assert numbers.kind == "table"
+    assert any("'body' holds texts and is not learned from" in note for note in numbers.notes)
+    assert open_source(table, columns=["date"]).kind == "table"
+
+
+def test_what_is_read_of_each_column(tmp_path):
+    table = FRAME.assign(label="x", note=[f"n{n}" for n in range(N)], gap=[None, *range(1, N)])
+    samples = open_source(table)
+    samples.fingerprint()
+    assert samples.columns() == {
+        "id": "the ids",
+        "price": "number",
+        "kind": "category of 2: a, b",
+        "label": "labels",
+        "note": "left out: it has 40 different texts in 40 rows, and at most 20 are taken as categories",
+        "gap": "number; 1 missing become the mean 20, marked in a further feature",
+    }
+
+
+def test_lists_series_and_indices_are_sources():
+    assert [s.id for s in open_source(FRAME.drop(columns="id").set_index(FRAME["id"])).scan()] == FRAME["id"].tolist()
+    assert open_source(FRAME.to_dict("records")).features(["r0"]).names == ("price", "kind=a", "kind=b")
+    texts = open_source(pd.Series(["a b", "b c", "c d"], index=["u", "v", "w"]))
+    assert (texts.kind, [sample.id for sample in texts.scan()]) == ("text", ["u", "v", "w"])
+    assert open_source(["a b", "b c", "c d"]).kind == "text"
+    assert open_source([[1.0, 2.0], [3.0, 4.0]]).features(["1"]).read(np.arange(1)).tolist() == [[3.0, 4.0]]
+
+
+def test_labels_from_other_columns_and_kinds(tmp_path):
+    (tmp_path / "l.csv").write_text("article;said\n1;cat\n2;\n3;dog\n")
+    assert read_labels(tmp_path / "l.csv", "article", "said") == {1: "cat", 3: "dog"}
+
+
+def test_a_workbook_that_is_none(tmp_path):
+    (tmp_path / "t.xlsx").write_bytes(b"nothing")
+    with pytest.raises(DataError, match="cannot be read as a workbook"):
+        open_source(tmp_path / "t.xlsx")
+    (tmp_path / "t.json").write_text(json.dumps({"a": 1}))
+    with pytest.raises(DataError, match="holds no list of objects"):
+        open_source(tmp_path / "t.json")
