@@ -152,3 +152,30 @@ def test_settings_that_do_not_fit(photos):
     (photos / "empty").mkdir()
     with pytest.raises(DataError, match="there are no images in the folder"):
         list(open_source(photos / "empty").scan())
+
+
+def test_every_picture_is_read_or_named(tmp_path):
+    rng = np.random.default_rng(0)
+    pixels = Image.fromarray(rng.integers(0, 255, (24, 24, 3), dtype=np.uint8))
+    for name, kind in (("a.png", "PNG"), ("b.jfif", "JPEG"), ("c.avif", "AVIF"), ("d.jp2", "JPEG2000")):
+        pixels.save(tmp_path / name, kind)
+    pytest.importorskip("pillow_heif").from_pillow(pixels).save(tmp_path / "e.HEIC")
+    (tmp_path / "f.CR2").write_bytes(b"raw")
+    (tmp_path / "notes.txt").write_text("no picture")
+    samples = open_source(tmp_path)
+    found = [sample.id for sample in samples.scan()]
+    assert found == ["a.png", "b.jfif", "c.avif", "d.jp2", "e.HEIC"]
+    assert [(problem.id, problem.kind) for problem in samples.problems] == [("f.CR2", "skipped")]
+    assert samples.features(found).read(np.arange(5)).std(axis=(1, 2, 3)).min() > 20
+
+
+def test_a_png_damaged_in_its_middle_is_no_sample(tmp_path):
+    rng = np.random.default_rng(0)
+    for name in ("good.png", "bad.png"):
+        Image.fromarray(rng.integers(0, 255, (64, 64, 3), dtype=np.uint8)).save(tmp_path / name)
+    data = bytearray((tmp_path / "bad.png").read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    (tmp_path / "bad.png").write_bytes(bytes(data))
+    samples = open_source(tmp_path)
+    assert [sample.id for sample in samples.scan()] == ["good.png"]
+    assert samples.problems.first.startswith("bad.png: the image cannot be read (")

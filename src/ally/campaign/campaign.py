@@ -427,7 +427,8 @@ class Campaign:
     # Looking
 
     def status(self) -> Status:
-        return status_of(self._store, self.settings, self._clock(), encoded_folder(self._place))
+        found = status_of(self._store, self.settings, self._clock(), encoded_folder(self._place))
+        return replace(found, problems=self.problems())
 
     def review(self, n: int = 20) -> list[Suspect]:
         """Labels that are likely to be wrong, likeliest first, as the newest model sees them; those answered anew since

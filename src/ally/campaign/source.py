@@ -171,6 +171,8 @@ def new_sample(sample: Sample, settings: Settings, first: dict[str, Any]) -> New
 
 SOURCE = "source"
 """The kind of event that tells what was found."""
+UNREADABLE = "unreadable"
+"""The kind of event that tells what a training could not read, and why."""
 SHOWN = 20
 
 
@@ -185,11 +187,16 @@ def rescan(
     """New samples join the pool, vanished ones are set aside, those that came back return, and labels that the source
     has got are taken where nobody gave one. `labels` are those of the campaign by how they read."""
     known = {sample.id: sample.gone for sample in store.samples()}
+    kept = {sample.id: sample.hash for sample in store.samples() if sample.gone}
+    broken = unreadable(store)
     first = dict(labels)
     there: set[str] = set()
 
     def new() -> Iterator[NewSample]:
         for sample in samples.scan():
+            if sample.id in broken and sample.hash == kept.get(sample.id):
+                samples.problems.add(sample.id, "unreadable", broken[sample.id])
+                continue
             there.add(sample.id)
             if progress is not None and len(there) % 1000 == 0:
                 progress("reading samples", len(there), 0)
@@ -207,6 +214,26 @@ def rescan(
     return Scanned(added.samples, gone, back, added.labels, met)
 
 
+def set_aside(store: Store, now: float, reasons: Mapping[str, str]) -> None:
+    """Samples that a training could not read are not asked about, and it is on record why."""
+    known = {sample.id for sample in store.samples() if not sample.gone} & set(reasons) if reasons else set()
+    if known:
+        store.mark_gone(sorted(known))
+        store.log(now, UNREADABLE, {"reasons": {id: reasons[id] for id in sorted(known)}})
+
+
+def unreadable(store: Store) -> dict[str, str]:
+    """By id, why samples that are set aside now could not be read in a training."""
+    met: dict[str, str] = {}
+    for event in store.events():
+        if event.kind == UNREADABLE:
+            met |= event.detail.get("reasons", {})
+    if not met:
+        return {}
+    gone = {sample.id for sample in store.samples() if sample.gone}
+    return {id: reason for id, reason in met.items() if id in gone}
+
+
 def note_problems(store: Store, samples: Samples, now: float, **figures: int) -> tuple[str, ...]:
     """Puts what the scan complained about on record; the first few, in sentences."""
     met = samples.problems
@@ -218,6 +245,8 @@ def note_problems(store: Store, samples: Samples, now: float, **figures: int) ->
 
 
 def problems(store: Store) -> tuple[str, ...]:
-    """Those of the last scan."""
+    """Those of the last scan, and what trainings could not read since."""
     last = [event.detail.get("problems", []) for event in store.events() if event.kind == SOURCE]
-    return tuple(last[-1]) if last else ()
+    said = list(last[-1]) if last else []
+    later = [f"{id}: {reason}" for id, reason in unreadable(store).items()]
+    return tuple(dict.fromkeys([*said, *later]))

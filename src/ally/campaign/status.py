@@ -67,6 +67,8 @@ def status_of(store: Store, settings: Settings, now: float, encoded_in: Path | N
         encoded=_encoded(settings, counts.samples, newest, encoded_in),
         notes=(*(newest.report.get("notes", ()) if newest else ()), *_imbalance(settings, counts)),
         recall=_recall(figures, newest),
+        training_seconds=None if training.began is None else max(0.0, now - training.began),
+        last_seconds=newest.report.get("seconds") if newest else None,
     )
 
 

@@ -253,6 +253,12 @@ class Status(Value):
     encoded: int | None = None
     """Samples that have their vector already, where there is an encoder."""
     recall: tuple[ClassRecall, ...] = ()
+    problems: tuple[str, ...] = ()
+    """What of the source cannot be read, or is odd, in sentences; at most twenty of the last scan."""
+    training_seconds: float | None = None
+    """How long the training that is under way has run."""
+    last_seconds: float | None = None
+    """How long the one before took."""
 
     def to_json(self) -> dict[str, Any]:
         """With the comparison in a sentence, too."""

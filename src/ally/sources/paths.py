@@ -11,8 +11,14 @@ from urllib.parse import unquote
 from ally.errors import DataError, LabelError
 
 MIME = {
+    ".avif": "image/avif",
     ".bmp": "image/bmp",
     ".gif": "image/gif",
+    ".heic": "image/heic",
+    ".heif": "image/heif",
+    ".jfif": "image/jpeg",
+    ".jp2": "image/jp2",
+    ".jpe": "image/jpeg",
     ".jpeg": "image/jpeg",
     ".jpg": "image/jpeg",
     ".pgm": "image/x-portable-graymap",
@@ -22,6 +28,11 @@ MIME = {
     ".tiff": "image/tiff",
     ".webp": "image/webp",
 }
+PICTURES = (
+    *(".ai", ".arw", ".cr2", ".cr3", ".dng", ".eps", ".exr", ".hdr", ".ico", ".jxl", ".nef"),
+    *(".orf", ".pcx", ".pef", ".psd", ".raf", ".raw", ".rw2", ".svg", ".tga", ".xcf"),
+)
+"""Endings of pictures that are not read; a folder that holds some says so."""
 
 
 def is_image(name: str) -> bool:

@@ -376,3 +376,24 @@ def test_few_numbers_have_no_interval_and_few_labels_no_prediction(ally, table):
     lines = ally("review", "size").out.splitlines()
     assert lines[0].split()[-3:] == ["predicted", "probability", "dual"]
     assert all(len(line.split()) == 4 for line in lines[1:])
+
+
+def test_one_rule_for_what_cannot_be_read(ally, photos, tmp_path, fill):
+    ally("new", "shapes", "--from", "photos", "--model", "mlp", "--size", 8, "--batch", 30, "--by-hand")
+    ally("ask", "shapes", "--out", "next.csv")
+    asked = fill("next.csv", photos)
+    ally("tell", "shapes", "next.csv")
+    broken = next(id for id in photos if id not in asked)
+    data = bytearray((tmp_path / "photos" / broken).read_bytes())
+    data[60:-12] = bytes(len(data) - 72)
+    (tmp_path / "photos" / broken).write_bytes(bytes(data))
+    ally("retrain", "shapes")
+    found = json.loads(ally("status", "shapes", "--json").out)
+    assert found["gone"] == 1
+    assert found["problems"][0].startswith(f"{broken}: the image cannot be read")
+    assert f"problems    {broken}: the image cannot be read" in ally("status", "shapes").out
+    assert "0 back" in ally("rescan", "shapes").out
+    assert broken not in [row["id"] for row in ally("predict", "shapes").rows]
+    elsewhere = ally("predict", "shapes", "photos")
+    assert broken not in [row["id"] for row in elsewhere.rows]
+    assert f"{broken}: the image cannot be read" in elsewhere.err

@@ -54,7 +54,7 @@ def predict_samples(
     seen = trained.look(samples.features(ids))
     labels = trained.code.decode(seen.predictions.numpy())
     table = pd.DataFrame({"id": list(ids), "label": labels.tolist()})
-    table.attrs["notes"] = []
+    notes: list[str] = []
     if seen.probabilities is not None:
         chances = seen.probabilities.double().numpy()
         table["probability"] = chances.max(1)
@@ -66,8 +66,13 @@ def predict_samples(
         beyond = (labels < low) | (labels > high)
         table[BEYOND] = np.where(beyond, "yes", "")
         if beyond.any():
-            table.attrs["notes"] = [
+            notes = [
                 f"{int(beyond.sum())} of {len(ids)} predictions lie beyond all labels seen ({low:g} to {high:g}), "
                 f"marked in the column {BEYOND}: do not trust them before you labelled some like them"
             ]
-    return table
+    # What cannot be read was looked at as a neutral sample, and a prediction for that means nothing.
+    broken = {one.id: one.reason for one in samples.problems if one.kind in ("unreadable", "gone")}
+    left = table[~table["id"].isin(list(broken))].reset_index(drop=True)
+    left.attrs["notes"] = notes
+    left.attrs["problems"] = [f"{id}: {reason}" for id, reason in broken.items() if id in set(ids)]
+    return left

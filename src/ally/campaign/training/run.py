@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ally.campaign.settings import Settings
+from ally.campaign.source import set_aside
 from ally.campaign.training.chart import MOST, Chart, flat, nearest
 from ally.campaign.training.comparison import compare
 from ally.campaign.training.data import Part, TrainingData, gather
@@ -59,7 +60,8 @@ def train(
         seen, labels = material.seen, len(material.training)
         this = _Round(store, samples, settings, material, progress)
         weights, report, ranking, measures = this.run()
-        _drop(store, [*material.gone, *(problem.id for problem in samples.problems if problem.kind in KINDS_GONE)])
+        broken = {problem.id: problem.reason for problem in samples.problems if problem.kind in KINDS_GONE}
+        set_aside(store, clock(), {**dict.fromkeys(material.gone, "it is not there any more"), **broken})
         report["notes"] += encoding.pop("notes", [])
         report |= {"begun": begun, **encoding, "seconds": time.perf_counter() - started}
         return store.models.put(
@@ -79,13 +81,6 @@ def train(
         said = str(error) if isinstance(error, AllyError) else f"{type(error).__name__}: {error}"
         store.models.put_failure(clock(), seen=seen, labels=labels, report={"begun": begun, "error": said})
         raise
-
-
-def _drop(store: Store, ids: list[str]) -> None:
-    """Samples that cannot be read any more are not asked about."""
-    known = {sample.id for sample in store.samples() if not sample.gone} & set(ids) if ids else set()
-    if known:
-        store.mark_gone(sorted(known))
 
 
 class _Round:

@@ -23,6 +23,8 @@ class LastTraining(NamedTuple):
 
     state: TrainingState
     error: str | None = None
+    began: float | None = None
+    """When, of a training that is under way."""
 
 
 def begin(store: Store, now: float, detail: dict[str, Any]) -> int:
@@ -57,9 +59,9 @@ def running(store: Store) -> bool:
 
 
 def last_training(store: Store) -> LastTraining:
-    if running(store):
-        return LastTraining("running")
     begun = _begun(store)
+    if running(store):
+        return LastTraining("running", None, begun[-1].at if begun else None)
     if not begun:
         return LastTraining("none")
     mine = [model for model in store.models.all() if model.report.get("begun") == begun[-1].number]

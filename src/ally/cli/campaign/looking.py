@@ -164,6 +164,9 @@ def _counts(found: Status) -> list[str]:
         f"samples     {found.samples}: {', '.join(states)}",
         f"labels      {found.labels} bought{several}{budget}{given}: {', '.join(held)}",
     ]
+    if found.problems:
+        more = f"; {len(found.problems) - 1} more (--json lists them)" if len(found.problems) > 1 else ""
+        lines.append(f"problems    {found.problems[0]}{more}")
     if found.classes:
         lines.append(f"classes     {few((f'{label} {n}' for label, n in found.classes.items()), 20)}")
     if found.annotators:
@@ -172,11 +175,18 @@ def _counts(found: Status) -> list[str]:
     return lines
 
 
+def _running(found: Status) -> str:
+    """For how long, and what the one before took: this one may take as long."""
+    so_far = "" if found.training_seconds is None else f" for {found.training_seconds:.0f} s"
+    before = "" if found.last_seconds is None else f"; the one before took {found.last_seconds:.0f} s"
+    return f"running{so_far}{before}"
+
+
 def _training(found: Status, automatic: bool, name: str) -> list[str]:
     again = "it is tried again after the next answers" if automatic else f"`ally retrain {name}` tries again"
     states = {
         "none": "none yet" if automatic else f"none yet; run `ally retrain {name}`",
-        "running": "running",
+        "running": _running(found),
         "done": "done",
         "failed": f"failed: {found.training_error}; {again}",
         "interrupted": f"interrupted; {again}",

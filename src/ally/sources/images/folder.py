@@ -14,7 +14,7 @@ from ally.sources.base import Source
 from ally.sources.embeddings import Embeddings
 from ally.sources.identity import odd_id
 from ally.sources.images.thumbnails import NEUTRAL, Thumbnails, check_image
-from ally.sources.paths import MIME, inside, is_image, os_reason, text_of
+from ally.sources.paths import MIME, PICTURES, inside, is_image, os_reason, text_of
 from ally.sources.problems import Problems
 from ally.sources.samples import ById, Kind, Sample, Shown, ensure_none_gone, note_gone
 from ally.types import AnyArray
@@ -143,7 +143,12 @@ class ImageFolder:
                     self.problems.add(f"{prefix}{name}", "skipped", "it is a folder that is named like an image")
             if not self._recursive:
                 folders.clear()
-            yield from (f"{prefix}{name}" for name in sorted(files) if is_image(name) and not name.startswith("."))
+            for name in sorted(name for name in files if not name.startswith(".")):
+                if is_image(name):
+                    yield f"{prefix}{name}"
+                elif os.path.splitext(name)[1].lower() in PICTURES:
+                    reason = "pictures of this kind are not read; save it as PNG or JPEG"
+                    self.problems.add(f"{prefix}{name}", "skipped", reason)
 
     def _there(self, id: str) -> bool:
         if self._embeddings is not None and id not in self._embeddings:

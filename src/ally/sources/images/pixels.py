@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import warnings
 import zlib
+from functools import cache
 from typing import IO, Any
 
 import numpy as np
@@ -20,7 +21,30 @@ def pillow() -> Any:
         from PIL import Image
     except ImportError as error:
         raise MissingPart("reading images needs Pillow: pip install Pillow") from error
+    _register_heif()
     return Image
+
+
+@cache
+def _register_heif() -> bool:
+    """Whether Pillow reads .heic files from now on: by the extra part pillow-heif."""
+    try:
+        from pillow_heif import register_heif_opener
+    except ImportError:
+        return False
+    register_heif_opener()
+    return True
+
+
+def ensure_readable_kind(name: str) -> None:
+    """Raises `DataError` if pictures of this ending need a part that is not installed."""
+    if name.lower().endswith((".heic", ".heif")) and not _register_heif():
+        raise DataError("reading .heic needs pillow-heif: pip install 'ally-learn[heif]'")
+    if name.lower().endswith(".avif"):
+        from PIL import features
+
+        if not features.check("avif") and not _register_heif():
+            raise DataError("this Pillow reads no .avif; save it as PNG or JPEG, or update Pillow")
 
 
 def unreadable() -> tuple[type[BaseException], ...]:
@@ -75,6 +99,15 @@ def check_header(stream: IO[bytes]) -> None:
         with Image.open(stream) as picture:
             if 0 in picture.size:
                 raise ValueError(f"the image has size {picture.size}")
+
+
+def check_whole(stream: IO[bytes]) -> None:
+    """Raises one of `unreadable()` if a PNG file is damaged anywhere: each of its parts has a checksum."""
+    Image = pillow()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with Image.open(stream) as picture:
+            picture.verify()
 
 
 def squared(picture: AnyArray, side: int) -> AnyArray:

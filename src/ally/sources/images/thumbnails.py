@@ -10,12 +10,21 @@ import numpy as np
 
 from ally.errors import DataError
 from ally.sources.identity import content_hash
-from ally.sources.images.pixels import check_header, read_pixels, reason, squared, unreadable
+from ally.sources.images.pixels import (
+    check_header,
+    check_whole,
+    ensure_readable_kind,
+    read_pixels,
+    reason,
+    squared,
+    unreadable,
+)
 from ally.sources.paths import os_reason
 from ally.types import AnyArray
 
 EDGE = 2**16
 """Bytes at the beginning and at the end of a file that its hash reads."""
+PNG = b"\x89PNG"
 NEUTRAL = 128
 """Pixels of an image that cannot be read."""
 
@@ -78,10 +87,13 @@ def check_image(path: Path) -> str:
             stream.seek(max(0, size - EDGE))
             tail = stream.read(EDGE)
             stream.seek(0)
+            ensure_readable_kind(path.name)
             check_header(stream)
+            stream.seek(0)
             if not _ends_well(head, tail):
-                stream.seek(0)
                 read_pixels(stream)
+            elif head.startswith(PNG):
+                check_whole(stream)
     except unreadable() as error:
         raise _unreadable(error) from error
     return content_hash(str(size).encode(), head, tail)
@@ -90,7 +102,7 @@ def check_image(path: Path) -> str:
 def _ends_well(head: bytes, tail: bytes) -> bool:
     """Whether the file has the end its format demands; other formats are decoded to know."""
     return (head.startswith(b"\xff\xd8") and b"\xff\xd9" in tail[-1024:]) or (
-        head.startswith(b"\x89PNG") and b"IEND" in tail[-1024:]
+        head.startswith(PNG) and b"IEND" in tail[-1024:]
     )
 
 
