@@ -99,9 +99,10 @@ class Loop:
         validation: tuple[Any, Any] | None = None,
         training: Training | None = None,
         progress: Progress | None = None,
+        channels: Literal["auto", "first", "last"] = "auto",
     ) -> None:
         self._strategy = resolve_strategy(strategy)
-        source = as_source(X, objects=takes_objects(model))
+        source = as_source(X, objects=takes_objects(model), channels=channels)
         labels = parse_labels(y, len(source), task=task, classes=classes, missing_label=missing_label)
         if labels.known.any() or task != "auto" or classes is not None:
             self._strategy.ensure_task(
@@ -140,7 +141,7 @@ class Loop:
         self._budget = memory_budget
         self._open: dict[str, IntArray] = {}
         self._fits: list[Fitted] = []
-        self._notes = [*notes]
+        self._notes = [*getattr(source, "notes", ()), *notes]
         if self._decided or len(self.labelled):
             self._ensure_supported()
         settings: Training | None = getattr(learner, "training", None)

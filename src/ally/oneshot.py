@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -10,6 +11,7 @@ from ally.errors import InputError, PoolExhausted
 from ally.hygiene import Hygiene
 from ally.learning.objectives import Objective
 from ally.loop import Loop, Query
+from ally.sources.mixed import as_features
 from ally.strategies import Strategy
 from ally.types import NULL, Progress, Task
 
@@ -36,11 +38,14 @@ def query(
     engine: str = "local",
     progress: Progress | None = None,
     hygiene: Hygiene | None = Hygiene(),
+    channels: Literal["auto", "first", "last"] = "auto",
 ) -> Query:
     """Which n samples to label next.
 
     Args:
-        X: all samples, labelled and not: array, memory map, sparse matrix, table, tensor or torch Dataset.
+        X: all samples, labelled and not: array, memory map, sparse matrix, table, tensor or torch Dataset; also a
+            list or series of texts, a list of dictionaries, and frames with texts, categories and gaps, which are read
+            as in a campaign (the notes say how).
         y: one label per row; None or NaN (or `missing_label`) where unlabelled. None for no labels at all.
         n: how many; exactly this many distinct unlabelled ids come back, or an error says how many there are.
         strategy: a name of the catalogue (``ally strategies`` lists it) or an `ally.Strategy`.
@@ -52,7 +57,7 @@ def query(
             estimators also texts and tables of any columns (docs/learners.md).
         task: ``"auto"`` decides as scikit-learn would; the decision is in the query's notes.
         classes: all classes, if the labels may not show every one yet.
-        ids: one id per row; row numbers otherwise.
+        ids: one id per row; otherwise the index of a pandas frame, if it does not only number the rows, or row numbers.
         candidates: ids, or a mask over all rows, that may be asked about.
         embeddings: vectors to measure distances in, one for each row of X: anything X may be, of shape (n, d), such as
             the output of a pretrained encoder, taken as they are; or ``"inputs"`` for the samples themselves,
@@ -71,9 +76,12 @@ def query(
         progress: called as ``progress(stage, done, total)``.
         hygiene: which candidates to set aside: by default exact copies, of each other and of what is labelled; see
             `ally.Hygiene`. The notes say how many. None for no hygiene.
+        channels: where images hold their channels; ``"auto"``: last, if the last axis has 1, 3 or 4 and the first has
+            more. The notes say so.
     """
     if engine != "local":
         raise InputError.about("engine", engine, "is not available; use engine='local'")
+    X, own, notes = as_features(X)
     loop = Loop(
         X,
         y,
@@ -82,7 +90,7 @@ def query(
         model=model,
         task=task,
         classes=classes,
-        ids=ids,
+        ids=own if ids is None else ids,
         candidates=candidates,
         embeddings=embeddings,
         validation=validation,
@@ -93,9 +101,11 @@ def query(
         chunk_size=chunk_size,
         memory_budget=memory_budget,
         progress=progress,
+        channels=channels,
     )
     try:
-        return loop.ask(n)
+        found = loop.ask(n)
+        return replace(found, notes=(*notes, *found.notes))
     except PoolExhausted as error:
         marker = None if error.available else _likely_marker(y)
         if marker is None or missing_label is not NULL:

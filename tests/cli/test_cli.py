@@ -1,9 +1,9 @@
 import csv
 import io
 import json
-from dataclasses import replace
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from ally.campaign.answers import settled
 from ally.campaign.encoding import encoded_again
@@ -37,6 +37,7 @@ class SourceOptions(TypedDict, total=False):
     encoding: str
     header: bool
     size: int
+    channels: Literal["auto", "first", "last"]
 
 
 def check_options(options: Mapping[str, Any], settings: Iterable[str] = ()) -> None:

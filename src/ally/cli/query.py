@@ -43,6 +43,9 @@ def query(
     text: Annotated[
         str | None, typer.Option(help="Column with the texts (default: text, or one of long texts).")
     ] = None,
+    channels: Annotated[
+        Literal["auto", "first", "last"], typer.Option(help="Where an array of images has its channels.")
+    ] = "auto",
     no_header: Annotated[bool, typer.Option("--no-header", help="The first line of POOL is a row.")] = False,
     task: Annotated[TaskName, of_labels(help="auto, classification or regression.", metavar="TASK")] = "auto",
     classes: Annotated[str | None, of_labels(help="All classes, separated by commas.")] = None,
@@ -83,6 +86,7 @@ def query(
             hygiene=hygiene,
             random_state=seed,
             progress=progress,
+            channels=channels,
         )
     for note in (*notes, *q.notes):
         stderr.print(f"note: {note}", highlight=False, soft_wrap=True)

@@ -11,6 +11,7 @@ import numpy as np
 
 from ally.checks import check_count
 from ally.errors import DataError, InputError
+from ally.sources.arrays.memory import Channels
 from ally.sources.arrays.samples import ArraySamples, is_array, read_array_and_ids, read_ids
 from ally.sources.embeddings import Embeddings, open_embeddings
 from ally.sources.identity import KeptIndex
@@ -39,6 +40,7 @@ def open_source(
     encoding: str = "utf-8",
     header: bool = True,
     size: int = 32,
+    channels: Channels = "auto",
     cache: str | Path | None = None,
     known: Mapping[str, Any] | None = None,
     other: bool = False,
@@ -63,6 +65,7 @@ def open_source(
         encoding: of a text file.
         header: whether the first line of a .csv, .tsv or .xlsx file names the columns.
         size: the learner sees images of this side.
+        channels: of an array of images: ``"first"``, ``"last"``, or found out.
         cache: a folder that may keep small copies of the images, and where the rows of a long file are; without it
             nothing is written.
         known: the `fingerprint` of this source at an earlier time; columns, categories and weights are then those of
@@ -83,7 +86,10 @@ def open_source(
         )
         values, own = read_array_and_ids(place)
         chosen = own if ids is None else read_ids(ids)
-        samples: Samples = ArraySamples(values, chosen, _name(place))
+        if known is not None and channels == "auto":
+            # Campaigns of before took the axes as they were.
+            channels = "first" if known.get("shape") == list(getattr(values, "shape", ()))[1:] else "auto"
+        samples: Samples = ArraySamples(values, chosen, _name(place), channels)
         return _matched(samples, known)
     if ids is not None:
         raise InputError(

@@ -64,7 +64,7 @@ def write_table():
         truth = {f"r{row:02}": "high" if X[row, 0] > 0 else "low" for row in range(60)}
         with (folder / "table.csv").open("w", newline="") as file:
             lines = csv.writer(file)
-            lines.writerow(["id", "a", "b", "c", "town", "answer", "size"])
+            lines.writerow(["id", "a", "b", "c", "town", "verdict", "size"])
             for (id, label), values in zip(truth.items(), X.round(4).tolist(), strict=True):
                 lines.writerow([id, *values, "Ulm" if values[1] > 0 else "Bonn", label, round(10 * values[0] + 50, 3)])
         return truth

@@ -102,7 +102,7 @@ def test_whole_numbers_are_classes(ally, table):
 def test_ask_prints_what_a_person_needs(ally, rows):
     done = ally("ask", "rows", "--n", 4, "--annotator", "ann")
     assert list(done.rows[0])[:6] == ["id", "label", "query", "kind", "predicted", "probability"]
-    assert {"a", "town", "answer", "size"} < set(done.rows[0])
+    assert {"a", "town", "verdict", "size"} < set(done.rows[0])
     assert [row["label"] for row in done.rows] == [""] * 4
     assert {row["query"] for row in done.rows} == {"1"}
     assert "no model is trained yet" in done.err

@@ -34,7 +34,7 @@ SOURCES = {
     "not an array": ([*NEW, "fake.npy"], "fake.npy is not a complete .npy file"),
     "too few ids": ([*NEW, "X.npy", "--ids", "ids.txt"], "has 4 rows and there are 2 ids"),
     "label of the source": (
-        [*NEW, "table.csv", "--classes", "low,medium", "--label", "answer"],
+        [*NEW, "table.csv", "--classes", "low,medium", "--label", "verdict"],
         "is 'high', which is none of the classes",
     ),
     "target that is NaN": ([*NEW, "nan.csv", "--regression", "--label", "price"], "the label of 'b' is 'NaN'"),

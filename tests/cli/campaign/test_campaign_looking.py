@@ -128,7 +128,7 @@ def test_predict_by_the_campaign_and_by_its_model(ally, labelled, tmp_path):
     assert all(0.5 <= float(row["probability"]) <= 1 for row in rest.rows)
     assert "1 model written to m.safetensors" in ally("export", "rows", "m", "--model").out
     with open("table.csv", newline="") as file:
-        lines = [{name: value for name, value in line.items() if name != "answer"} for line in csv.DictReader(file)]
+        lines = [{name: value for name, value in line.items() if name != "verdict"} for line in csv.DictReader(file)]
     with open("new.csv", "w", newline="") as file:
         sheet = csv.DictWriter(file, lines[0])
         sheet.writeheader()
@@ -178,7 +178,7 @@ def test_regression_from_numbers_of_the_source(ally, table):
     assert " ".join(head.split()) == "model labels r2 95 % interval evaluated on mean rmse mae agreement"
     ally("export", "size", "size.safetensors")
     with open("new.csv", "w") as file:
-        file.write("id,a,b,c,town,answer\nx,1.5,0,0,Ulm,?\ny,-1.5,0,0,Ulm,?\n")
+        file.write("id,a,b,c,town,verdict\nx,1.5,0,0,Ulm,?\ny,-1.5,0,0,Ulm,?\n")
     high, low = ally("predict", "size.safetensors", "new.csv").rows
     assert float(high["label"]) > 50 > float(low["label"])
     assert list(high) == ["id", "label", "beyond_labels"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -74,6 +74,10 @@ def new(
         int | None,
         of_source(help="Side of the images that the learner sees, in pixels (default: 32).", min=8, metavar="N"),
     ] = None,
+    channels: Annotated[
+        Literal["first", "last"] | None,
+        of_source(help="Where an array of images has its channels (default: found out)."),
+    ] = None,
     flat: Annotated[bool, of_source("--flat", help="Ignore subfolders.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be read, and make nothing.")] = False,
     as_json: AsJson = False,
@@ -100,6 +104,7 @@ def new(
         "encoding": encoding,
         "header": False if no_header else None,
         "size": size,
+        "channels": channels,
         "recursive": False if flat else None,
     }
     given = {option: value for option, value in options.items() if value is not None}

@@ -81,14 +81,17 @@ def _from_table(path: Path, id_column: str | None, options: dict[str, Any]) -> P
     keys = list(range(len(found))) if ids is None else ids.tolist()
     given = {key: sample.label for key, sample in zip(keys, found, strict=True) if sample.label is not None}
     source = samples.features(names)
-    X = source if getattr(source, "sparse", False) or len(names) * source.shape[0] > HELD else _held(source)
+    X = held_features(source)
     odd = [f"{one.id}: {one.reason}" for one in samples.problems if one.kind == "value"]
     more = [f"{len(odd)} values are odd, such as {odd[0]}"] if odd else []
     columns = [f"column {name!r}: {how}" for name, how in samples.columns().items()]
     return PoolFile(X, ids, given, (*samples.notes, *columns, *more), getattr(source, "names", None) or None)
 
 
-def _held(source: Any) -> AnyArray:
+def held_features(source: Any) -> Any:
+    """The features in memory, unless they are sparse or very many."""
+    if getattr(source, "sparse", False) or len(source) * source.shape[0] > HELD:
+        return source
     return np.concatenate([source.read(np.arange(part.start, part.stop)) for part in blocks(len(source))])
 
 

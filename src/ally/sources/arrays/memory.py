@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -122,11 +122,62 @@ class DatasetSource:
         return str(number)
 
 
-def as_source(X: Any, name: str = "X", objects: bool = False) -> Source:
+Channels: TypeAlias = Literal["auto", "first", "last"]
+"""Where the channels of images are."""
+FEWEST_PIXELS = 8
+"""Sides of an image below which its last axis is not taken for channels."""
+
+
+class ChannelsFirst:
+    """Images (h, w, c) of another source as networks take them: (c, h, w)."""
+
+    def __init__(self, source: Source, said: bool = False) -> None:
+        self._source = source
+        height, width, channels = source.shape
+        self.notes = (
+            ()
+            if said
+            else (
+                f"samples of shape ({height}, {width}, {channels}) are taken as images with {channels} channels, which "
+                "come last; channels='first' (--channels) if the first axis holds them",
+            )
+        )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        height, width, channels = self._source.shape
+        return channels, height, width
+
+    def __len__(self) -> int:
+        return len(self._source)
+
+    def read(self, rows: IntArray) -> AnyArray:
+        return np.ascontiguousarray(np.moveaxis(self._source.read(rows), -1, 1))
+
+    def column(self, number: int) -> str:
+        channels, height, width = self.shape
+        channel, rest = divmod(number, height * width)
+        return self._source.column(rest * channels + channel)
+
+
+def _channels_first(source: Source, channels: Channels, name: str) -> Source:
+    if channels not in ("auto", "first", "last"):
+        raise InputError.about("channels", channels, "is unknown; use 'auto', 'first' or 'last'")
+    shape = source.shape
+    if channels == "last" and len(shape) != 3:
+        raise InputError(
+            f"{name} has samples of shape {shape}; channels='last' is for images (height, width, channels)"
+        )
+    last = len(shape) == 3 and shape[-1] in (1, 3, 4) and shape[0] not in (1, 3, 4) and min(shape[:2]) >= FEWEST_PIXELS
+    return ChannelsFirst(source, channels == "last") if channels == "last" or (channels == "auto" and last) else source
+
+
+def as_source(X: Any, name: str = "X", objects: bool = False, channels: Channels = "auto") -> Source:
     """The source behind `X`: numpy array, memory map, sparse matrix, pandas / Polars / Arrow table, torch tensor or
     Dataset; with `objects` also texts, and tables whose columns are not all numbers.
 
-    `name` is what errors call it.
+    `name` is what errors call it. Images whose last axis holds 1, 3 or 4 channels have them moved to the front, unless
+    `channels` says otherwise; the source's `notes` say so.
     """
     import scipy.sparse
 
@@ -161,7 +212,7 @@ def as_source(X: Any, name: str = "X", objects: bool = False) -> Source:
         raise InputError(
             f"{name} has 0 sample(s), while a minimum of 1 is required{': the pool is empty' if name == 'X' else ''}"
         )
-    return source
+    return source if source is X else _channels_first(source, channels, name)
 
 
 def _array_of(X: Sequence[Any], name: str) -> AnyArray:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ally.errors import DataError, IdError, InputError
-from ally.sources.arrays.memory import as_source
+from ally.sources.arrays.memory import Channels, as_source
 from ally.sources.base import Source
 from ally.sources.identity import Index, Seen, content_hash, id_keys, odd_id
 from ally.sources.paths import ensure_readable
@@ -28,10 +28,16 @@ class ArraySamples:
     """`values` (n, *shape). Without `ids` a sample is its row number: rows may then be added at the end, never
     moved."""
 
-    def __init__(self, values: AnyArray, ids: Sequence[str] | None = None, place: str = "the array") -> None:
+    def __init__(
+        self,
+        values: AnyArray,
+        ids: Sequence[str] | None = None,
+        place: str = "the array",
+        channels: Channels = "auto",
+    ) -> None:
         if getattr(values, "shape", (1,))[:1] == (0,):
             raise DataError(f"{place} has no rows; give at least one sample")
-        self._source = as_source(values, place)
+        self._source = as_source(values, place, channels=channels)
         if ids is not None and len(ids) != len(self._source):
             raise DataError(
                 f"{place} has {len(self._source)} rows and there are {len(ids)} ids; give one id per row, in the "
@@ -48,7 +54,8 @@ class ArraySamples:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return ("ids are row numbers: add rows at the end only, or give ids",) if self._ids is None else ()
+        numbered = ("ids are row numbers: add rows at the end only, or give ids",) if self._ids is None else ()
+        return (*numbered, *getattr(self._source, "notes", ()))
 
     def columns(self) -> dict[str, str]:
         return {}

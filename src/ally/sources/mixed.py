@@ -1,0 +1,68 @@
+"""What a query is given that is not an array of numbers yet: texts, dictionaries, frames with texts or gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ally.sources.arrays.files import held_features
+from ally.sources.opening import open_source
+from ally.sources.rows.frames import FrameRows, is_frame
+from ally.types import AnyArray
+
+
+class Mixed(NamedTuple):
+    """Features that `as_source` takes, the ids that they came with (None: row numbers), and what was decided."""
+
+    X: Any
+    ids: AnyArray | None = None
+    notes: tuple[str, ...] = ()
+
+
+def as_features(X: Any) -> Mixed:
+    """Texts become weights of words, columns of a table numbers and categories, as in a campaign; gaps are filled and
+    marked. The index of a pandas frame is its ids, unless it only numbers the rows. Numbers stay as they are."""
+    if is_frame(X) and hasattr(X, "collect"):
+        return Mixed(X)
+    if is_frame(X) and _plain(X):
+        return Mixed(X, _index(X))
+    texts = _is_series(X) and len(X) > 0 and isinstance(next(iter(X)), str)
+    listed = isinstance(X, (list, tuple)) and len(X) > 0 and isinstance(X[0], (str, Mapping))
+    if not (is_frame(X) or texts or listed) or len(X) == 0:
+        return Mixed(X)
+    samples = open_source(X)
+    found = [sample.id for sample in samples.scan()]
+    if len(found) != len(X):
+        # A row that cannot be read would move all others to other numbers; the error names it.
+        return Mixed(X)
+    layout = samples.fingerprint()["layout"]
+    ids = _index(X) if is_frame(X) or texts else None
+    if ids is None and layout["id"] is not None:
+        ids = np.asarray(found)
+    columns = [f"column {name!r}: {how}" for name, how in samples.columns().items()]
+    return Mixed(held_features(samples.features(found)), ids, (*samples.notes, *columns))
+
+
+def _is_series(X: Any) -> bool:
+    return type(X).__module__.split(".")[0] == "pandas" and hasattr(X, "to_frame") and not hasattr(X, "columns")
+
+
+def _plain(frame: Any) -> bool:
+    """Whether all columns are numbers without gaps."""
+    if type(frame).__module__.split(".")[0] != "pandas":
+        schema: Any = getattr(frame, "schema", {})
+        kinds = [str(kind).lower() for kind in (schema.types if hasattr(schema, "types") else dict(schema).values())]
+        return not any("str" in kind or "utf" in kind or "categor" in kind for kind in kinds)
+    if any(getattr(kind, "kind", "O") not in "fiub" for kind in frame.dtypes):
+        return any(getattr(kind, "kind", "O") in "mMc" for kind in frame.dtypes)
+    return not frame.isna().to_numpy().any()
+
+
+def _index(X: Any) -> AnyArray | None:
+    """The index of a pandas frame or series as ids, if it says more than the row."""
+    frame = X.to_frame("text") if _is_series(X) else X
+    if type(frame).__module__.split(".")[0] != "pandas" or FrameRows(frame).index is None:
+        return None
+    return np.asarray(frame.index) if frame.index.is_unique else None
