@@ -52,8 +52,8 @@ CASES = {
     ),
     "inf feature": ({"X": with_value(X, 20, 0, np.inf)}, NonFiniteInput, r"X holds inf at row 20, feature 0: infinity"),
     "minus inf feature": ({"X": with_value(X, 0, 0, -np.inf)}, NonFiniteInput, r"X holds -inf at row 0"),
-    "nan in a named column": (
-        {"X": pd.DataFrame(with_value(X, 4, 1, np.nan), columns=["a", "width", "c"])},
+    "infinity in a named column": (
+        {"X": pd.DataFrame(with_value(X, 4, 1, np.inf), columns=["a", "width", "c"])},
         NonFiniteInput,
         r"row 4, feature 'width'",
     ),
@@ -63,7 +63,11 @@ CASES = {
     "one dimension": ({"X": X[:, 0]}, InputError, r"X has shape \(30,\).*reshape"),
     "ragged list": ({"X": ragged(), "y": [0, None]}, InputError, r"rows differ in length"),
     "text features": ({"X": np.full((30, 2), "red")}, InputError, r"features must be numbers"),
-    "text column": ({"X": pd.DataFrame({"a": X[:, 0], "colour": "red"})}, InputError, r"column 'colour' holds 'red'"),
+    "dates": (
+        {"X": pd.DataFrame({"a": X[:, 0], "when": pd.Timestamp("2024-01-01")})},
+        InputError,
+        r"column 'when' holds Timestamp",
+    ),
     "a series": ({"X": pd.Series(X[:, 0])}, InputError, r"Series; pass a table"),
     "complex": ({"X": X.astype(complex)}, InputError, r"[Cc]omplex"),
     "complex sparse": ({"X": sparse.csr_matrix(X.astype(complex))}, InputError, r"[Cc]omplex"),

@@ -77,6 +77,7 @@ def test_query_signature_is_the_contract():
         "engine",
         "progress",
         "hygiene",
+        "channels",
     ]
 
 

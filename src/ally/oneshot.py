@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ally.errors import InputError, PoolExhausted
+from ally.estimators import takes_objects
 from ally.hygiene import Hygiene
 from ally.learning.objectives import Objective
 from ally.loop import Loop, Query
@@ -81,7 +82,7 @@ def query(
     """
     if engine != "local":
         raise InputError.about("engine", engine, "is not available; use engine='local'")
-    X, own, notes = as_features(X)
+    X, own, notes = as_features(X, read=not takes_objects(model))
     loop = Loop(
         X,
         y,

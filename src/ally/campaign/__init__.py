@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ally.campaign.campaign import Campaign
     from ally.campaign.settings import Settings
     from ally.campaign.values import (
+        Agreement,
         AskedSample,
         CampaignQuery,
         ClassChange,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Advice",
+    "Agreement",
     "AskedSample",
     "Campaign",
     "CampaignQuery",

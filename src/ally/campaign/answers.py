@@ -3,6 +3,7 @@ in."""
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from collections import Counter
@@ -15,12 +16,16 @@ import numpy as np
 
 from ally.campaign.settings import Settings
 from ally.errors import AnswerError, IdError
-from ally.sources import Answer, Samples, check_answers, write_answers, write_image_folder
+from ally.files import write_whole
+from ally.sources import Answer, Samples, Shown, check_answers, write_answers, write_image_folder
 from ally.sources.export.answers import as_answers, reads
+from ally.sources.export.label_studio import as_tasks
 from ally.store import NewAnswer, Store
 from ally.store.validation import LATEST
 from ally.types import SKIP
 
+ADJUDICATED = "adjudicated"
+"""The kind of event that tells which samples somebody settled, and by which answer at the latest."""
 ENOUGH = 20
 """Different numbers told before anything is said about another."""
 FAR = 5.0
@@ -126,8 +131,24 @@ def export(
     """
     answers = current(store, settings, skips=skips)
     if Path(path).suffix == "" and samples is not None:
-        return write_image_folder(path, answers, samples, link=link)
+        gone = set(samples.missing([answer.id for answer in answers]))
+        return write_image_folder(path, [one for one in answers if one.id not in gone], samples, link=link)
+    if Path(path).suffix.lower() == ".json" and samples is not None:
+        gone = set(samples.missing([answer.id for answer in answers]))
+        shown = {answer.id: task_data(samples.show(answer.id)) for answer in answers if answer.id not in gone}
+        write_whole(Path(path), json.dumps(as_tasks(answers, shown), ensure_ascii=False, indent=1).encode())
+        return len(answers)
     return write_answers(path, answers)
+
+
+def task_data(shown: Shown) -> dict[str, Any]:
+    """What Label Studio shows of a sample."""
+    data: dict[str, Any] = {str(name): value for name, value in shown.columns.items()}
+    if shown.text is not None:
+        data["text"] = shown.text
+    if shown.path is not None:
+        data["image"] = str(shown.path)
+    return data
 
 
 def current(store: Store, settings: Settings, *, skips: bool = True) -> list[Answer]:
@@ -187,8 +208,13 @@ class Vocabulary:
 def disagreements(store: Store, settings: Settings) -> dict[str, dict[str, Any]]:
     """By id, what each annotator says, where their labels differ."""
     differ = [row for row, label in store.labels(settings.store_policy).items() if label.disagree]
+    settled: dict[str, int] = {}
+    for event in store.events():
+        settled |= event.detail.get("samples", {}) if event.kind == ADJUDICATED else {}
     found: dict[str, dict[str, Any]] = {}
     for people in store.opinions(differ).values():
+        if settled.get(people[0].sample, 0) >= max(answer.number for answer in people):
+            continue
         found[people[0].sample] = {
             answer.annotator: SKIP if answer.kind == "skip" else answer.value for answer in people
         }

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from ally.campaign import answers as given_answers
 from ally.campaign import source as sources
+from ally.campaign.agreement import agreement_of
 from ally.campaign.answers import Vocabulary, likely_slips, recent_values
 from ally.campaign.classes import Classes
 from ally.campaign.composition import composition
@@ -40,7 +41,7 @@ from ally.campaign.status import status_of
 from ally.campaign.together import Given, Taken, tell_together
 from ally.campaign.training.suspects import review
 from ally.campaign.training.trainer import Trainer
-from ally.campaign.values import AskedSample, CampaignQuery, Scanned, Status, Suspect, Told, Undone
+from ally.campaign.values import Agreement, AskedSample, CampaignQuery, Scanned, Status, Suspect, Told, Undone
 from ally.checks import check_count
 from ally.encoders.samples import ENCODED
 from ally.errors import AnswerError, InputError, PoolExhausted, StoreError, UnknownClasses
@@ -359,25 +360,56 @@ class Campaign:
 
     # Labels in files
 
-    def import_labels(self, path: str | Path, *, annotator: str | None = None, add_classes: bool = False) -> Told:
+    def import_labels(
+        self,
+        path: str | Path,
+        *,
+        annotator: str | None = None,
+        add_classes: bool = False,
+        id_column: str | None = None,
+        label_column: str | None = None,
+    ) -> Told:
         """Takes the labels of a .csv, .tsv, .jsonl or .parquet file with the columns id and label, or of a folder per
         class of images: all of them or none, in the order of the file. Annotators and times are those of the file,
         where it has them."""
         importer = person(annotator or IMPORTED)
-        found = read_answers(path)
+        found = self.read_answers(path, id_column=id_column, label_column=label_column)
         if not found:
             raise AnswerError(f"{path} holds no answers; fill in its column label, or write yes into a column skip")
         passed_on = [answer._replace(annotator=answer.annotator or importer) for answer in found]
         return self._answer(importer, self._checked(passed_on, importer, add_classes)[0], None, None)
 
+    def read_answers(
+        self, path: str | Path, *, id_column: str | None = None, label_column: str | None = None
+    ) -> list[Answer]:
+        """The answers of a file, whose columns are ``id`` and ``label``, those of the campaign's source, or those
+        named."""
+        layout = self.settings.fingerprint.get("layout", {})
+        own = {"id": layout.get("id"), "label": layout.get("label")}
+        known = {sample.id for sample in self._store.samples()} if Path(path).suffix.lower() == ".json" else None
+        found = read_answers(path, id_column=id_column, label_column=label_column, own=own, known=known)
+        return found
+
     def export(self, path: str | Path, *, skips: bool = True, link: bool = False) -> int:
-        """Writes the labels that count to a .csv, .jsonl or .parquet file, which `import_labels` reads back; without an
-        ending, the images to a new folder with one folder per class; how many. `link` saves space in that folder by
-        hard links."""
-        folder = Path(path).suffix == ""
-        return given_answers.export(
-            self._store, self.settings, self.samples if folder else None, path, skips=skips, link=link
-        )
+        """Writes the labels that count to a .csv, .jsonl or .parquet file, or as tasks of Label Studio to a .json file,
+        which `import_labels` reads back; without an ending, the images to a new folder with one folder per class; how
+        many. `link` saves space in that folder by hard links. Images that are gone are left out; `problems` of
+        `self.samples` says which."""
+        kind = Path(path).suffix.lower()
+        samples = self.samples if kind in ("", ".json") else None
+        return given_answers.export(self._store, self.settings, samples, path, skips=skips, link=link)
+
+    def current(self, *, skips: bool = True) -> list[Answer]:
+        """The labels that count, and the skips, with who gave them and when."""
+        return given_answers.current(self._store, self.settings, skips=skips)
+
+    def predictions(self, ids: Sequence[str]) -> pd.DataFrame:
+        """What the newest model says of samples of the campaign, labelled or not, with the probability of every class;
+        those that cannot be read are left out."""
+        from ally.campaign.training.predict import predict_samples
+
+        gone = set(self.samples.missing(ids))
+        return predict_samples(self._newest()[0], self.samples, [id for id in ids if id not in gone], every_class=True)
 
     def labels(self) -> dict[str, Any]:
         """The label that counts of each labelled sample."""
@@ -398,8 +430,17 @@ class Campaign:
         return self._store.answers()
 
     def disagreements(self) -> dict[str, dict[str, Any]]:
-        """By id, what each annotator says, where their labels differ."""
+        """By id, what each annotator says, where their labels differ and nobody has settled it since."""
         return given_answers.disagreements(self._store, self.settings)
+
+    def adjudicate(self, answers: Mapping[str, Any], *, annotator: str | None = None, key: str | None = None) -> Told:
+        """Settles samples that annotators differ about: as `relabel`, and they are not listed any more, unless somebody
+        answers after that."""
+        told = self.relabel(answers, annotator=annotator, key=key)
+        self._store.log(
+            self._clock(), given_answers.ADJUDICATED, {"samples": dict.fromkeys(answers, max(told.numbers))}
+        )
+        return told
 
     # Training
 
@@ -429,6 +470,11 @@ class Campaign:
     def status(self) -> Status:
         found = status_of(self._store, self.settings, self._clock(), encoded_folder(self._place))
         return replace(found, problems=self.problems())
+
+    def agreement(self) -> Agreement | None:
+        """Krippendorff's alpha of the annotators, over all and for each class; None before two of them labelled two
+        samples both."""
+        return agreement_of(self._store, self.settings.task)
 
     def review(self, n: int = 20) -> list[Suspect]:
         """Labels that are likely to be wrong, likeliest first, as the newest model sees them; those answered anew since

@@ -180,6 +180,16 @@ class Pulse(Value):
 
 
 @dataclass(frozen=True)
+class Agreement(Value):
+    """Krippendorff's alpha of the annotators (1: they agree, 0: as if at random) over `samples` that several labelled,
+    and for each class whether it is that class or not."""
+
+    alpha: float
+    samples: int
+    classes: Mapping[str, float]
+
+
+@dataclass(frozen=True)
 class RandomComparison(Value):
     """Models on as many active as random labels, on the same evaluation sample; `gain` is active minus random, with its
     interval."""

@@ -19,7 +19,7 @@ from ally.sources.identity import Index, Seen, id_keys
 from ally.sources.paths import ensure_readable
 from ally.sources.rows import TABLES, Row, open_rows
 from ally.sources.rows.columns import as_number
-from ally.sources.samples import ById
+from ally.sources.samples import ById, Samples
 from ally.types import AnyArray, IntArray
 
 
@@ -99,6 +99,24 @@ def open_embeddings(place: Any, id_column: str | None = None) -> Embeddings:
         f"{path} has no ids; pass embeddings=({path.name!r}, ids), an .npz file with X and ids, or a table with an id "
         "column"
     )
+
+
+def is_aligned(place: Any) -> bool:
+    """Whether these are vectors without ids: an array, or an .npy file."""
+    return isinstance(place, np.ndarray) or (isinstance(place, (str, Path)) and Path(place).suffix.lower() == ".npy")
+
+
+def aligned(vectors: Any, place: Any, samples: Samples) -> tuple[AnyArray, list[str]]:
+    """Vectors with the ids of the samples in their order; raises unless there is one for each."""
+    values, ids = read_array(vectors), [sample.id for sample in samples.scan()]
+    left = samples.problems.counts["unreadable"] + samples.problems.counts["duplicate"]
+    if len(values) != len(ids) or left:
+        more = f", and {left} that are left out" if left else ""
+        raise DataError(
+            f"there are {len(values)} embeddings, and {place} has {len(ids)} samples{more}; give one for each, in "
+            "their order, or their ids beside them (--ids)"
+        )
+    return values, ids
 
 
 def _from_table(path: Path, id_column: str | None) -> Embeddings:

@@ -21,13 +21,16 @@ class Mixed(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def as_features(X: Any) -> Mixed:
+def as_features(X: Any, read: bool = True) -> Mixed:
     """Texts become weights of words, columns of a table numbers and categories, as in a campaign; gaps are filled and
-    marked. The index of a pandas frame is its ids, unless it only numbers the rows. Numbers stay as they are."""
+    marked. The index of a pandas frame is its ids, unless it only numbers the rows. Numbers stay as they are, and
+    without `read` everything does: a pipeline of the user's own may want the texts themselves."""
     if is_frame(X) and hasattr(X, "collect"):
         return Mixed(X)
-    if is_frame(X) and _plain(X):
+    if is_frame(X) and (_plain(X) or not read):
         return Mixed(X, _index(X))
+    if not read:
+        return Mixed(X)
     texts = _is_series(X) and len(X) > 0 and isinstance(next(iter(X)), str)
     listed = isinstance(X, (list, tuple)) and len(X) > 0 and isinstance(X[0], (str, Mapping))
     if not (is_frame(X) or texts or listed) or len(X) == 0:

@@ -13,7 +13,7 @@ from ally.checks import check_count
 from ally.errors import DataError, InputError
 from ally.sources.arrays.memory import Channels
 from ally.sources.arrays.samples import ArraySamples, is_array, read_array_and_ids, read_ids
-from ally.sources.embeddings import Embeddings, open_embeddings
+from ally.sources.embeddings import Embeddings, aligned, is_aligned, open_embeddings
 from ally.sources.identity import KeptIndex
 from ally.sources.images.folder import ImageFolder
 from ally.sources.images.thumbnails import Thumbnails
@@ -56,11 +56,13 @@ def open_source(
             holds paths of images, below `folder`.
         label: the column that holds labels already known; without it the one called label, class, target or y;
             ``"none"`` for none; ``"folder"`` for a folder of images whose subfolders are classes.
-        embeddings: vectors to learn from instead: a table or an .npz file with ids, a mapping, or a pair (array, ids).
+        embeddings: vectors to learn from instead: a table or an .npz file with ids, a mapping, a pair (array, ids), or
+            an array or .npy file with a row for each sample, in their order (or with `ids`).
         columns: the columns to learn from, or a mapping from them to ``"number"``, ``"category"`` or None; without it
             all that can serve.
         recursive: whether images in subfolders are samples too.
-        ids: of an array: a sequence, or a file with one id a line. Without it ids are row numbers.
+        ids: of an array, or of the rows of `embeddings`: a sequence, or a file with one id a line. Without it ids are
+            row numbers, or those of the samples in their order.
         folder: where the paths of `image` begin; without it the folder of the table.
         encoding: of a text file.
         header: whether the first line of a .csv, .tsv or .xlsx file names the columns.
@@ -78,6 +80,12 @@ def open_source(
             "campaign again"
         )
     thumbnails = Thumbnails(check_count("size", size, least=8), None if cache is None else Path(cache))
+    if embeddings is not None and ids is not None:
+        embeddings, ids = (embeddings, ids), None  # one id for each vector
+    if is_aligned(embeddings):
+        plain: dict[str, Any] = {"id_column": id_column, "text": text, "image": image, "label": label}
+        plain |= {"columns": columns, "folder": folder, "encoding": encoding, "header": header, "recursive": recursive}
+        embeddings = aligned(embeddings, place, open_source(place, **plain))
     vectors = None if embeddings is None else open_embeddings(embeddings)
     place = _plain_list(place)
     if is_array(place):

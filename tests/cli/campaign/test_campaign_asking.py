@@ -169,12 +169,13 @@ def test_ids_and_texts_that_a_spreadsheet_would_run_survive(ally, tmp_path):
         lines = csv.writer(file)
         lines.writerow(["id", "label", "skip", "query", "words"])
         lines.writerows([id, "old", "perhaps", "what is it?", f"={n}"] for n, id in enumerate(ids))
-    ally("new", "odd", "--from", "odd.csv", "--by-hand", "--id-column", "id")
+    ally("new", "odd", "--from", "odd.csv", "--by-hand", "--id-column", "id", "--label", "none")
     ally("ask", "odd", "--n", len(ids), "--out", "next.csv")
     with open("next.csv", newline="") as file:
         found = list(csv.reader(file))
     assert found[0][6:] == ["source.label", "source.skip", "source.query", "words"]
-    assert not [cell for line in found for cell in line if cell.startswith(("=", "+", "-", "@"))]
+    risky = [cell for line in found for cell in line if cell.startswith(("=", "+", "-", "@"))]
+    assert set(risky) <= {"-3"}  # a number is not run
     with open("next.csv", "w", newline="") as file:
         lines = csv.writer(file)
         lines.writerow(found[0])

@@ -14,7 +14,7 @@ NEW = ["new", "c", "--by-hand", "--from"]
 
 SOURCES = {
     "missing": ([*NEW, "nowhere"], "nowhere does not exist; give a folder of images"),
-    "empty folder": ([*NEW, "empty"], "there are no images in the folder empty; put images into it: .bmp"),
+    "empty folder": ([*NEW, "empty"], "there are no images in the folder empty; put images into it: .avif"),
     "only corrupt images": ([*NEW, "corrupt"], "corrupt has no image that can be read (1 cannot be read"),
     "loop of links": ([*NEW, "loop"], "loop has no image that can be read"),
     "link out of the folder": ([*NEW, "outside"], "leads outside"),

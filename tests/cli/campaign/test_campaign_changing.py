@@ -94,7 +94,7 @@ def test_typos_and_new_classes_take_one_run(ally, rows):
     told = ally("tell", "rows", "r00=hgih", "r01=lwo", "r02=medium", code=2).err
     assert "3 labels are none of the classes 'low', 'high': 'hgih' (of 'r00'; did you mean 'high'?)" in told
     assert "`ally classes rows add hgih lwo medium`, or --add-classes takes all of them" in told
-    assert "1 label taken" in ally("tell", "rows", "r02=medium", "--add-classes").out
+    assert "1 label saved" in ally("tell", "rows", "r02=medium", "--add-classes").out
     listed = ally("classes", "rows").out.splitlines()
     assert [line.split() for line in listed] == [["class", "labels"], ["low", "0"], ["high", "0"], ["medium", "1"]]
     assert (

@@ -3,6 +3,7 @@
 import csv
 import json
 
+import numpy as np
 import pytest
 
 import ally as library
@@ -123,3 +124,74 @@ def test_spaces_around_a_class_do_not_matter(ally, rows, tmp_path):
     (tmp_path / "mine.csv").write_text("id,label\nr00,low \nr01, high\n")
     ally("import", "rows", "mine.csv")
     assert standing("rows.db")[0] == {"r00": "low", "r01": "high"}
+
+
+def test_the_columns_of_the_source_serve_for_labels(ally, tmp_path):
+    lines = [f"n{n},the {'cat purrs' if n % 2 else 'dog barks'} in street {n} for quite a while," for n in range(20)]
+    (tmp_path / "news.csv").write_text("\n".join(["article_id,body,topic", *lines]))
+    ally("new", "news", "--from", "news.csv", "--label", "topic", "--by-hand", "--encoder", "none")
+    (tmp_path / "made.csv").write_text("article_id;topic\nn0;dog\nn1;cat\n")
+    assert "2 labels" in ally("import", "news", "made.csv").out
+    (tmp_path / "other.csv").write_text("nr\tverdict\nn2\tdog\nn3\tcat\n")
+    told = ally("tell", "news", "other.csv", code=2).err
+    assert "has no column 'id'; it needs id and label, and has nr, verdict" in told
+    assert "2 labels" in ally("tell", "news", "other.csv", "--id-column", "nr", "--label-column", "verdict").out
+    ally("retrain", "news")
+    ally("export", "news", "wide.csv", "--with-columns")
+    rows = list(csv.DictReader((tmp_path / "wide.csv").read_text().splitlines()))
+    assert [row["id"] for row in rows] == ["n0", "n1", "n2", "n3"]
+    assert {"label", "predicted", "probability of cat", "probability of dog", "text"} < set(rows[0])
+    assert float(rows[0]["probability of cat"]) + float(rows[0]["probability of dog"]) == pytest.approx(1, abs=2e-4)
+    assert "4 answers written to tasks.json" in ally("export", "news", "tasks.json").out
+    ally("new", "again", "--from", "news.csv", "--label", "topic", "--by-hand", "--encoder", "none")
+    assert "4 labels" in ally("import", "again", "tasks.json").out
+
+
+def test_a_folder_leaves_out_photos_that_are_gone_and_says_so(ally, photos, tmp_path):
+    ally("new", "shapes", "--from", "photos", "--by-hand", "--encoder", "none")
+    some = list(photos)[:3]
+    ally("tell", "shapes", *(f"{id}={photos[id]}" for id in some))
+    (tmp_path / "photos" / some[0]).unlink()
+    done = ally("export", "shapes", "by-class")
+    assert "2 labels written to by-class" in done.out
+    assert "note: 1 image left out: gone from the source, or not readable" in done.err
+
+
+def test_disagreements_are_written_with_the_texts_and_settled_by_the_file(ally, tmp_path):
+    (tmp_path / "t.txt").write_text("one cat\ntwo dogs\nthree owls\n")
+    ally("new", "t", "--from", "t.txt", "--by-hand", "--opinions", 2, "--encoder", "none")
+    ids = [row["id"] for row in ally("ask", "t", "--annotator", "ann").rows]
+    ally("tell", "t", *(f"{id}=a" for id in ids), "--annotator", "ann")
+    ally("tell", "t", f"{ids[0]}=a", f"{ids[1]}=b", "--annotator", "bob")
+    assert "Krippendorff's alpha 0.00; they disagree on 1 sample" in ally("status", "t").out
+    ally("review", "t", "--disagreements", "--out", "doubt.csv")
+    (row,) = csv.DictReader((tmp_path / "doubt.csv").read_text().splitlines())
+    assert row["text"] in ("one cat", "two dogs", "three owls")
+    assert (row["by ann"], row["by bob"], row["adjudicates"]) == ("a", "b", "yes")
+    ally("tell", "t", "doubt.csv", "--annotator", "eve")
+    assert "annotators agree on all samples" in ally("review", "t", "--disagreements").err
+
+
+def test_negative_numbers_in_sheets_are_numbers(ally, tmp_path):
+    (tmp_path / "t.csv").write_text("id,a\nx,-1.32\ny,=2+2\n")
+    ally("new", "t", "--from", "t.csv", "--by-hand", "--column", "a=category")
+    assert {row["a"] for row in ally("ask", "t").rows} == {"-1.32", "'=2+2"}
+
+
+def test_vectors_in_the_order_of_the_samples(ally, tmp_path):
+    np.save(tmp_path / "V.npy", np.arange(12.0).reshape(4, 3))
+    (tmp_path / "t.txt").write_text("one\ntwo\nthree\nfour\n")
+    ally("new", "t", "--from", "t.txt", "--embeddings", "V.npy", "--by-hand")
+    with library.Campaign.open("t.db") as campaign:
+        two = next(sample.id for sample in campaign.samples.scan() if campaign.show(sample.id).text == "two")
+        assert campaign.samples.features([two]).read(np.arange(1)).tolist() == [[3.0, 4.0, 5.0]]
+    (tmp_path / "ids.txt").write_text("c\nb\na\n")
+    (tmp_path / "s.csv").write_text("id,x\na,1\nb,2\nc,3\n")
+    np.save(tmp_path / "W.npy", np.arange(3.0).reshape(3, 1))
+    ally("new", "s", "--from", "s.csv", "--embeddings", "W.npy", "--ids", "ids.txt", "--by-hand")
+    with library.Campaign.open("s.db") as campaign:
+        assert campaign.samples.features(["a"]).read(np.arange(1)).tolist() == [[2.0]]
+    told = ally("new", "u", "--from", "s.csv", "--embeddings", "V.npy", "--by-hand", code=2).err
+    assert "there are 4 embeddings, and s.csv has 3 samples; give one for each" in told
+    np.savez(tmp_path / "X.npz", X=np.arange(6.0).reshape(3, 2), ids=np.asarray(["p", "q", "r"]))
+    assert "3 rows of features of X.npz" in ally("new", "x", "--from", "X.npz", "--by-hand").out

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from ally.sources import Answer
 
 STANDARD_INPUT = "-"
 
@@ -16,10 +19,12 @@ class Answers(NamedTuple):
     by_id: dict[str, Any]
     query: int | None
     """The query that all of them name, if they do."""
+    adjudicates: bool = False
+    """Whether the file lists samples that annotators differed about, and settles them."""
 
 
-def read(words: Sequence[str]) -> Answers:
-    """The answers of a file, of standard input (``-``) or of words like ``a.jpg=cat``."""
+def read(words: Sequence[str], read_file: Callable[[Path], Sequence[Answer]]) -> Answers:
+    """The answers of a file, as `read_file` gives them, of standard input (``-``) or of words like ``a.jpg=cat``."""
     from ally.errors import InputError
 
     files = [word for word in words if word == STANDARD_INPUT or "=" not in word or os.path.isfile(word)]
@@ -32,10 +37,10 @@ def read(words: Sequence[str]) -> Answers:
     if len(words) > 1:
         raise InputError(f"{files[0]!r} is not an ID=LABEL pair; give one file (or -), or give pairs only")
     if files[0] == STANDARD_INPUT:
-        return _standard_input()
+        return _standard_input(read_file)
     if not os.path.exists(files[0]):
         raise InputError(f"{files[0]!r} is neither a file nor a pair such as {files[0]}=LABEL; correct it")
-    return _file(Path(files[0]))
+    return _file(Path(files[0]), read_file)
 
 
 def _pairs(words: Sequence[str]) -> dict[str, Any]:
@@ -52,17 +57,18 @@ def _pairs(words: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-def _file(path: Path) -> Answers:
+def _file(path: Path, read_file: Callable[[Path], Sequence[Answer]]) -> Answers:
     from ally.errors import AnswerError
-    from ally.sources import read_answers
+    from ally.sources.rows import open_rows
 
     found: dict[str, Any] = {}
-    for answer in read_answers(path):
+    for answer in read_file(path):
         add(found, answer.id, answer.label)
     if not found:
         raise AnswerError(f"{path} holds no answers; fill in its column label, or write yes into a column named skip")
     queries = set() if path.is_dir() else _queries(path, found)
-    return Answers(found, queries.pop() if len(queries) == 1 else None)
+    settles = not path.is_dir() and "adjudicates" in open_rows(path).columns
+    return Answers(found, queries.pop() if len(queries) == 1 else None, settles)
 
 
 def add(found: dict[str, Any], id: str, label: Any) -> None:
@@ -79,6 +85,8 @@ def _queries(path: Path, answered: dict[str, Any]) -> set[int | None]:
     from ally.sources.rows import Row, open_rows
 
     rows = open_rows(path)
+    if "query" not in rows.columns:
+        return {None}
     found: set[int | None] = set()
     for row in rows.scan():
         if isinstance(row, Row):
@@ -95,7 +103,7 @@ def _number(value: Any) -> int | None:
         return None
 
 
-def _standard_input() -> Answers:
+def _standard_input(read_file: Callable[[Path], Sequence[Answer]]) -> Answers:
     """CSV, or JSON lines if it begins with a brace."""
     from ally.errors import AllyError, AnswerError
 
@@ -112,7 +120,7 @@ def _standard_input() -> Answers:
         )
         path.write_bytes(content)
         try:
-            return _file(path)
+            return _file(path, read_file)
         except AllyError as error:
             error.args = (str(error).replace(str(path), "standard input"),)
             raise

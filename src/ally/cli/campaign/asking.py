@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,7 +10,7 @@ import typer
 
 from ally.cli.campaign import answers as told_answers
 from ally.cli.campaign.classes import AddClasses, unknown_classes
-from ally.cli.campaign.names import Annotator, AsJson, Key, Moved, Name, Show, opened, typed
+from ally.cli.campaign.names import Annotator, AsJson, IdColumn, Key, LabelColumn, Moved, Name, Show, opened, typed
 from ally.cli.campaign.printing import counted, dump, few, note, say
 from ally.cli.campaign.sheets import check_out, write_rows
 from ally.cli.campaign.showing import columns_of, shown
@@ -113,6 +114,8 @@ def tell(
     query: Annotated[
         int | None, typer.Option(help="Number of the query (default: as in the file).", metavar="N")
     ] = None,
+    id_column: IdColumn = None,
+    label_column: LabelColumn = None,
     add_classes: AddClasses = False,
     annotator: Annotator = None,
     key: Key = None,
@@ -127,10 +130,14 @@ def tell(
     from ally.errors import LabelError, UnknownClasses
 
     with opened(name) as campaign:
-        given = told_answers.read(answers or [])
+        given = told_answers.read(
+            answers or [], partial(campaign.read_answers, id_column=id_column, label_column=label_column)
+        )
         number = given.query if query is None else query
         try:
-            if number is None:
+            if given.adjudicates:
+                told = campaign.adjudicate(given.by_id, annotator=annotator, key=key)
+            elif number is None:
                 told = campaign.relabel(given.by_id, annotator=annotator, key=key, add_classes=add_classes)
             else:
                 told = campaign.tell(number, given.by_id, annotator=annotator, key=key, add_classes=add_classes)

@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ally.cli.campaign.classes import AddClasses, unknown_classes
-from ally.cli.campaign.names import FEW, AsJson, Moved, Name, opened, typed
-from ally.cli.campaign.printing import counted, dump, problem_lines, say
+from ally.cli.campaign.names import FEW, AsJson, IdColumn, LabelColumn, Moved, Name, opened, typed
+from ally.cli.campaign.printing import counted, dump, note, problem_lines, say
 from ally.cli.campaign.sheets import check_out, write_rows
+from ally.cli.campaign.showing import columns_of, shown
 from ally.cli.console import live_progress
 
 if TYPE_CHECKING:
     from ally.campaign import Campaign
+    from ally.sources import Answer
 
+ANSWER = ["id", "label", "skip", "annotator", "at"]
 RECORD = ["number", "id", "annotator", "at", "kind", "label", "query", "undoes"]
 WEIGHTS = ".safetensors"
 
@@ -34,6 +37,8 @@ def import_labels(
     annotator: Annotated[
         str | None, typer.Option(help="Who labelled, if the file does not say (default: import).")
     ] = None,
+    id_column: IdColumn = None,
+    label_column: LabelColumn = None,
     add_classes: AddClasses = False,
     as_json: AsJson = False,
 ) -> None:
@@ -45,7 +50,9 @@ def import_labels(
 
     with opened(name) as campaign:
         try:
-            told = campaign.import_labels(path, annotator=annotator, add_classes=add_classes)
+            told = campaign.import_labels(
+                path, annotator=annotator, add_classes=add_classes, id_column=id_column, label_column=label_column
+            )
         except UnknownClasses as error:
             raise LabelError(unknown_classes(error, typed(name, campaign))) from error
     if as_json:
@@ -60,14 +67,20 @@ def export(
     out: Annotated[
         Path,
         typer.Argument(
-            help="A .csv, .jsonl or .parquet file; or, without an ending, a new folder with one folder of images per "
-            "class.",
+            help="A .csv, .jsonl or .parquet file; a .json file for Label Studio; or, without an ending, a new folder "
+            "with one folder of images per class.",
             metavar="FILE|FOLDER",
         ),
     ],
     skips: Annotated[bool, typer.Option("--skips/--no-skips", help="Include skipped samples.")] = True,
     link: Annotated[
         bool, typer.Option("--link", help="Link images instead of copying them, where the disk allows.")
+    ] = False,
+    with_columns: Annotated[
+        bool,
+        typer.Option(
+            "--with-columns", help="Add texts or columns, and predictions with the probability of every class."
+        ),
     ] = False,
     record: Annotated[
         bool, typer.Option("--record", help="Write every answer ever given, also undone ones, as .jsonl or .csv.")
@@ -93,8 +106,13 @@ def export(
         elif record:
             check_out(out, (".csv", ".jsonl"))
             n, what = write_rows(out, RECORD, _record(campaign)), "answer"
+        elif with_columns:
+            check_out(out, (".csv", ".jsonl", ".parquet"))
+            n, what = _write_wide(campaign, out, skips), "answer" if skips else "label"
         else:
             n, what = campaign.export(out, skips=skips, link=link), "answer" if skips and out.suffix else "label"
+            if not out.suffix and (left := len(campaign.labels()) - n):
+                note(f"note: {counted(left, 'image')} left out: gone from the source, or not readable")
     if as_json:
         dump({"path": str(out), "written": n})
     else:
@@ -115,6 +133,38 @@ def rescan(name: Name, source: Moved = None, as_json: AsJson = False) -> None:
     say(f"{counted(found.added, 'new sample')}, {found.gone} missing, {found.back} back again{labelled}")
     if found.problems:
         say("problems:", *problem_lines(found.problems, FEW))
+
+
+def _write_wide(campaign: Campaign, out: Path, skips: bool) -> int:
+    """Labels beside what a person sees of each sample and what the newest model says of it."""
+    answers = campaign.current(skips=skips)
+    ids = [answer.id for answer in answers]
+    seen = shown(campaign, ids, True)
+    said: dict[str, dict[str, Any]] = {}
+    if campaign.trained and ids:
+        table = campaign.predictions(ids).rename(columns={"label": "predicted"})
+        said = {line["id"]: {str(name): value for name, value in line.items()} for line in table.to_dict("records")}
+    rows = [
+        {
+            **_answer_line(answer),
+            **{
+                name: round(value, 4) if isinstance(value, float) else value
+                for name, value in said.get(answer.id, {}).items()
+            },
+            **seen[answer.id],
+        }
+        for answer in answers
+    ]
+    extra = [name for name in next(iter(said.values()), {}) if name != "id"]
+    return write_rows(out, [*ANSWER, *extra, *columns_of(seen)], rows)
+
+
+def _answer_line(answer: Answer) -> dict[str, Any]:
+    from ally.types import SKIP
+
+    skip = answer.label is SKIP
+    said = (answer.id, None if skip else answer.label, "yes" if skip else None, answer.annotator, answer.at)
+    return dict(zip(ANSWER, said, strict=True))
 
 
 def _write_model(campaign: Campaign, out: Path) -> Path:

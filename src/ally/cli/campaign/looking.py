@@ -14,7 +14,7 @@ from ally.cli.campaign.sheets import check_out, write_rows
 from ally.cli.campaign.showing import columns_of, shown
 
 if TYPE_CHECKING:
-    from ally.campaign import ModelLine, Status, Suspect
+    from ally.campaign import Agreement, ModelLine, Status, Suspect
 
 LAST = 8
 """How many models of the curve are printed."""
@@ -22,6 +22,8 @@ CLASSES = 12
 """Classes whose recall is printed."""
 UNITS = ("rmse", "mae")
 """Figures in the unit of the target, shown beside whatever metric is chosen."""
+ADJUDICATES = "adjudicates"
+"""A column with yes in a file of disagreements: telling it settles them."""
 REVIEW = ["id", "label", "labelled_by", "predicted", "probability", "dual"]
 
 
@@ -33,10 +35,11 @@ def status(name: Name, as_json: AsJson = False) -> None:
     with opened(name) as campaign:
         found, automatic = campaign.status(), campaign.settings.automatic
         place, called = shown_place(name, campaign), typed(name, campaign)
+        agreed = campaign.agreement() if len(found.annotators) > 1 else None
     if as_json:
-        dump(found.to_json())
+        dump({**found.to_json(), "agreement": None if agreed is None else agreed.to_json()})
         return
-    say(*_head(found, place), "", *_counts(found), *_training(found, automatic, called))
+    say(*_head(found, place), "", *_counts(found, agreed), *_training(found, automatic, called))
     if found.curve:
         say("", *_curve(found.curve[-LAST:]))
     if found.recall:
@@ -65,7 +68,7 @@ def review(
     """
     check_out(out, (".csv", ".jsonl"))
     if disagreements:
-        _disagreements(name, n, out, as_json)
+        _disagreements(name, n, out, as_json, show, source)
         return
     with opened(name, source) as campaign:
         found = campaign.review(n)
@@ -88,13 +91,15 @@ def review(
     say(*table_lines(REVIEW, [_cells(suspect) for suspect in found]))
 
 
-def _disagreements(name: str, n: int, out: Path | None, as_json: bool) -> None:
+def _disagreements(name: str, n: int, out: Path | None, as_json: bool, show: bool | None, source: str | None) -> None:
     """The label of each annotator for samples they label differently; a skip is an empty cell."""
     from ally.types import SKIP
 
-    with opened(name) as campaign:
-        every, counts = campaign.disagreements(), campaign.labels()
-    found = list(every.items())[:n]
+    with opened(name, source) as campaign:
+        every, counts, called = campaign.disagreements(), campaign.labels(), typed(name, campaign)
+        found = list(every.items())[:n]
+        wanted = (out is not None or as_json or show) and show is not False
+        seen = shown(campaign, [id for id, _ in found], show) if wanted else {}
     people = sorted({who for _, said in found for who in said})
     columns = ["id", "label", *(f"by {who}" for who in people)]
     rows = [
@@ -102,18 +107,23 @@ def _disagreements(name: str, n: int, out: Path | None, as_json: bool) -> None:
             "id": id,
             "label": counts.get(id),
             **{f"by {who}": None if said.get(who) is SKIP else said.get(who) for who in people},
+            **seen.get(id, {}),
         }
         for id, said in found
     ]
+    columns += columns_of(seen)
     if as_json:
         dump(rows)
     elif out is not None:
-        write_rows(out, columns, rows)
-        note(f"{counted(len(rows), 'sample')} written to {out}")
+        write_rows(out, [*columns, ADJUDICATES], [{**row, ADJUDICATES: "yes"} for row in rows])
+        note(
+            f"{counted(len(rows), 'sample')} written to {out}; settle the column label, then: ally tell {called} {out}"
+        )
     elif not rows:
         note("annotators agree on all samples")
     else:
-        say(*table_lines(columns, [["" if value is None else str(value) for value in row.values()] for row in rows]))
+        cells = [["" if row.get(name) is None else str(row[name]) for name in columns] for row in rows]
+        say(*table_lines(columns, cells))
     if len(every) > len(found):
         note(f"{len(every) - len(found)} more; --n {len(every)} lists all")
 
@@ -145,7 +155,7 @@ def _head(found: Status, place: str) -> list[str]:
     return [f"{place}: {found.task} of {found.source}, strategy {found.strategy}", "", found.advice.sentence, *reasons]
 
 
-def _counts(found: Status) -> list[str]:
+def _counts(found: Status, agreement: Agreement | None) -> list[str]:
     held = [f"{found.training} for training"]
     if found.evaluate.samples:
         held.append(f"{found.evaluate.labelled} of {found.evaluate.samples} for the learning curve")
@@ -170,7 +180,10 @@ def _counts(found: Status) -> list[str]:
     if found.classes:
         lines.append(f"classes     {few((f'{label} {n}' for label, n in found.classes.items()), 20)}")
     if found.annotators:
-        differ = f"; they disagree on {counted(found.disagreements, 'sample')}" if found.disagreements else ""
+        agreed = "" if agreement is None else f"; Krippendorff's alpha {agreement.alpha:.2f}"
+        differ = (
+            f"{agreed}; they disagree on {counted(found.disagreements, 'sample')}" if found.disagreements else agreed
+        )
         lines.append(f"annotators  {few((f'{who} {n}' for who, n in found.annotators.items()), 20)}{differ}")
     return lines
 
@@ -217,8 +230,9 @@ def _curve(lines: Sequence[ModelLine]) -> list[str]:
         )
         for line in lines
     ]
-    names = [metric, "95 % interval", "evaluated on", one_answer(metric), *others, "agreement"]
-    return table_lines(["model", "labels", *names], cells, right=True)
+    names = ["model", "labels", metric, "95 % interval", "evaluated on", one_answer(metric), *others, "agreement"]
+    used = [place for place, name in enumerate(names) if name != one_answer(metric) or any(row[place] for row in cells)]
+    return table_lines([names[place] for place in used], [[row[place] for place in used] for row in cells], right=True)
 
 
 def _recall(found: Status) -> list[str]:

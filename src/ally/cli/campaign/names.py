@@ -20,6 +20,12 @@ Name = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Annotator = Annotated[str | None, typer.Option(help="Who labels (default: whoever asked, else your account name).")]
 Key = Annotated[str | None, typer.Option(help="Any text, new for each call; safe to retry with the same key.")]
+IdColumn = Annotated[
+    str | None, typer.Option(help="Column with the ids (default: id, or that of the source).", metavar="COLUMN")
+]
+LabelColumn = Annotated[
+    str | None, typer.Option(help="Column with the labels (default: label, or that of the source).", metavar="COLUMN")
+]
 Moved = Annotated[
     str | None, typer.Option("--from", help="Where the source is now, if it has moved.", metavar="SOURCE")
 ]

@@ -54,14 +54,18 @@ def new(
         ),
     ] = None,
     embeddings: Annotated[
-        Path | None, of_source(help="Learn from these vectors instead: .npz (X, ids), or a table with ids.")
+        Path | None,
+        of_source(
+            help="Learn from these vectors instead: .npy in the order of the samples, .npz (X, ids), or a table."
+        ),
     ] = None,
     column: Annotated[
         list[str] | None,
         of_source(help="A column to learn from: C, C=number or C=category (default: all usable ones).", metavar="C"),
     ] = None,
     ids: Annotated[
-        Path | None, of_source(help="Ids for the rows of an .npy file, one per line (default: row numbers).")
+        Path | None,
+        of_source(help="Ids for the rows of an .npy file, one per line (default: row numbers, or the order)."),
     ] = None,
     folder: Annotated[
         Path | None, of_source(help="Folder that the paths of --image start from (default: that of the table).")

@@ -28,6 +28,7 @@ TAKEN = frozenset(
         "text",
         "dual",
         "labelled_by",
+        "adjudicates",
     }
 )
 """Column names that the commands give a meaning in their files."""

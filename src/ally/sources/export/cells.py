@@ -1,8 +1,9 @@
 """Cells of a CSV file that no spreadsheet runs as a formula, and that come back as they were.
 
 A spreadsheet runs a cell that begins with ``=``, ``+``, ``-``, ``@``, a tab or a line end. Such a text gets an
-apostrophe in front. So does a label that is a text but looks like a number, a truth value or nothing, so that ``"1"``
-and ``1`` differ. An apostrophe is taken away only where it would have been put; other texts may begin with one.
+apostrophe in front, unless it is a number such as -1.5. So does a label that is a text but looks like a number, a truth
+value or nothing, so that ``"1"`` and ``1`` differ. An apostrophe is taken away only where it would have been put; other
+texts may begin with one.
 """
 
 from __future__ import annotations
@@ -51,6 +52,8 @@ def read_label(cell: str) -> Any:
 
 
 def _guarded(text: str) -> bool:
+    if WRITTEN[float].fullmatch(text):
+        return False
     return text.startswith(FORMULA) or (text.startswith("'") and _guarded(text[1:]))
 
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import difflib
 import math
 import os
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ally.errors import DataError, IdError, LabelError, UnknownClasses
 from ally.sources.export.answers import Answer, plain_answer, reads
 from ally.sources.export.cells import read_label, read_text
+from ally.sources.export.label_studio import read_tasks, tasks_as_answers
 from ally.sources.identity import is_missing
 from ally.sources.paths import is_image, text_of
 from ally.sources.rows import BadRow, open_rows
+from ally.sources.rows.delimited import WITH_COMMA
 from ally.types import SKIP, Task
 
 LARGEST_TARGET = 1e150
@@ -31,9 +33,15 @@ def read_answers(
     classes: Sequence[Any] | None = None,
     task: Task | None = None,
     known: Container[str] | None = None,
+    id_column: str | None = None,
+    label_column: str | None = None,
+    own: Mapping[str, str | None] = {},
 ) -> list[Answer]:
-    """Answers of a .csv, .tsv, .jsonl or .parquet file with the columns ``id`` and ``label``, or of a folder of folders
-    of images.
+    """Answers of a table with the columns ``id`` and ``label``, of a .json file that Label Studio exported, or of a
+    folder of folders of images.
+
+    `id_column` and `label_column` name other columns; without them, and where a table has no column ``id`` or
+    ``label``, those of `own` (``"id"`` and ``"label"``) serve, such as the columns that a campaign's source has.
 
     A row with neither a label nor ``skip`` is not an answer yet and is left out. With `classes` a label must be one of
     them (and becomes
@@ -44,9 +52,13 @@ def read_answers(
         raise DataError(
             f"{path} does not exist; give a file with the columns id and label, or a folder with one folder per class"
         )
-    return check_answers(
-        _from_folder(path) if path.is_dir() else _from_table(path), classes=classes, task=task, known=known
-    )
+    if path.is_dir():
+        found = _from_folder(path)
+    elif path.suffix.lower() == ".json" and (tasks := read_tasks(path)) is not None:
+        found = iter(tasks_as_answers(tasks, path, id_column or own.get("id"), known))
+    else:
+        found = _from_table(path, {"id": id_column, "label": label_column}, own)
+    return check_answers(found, classes=classes, task=task, known=known)
 
 
 def check_answers(
@@ -123,6 +135,8 @@ def _nearest(label: Any, classes: Sequence[Any]) -> Any:
 def _label(answer: Answer, classes: Sequence[Any] | None, task: Task | None) -> Any:
     label = answer.label
     if task == "regression":
+        if isinstance(label, str) and WITH_COMMA.fullmatch(label):
+            label = float(label.replace(",", "."))
         if isinstance(label, bool) or not isinstance(label, (int, float)):
             raise LabelError(f"the label of {answer.id!r} is {label!r}; regression needs a finite number")
         if abs(label) > LARGEST_TARGET:
@@ -141,11 +155,15 @@ def _label(answer: Answer, classes: Sequence[Any] | None, task: Task | None) -> 
     return (same or alike)[0]
 
 
-def _from_table(path: Path) -> Iterator[Answer]:
+def _from_table(path: Path, given: Mapping[str, str | None], own: Mapping[str, str | None]) -> Iterator[Answer]:
     rows = open_rows(path)
-    lost = next((name for name in ("id", "label") if name not in rows.columns), None)
-    if lost is not None and not (lost == "label" and "skip" in rows.columns):
-        raise DataError(f"{path} has no column {lost!r}; it needs id and label, and has {', '.join(rows.columns[:20])}")
+    named = {role: given[role] or _column(rows.columns, role, own) for role in ("id", "label")}
+    lost = next((name for name in named.values() if name not in rows.columns), None)
+    if lost is not None and not (lost == named["label"] and "skip" in rows.columns):
+        raise DataError(
+            f"{path} has no column {lost!r}; it needs id and label, and has {', '.join(rows.columns[:20])}: name them "
+            "by id_column (--id-column) and label_column (--label-column)"
+        )
     if all(name in rows.columns for name in RECORD):
         raise DataError(
             f"{path} is the full history of a campaign, with undone answers (it has the columns kind and undoes); use "
@@ -156,10 +174,10 @@ def _from_table(path: Path) -> Iterator[Answer]:
         if isinstance(row, BadRow):
             raise DataError(f"{row.name} of {path}: {row.reason}; nothing was read")
         values = row.values
-        if is_missing(values.get("id")):
-            raise IdError(f"{row.name} of {path} has no id; nothing was read")
-        id = read_text(str(values["id"])) if cells else str(values["id"])
-        label = values.get("label")
+        if is_missing(values.get(named["id"])):
+            raise IdError(f"{row.name} of {path} has no {named['id']}; nothing was read")
+        id = read_text(str(values[named["id"]])) if cells else str(values[named["id"]])
+        label = values.get(named["label"])
         skip = values.get("skip")
         if not is_missing(skip) and str(skip).lower() not in ("yes", "true", "1", "no", "false", "0"):
             raise DataError(f"{row.name} of {path} holds {skip!r} in column 'skip'; write yes, or leave it empty")
@@ -181,6 +199,12 @@ def _from_table(path: Path) -> Iterator[Answer]:
         elif cells:
             label = read_label(str(label))
         yield Answer(id, label, _said(values.get("annotator"), cells), _said(values.get("at"), cells))
+
+
+def _column(columns: Sequence[str], role: str, own: Mapping[str, str | None]) -> str:
+    """The column called like its role, or the one that the campaign's source has for it."""
+    other = own.get(role)
+    return other if role not in columns and other is not None and other in columns else role
 
 
 def _said(value: Any, cells: bool) -> str | None:
