@@ -409,7 +409,9 @@ class Campaign:
         from ally.campaign.training.predict import predict_samples
 
         gone = set(self.samples.missing(ids))
-        return predict_samples(self._newest()[0], self.samples, [id for id in ids if id not in gone], every_class=True)
+        return predict_samples(
+            self.training.newest()[0], self.samples, [id for id in ids if id not in gone], every_class=True
+        )
 
     def labels(self) -> dict[str, Any]:
         """The label that counts of each labelled sample."""

@@ -141,7 +141,7 @@ def _write_wide(campaign: Campaign, out: Path, skips: bool) -> int:
     ids = [answer.id for answer in answers]
     seen = shown(campaign, ids, True)
     said: dict[str, dict[str, Any]] = {}
-    if campaign.trained and ids:
+    if campaign.training.has_model and ids:
         table = campaign.predictions(ids).rename(columns={"label": "predicted"})
         said = {line["id"]: {str(name): value for name, value in line.items()} for line in table.to_dict("records")}
     rows = [
