@@ -131,7 +131,7 @@ def test_what_is_read_of_each_column(tmp_path):
         "price": "number",
         "kind": "category of 2: a, b",
         "label": "labels",
-        "note": "left out: it has 40 different texts in 40 rows, and at most 20 are taken as categories",
+        "note": "left out: it has 40 different texts in 40 rows, and at most 20 can be categories",
         "gap": "number; 1 missing become the mean 20, marked in a further feature",
     }
 
