@@ -121,7 +121,7 @@ class Page:
     def label_count(self) -> int:
         """Labels bought so far, as `status` counts them."""
         counts = self._store.count(self._clock(), self._settings().store_policy)
-        return counts.labelled - counts.deciders.get(GIVEN, 0)
+        return sum(counts.said.values()) - counts.said.get(GIVEN, 0)
 
     def numbers(self) -> list[float]:
         """The different numbers told lately, in order; for a regression."""
