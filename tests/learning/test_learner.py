@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from ally.constrained import Multipliers, lagrangian
-from ally.errors import InputError, ModelError, OneClassError, TrainingDiverged
+from ally.errors import InputError, ModelError, OneClassError, TrainingDiverged, UnknownName
 from ally.learning.fitted_network import evaluate, to_tensor
 from ally.learning.learner import Examples, Unlabelled
 from ally.learning.losses import absolute_error, brier, cross_entropy, squared_error
@@ -513,3 +513,66 @@ def test_batches_cover_all_samples_and_are_near_equal(n, size):
     assert max(lengths) <= size
     assert max(lengths) - min(lengths) <= 1
     assert torch.cat(sizes).sort().values.tolist() == list(range(n))
+
+
+def test_the_optimiser_can_be_given():
+    data = examples()
+    adam = learner().fit(data, ERM(), streams(0))
+    assert same(state(learner(optimizer="adam").fit(data, ERM(), streams(0))), state(adam))
+    made = []
+
+    def build(parameters, lr):
+        made.append(torch.optim.SGD(parameters, lr=lr, momentum=0.9))
+        return made[-1]
+
+    own = learner(optimizer=build, lr_decay=0.5).fit(data, ERM(), streams(0))
+    assert same(state(learner(optimizer="sgd", lr_decay=0.5).fit(data, ERM(), streams(0))), state(own))
+    assert not same(state(own), state(adam))
+    assert made[0].param_groups[0]["lr"] == pytest.approx(0.01 * 0.5**5)
+    with pytest.raises(UnknownName, match="unknown optimizer 'sdg'; did you mean 'sgd'"):
+        Training(optimizer="sdg")
+    with pytest.raises(InputError, match="optimizer gave a list"):
+        learner(optimizer=lambda parameters, lr: list(parameters)).fit(data, ERM(), streams(0))
+    with pytest.raises(InputError, match="augment=3 is not a function"):
+        Training(augment=3)
+
+
+@pytest.mark.parametrize("slacks", ["minibatch", "all"])
+def test_the_loss_can_be_given_and_constraints_are_in_its_units(slacks):
+    data, objective = examples(), PDCL(eps=0.1, dual_lr=0.2, slacks=slacks)
+    fit = learner(loss="brier", epochs=10).fit(data, objective, streams(0))
+    own = learner(loss=lambda outputs, targets: brier(outputs, targets), epochs=10).fit(data, objective, streams(0))
+    assert same(state(fit), state(own))
+    losses = brier(fit.embed(torch.from_numpy(features(data)))[1], torch.from_numpy(data.y))
+    assert fit.report.train_loss == pytest.approx(float(losses.mean()), rel=1e-5)
+    assert fit.report.slacks.largest == pytest.approx(float(losses.max()) - 0.1, rel=1e-4)
+    plain = learner(epochs=10).fit(data, objective, streams(0))
+    assert not same(state(fit), state(plain))
+    with pytest.raises(InputError, match=r"loss gave \(\) for a batch of 15"):
+        learner(loss=lambda outputs, targets: outputs.sum()).fit(data, ERM(), streams(0))
+
+
+def test_augmentation_changes_training_batches_only():
+    data, held_out, seen = examples(), examples(20, seed=1), []
+
+    def shift(x):
+        seen.append(x.clone())
+        return x + torch.rand(1)
+
+    plain = learner().fit(data, ERM(), streams(0), validation=held_out)
+    fit = learner(augment=shift).fit(data, ERM(), streams(0), validation=held_out)
+    assert same(state(fit), state(learner(augment=shift).fit(data, ERM(), streams(0), validation=held_out)))
+    assert not same(state(fit), state(plain))
+    rows = {tuple(row) for row in features(data).tolist()}
+    assert {tuple(row) for batch in seen for row in batch.tolist()} == rows
+    view = fit.view(data.source, data.rows)
+    torch.testing.assert_close(view.embeddings, fit.model.backbone(torch.from_numpy(features(data))).detach())
+    with pytest.raises(InputError, match=r"augment gave \(15, 5\) for a batch of shape \(15, 6\)"):
+        learner(augment=lambda x: x[:, 1:]).fit(data, ERM(), streams(0))
+
+
+def test_settings_that_were_not_given_are_not_shown():
+    assert repr(Training()) == (
+        "Training(lr=0.001, lr_decay=0.97, epochs=40, batch_size=None, patience=10, keep='best', device='auto')"
+    )
+    assert "optimizer='sgd'" in repr(Training(optimizer="sgd"))

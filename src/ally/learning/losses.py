@@ -45,19 +45,34 @@ LOSSES: dict[Task, Registry[Loss]] = {
 PRIMARY: dict[Task, Loss] = {"classification": cross_entropy, "regression": squared_error}
 
 
-def resolve_loss(loss: Any, task: Task) -> Loss:
-    """A loss from None (the task's own), a name or a function."""
+def resolve_loss(loss: Any, task: Task, name: str = "secondary_loss") -> Loss:
+    """A loss from None (the task's own), a name or a function, one number per sample. `name` is what errors call it."""
     if loss is None:
         return PRIMARY[task]
     if isinstance(loss, str):
         return LOSSES[task][loss]
     if callable(loss):
         function: Loss = loss
-        return function
+        return function if function in LOSSES[task].values() else per_sample(function, name)
     raise InputError(
-        f"secondary_loss is a {type(loss).__name__}; pass a name ({', '.join(LOSSES[task])}) or a function (outputs, "
+        f"{name} is a {type(loss).__name__}; pass a name ({', '.join(LOSSES[task])}) or a function (outputs, "
         "targets) -> (B,)"
     )
+
+
+def per_sample(loss: Loss, name: str = "secondary_loss") -> Loss:
+    """The same loss, which raises unless it gives one number per sample."""
+
+    def checked(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        values: Any = loss(outputs, targets)
+        if not isinstance(values, torch.Tensor) or values.shape != targets.shape:
+            shape, n = tuple(values.shape) if isinstance(values, torch.Tensor) else type(values).__name__, len(targets)
+            raise InputError(
+                f"{name} gave {shape} for a batch of {n}; it must give one number per sample, shape ({n},)"
+            )
+        return values
+
+    return checked
 
 
 @dataclass(frozen=True)

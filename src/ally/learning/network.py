@@ -1,5 +1,5 @@
-"""A network as a learner. One trainer for every objective: Adam, diminishing steps, early stopping, θ and λ of the same
-epoch kept unless asked otherwise."""
+"""A network as a learner. One trainer for every objective: Adam unless told otherwise, diminishing steps, early
+stopping, θ and λ of the same epoch kept unless asked otherwise."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ally.errors import InputError, ModelError, TrainingDiverged
 from ally.execution.devices import resolve_device
 from ally.learning.fitted_network import FittedNetwork, evaluate, input_dtype, seen_through, to_tensor
 from ally.learning.learner import Examples, FitReport, Unlabelled
-from ally.learning.losses import PRIMARY, Loss, TargetScale
+from ally.learning.losses import Loss, TargetScale, resolve_loss
 from ally.learning.objectives import ERM, Batch, Objective, Problem, Session, UnlabelledBatch
 from ally.learning.objectives.regularizers import Regularizer
 from ally.learning.training import Training
@@ -116,7 +116,7 @@ class Network:
                 targets=_targets(examples, scale, device, dtype),
                 task=task,
                 classes=examples.classes,
-                loss=PRIMARY[task],
+                loss=resolve_loss(self.training.loss, task, "loss"),
                 reference_loss=reference_loss,
                 n_unlabelled=0 if unlabelled is None else len(unlabelled.rows),
                 pool_reference=pool_reference,
@@ -157,20 +157,23 @@ class Network:
         progress: Progress | None,
     ) -> tuple[FitReport, Duals]:
         training, problem = self.training, session.problem
-        optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=training.lr, fused=True)
+        optimizer = training.build_optimizer([p for p in model.parameters() if p.requires_grad])
         primal_step = Geometric(training.lr, training.lr_decay)
         shuffle = streams.torch("shuffle")
         best = _Best()
         stopped = False
         step = 0
         for epoch in range(1, training.epochs + 1):
-            optimizer.param_groups[0]["lr"] = primal_step(epoch)
+            for group in optimizer.param_groups:
+                group["lr"] = primal_step(epoch)
             session.start_epoch(epoch)
             _training_mode(model, len(x))
             total = torch.zeros((), device=x.device)
             for index in self._batches(len(x), session.min_steps, shuffle):
                 index = index.to(x.device)
-                value = session.loss(model, Batch(index, x[index], problem.targets[index]), next(draw))
+                value = session.loss(
+                    model, Batch(index, training.augmented(x[index]), problem.targets[index]), next(draw)
+                )
                 optimizer.zero_grad(set_to_none=True)
                 torch.autograd.backward(value)
                 optimizer.step()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -96,7 +96,8 @@ class _ConstrainedSession(Session):
         self._weighted = objective.weighted
         self._regularizer = objective.regularizer
         self._same_loss = objective.secondary_loss is None
-        self._secondary = _per_sample(resolve_loss(objective.secondary_loss, problem.task))
+        given = objective.secondary_loss
+        self._secondary = problem.loss if given is None else resolve_loss(given, problem.task)
         self._period = objective.primal_steps
         self._per_batch = objective.slacks == "minibatch"
         self._schedule = Power(objective.dual_lr, objective.dual_decay)
@@ -145,18 +146,3 @@ class _ConstrainedSession(Session):
 
     def _all_slacks(self, outputs: torch.Tensor) -> torch.Tensor:
         return self._secondary(outputs, self.problem.targets) - self._eps
-
-
-def _per_sample(loss: Loss) -> Loss:
-    """The same loss, which raises unless it gives one number per sample."""
-
-    def checked(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        values: Any = loss(outputs, targets)
-        if not isinstance(values, torch.Tensor) or values.shape != targets.shape:
-            shape, n = tuple(values.shape) if isinstance(values, torch.Tensor) else type(values).__name__, len(targets)
-            raise InputError(
-                f"secondary_loss gave {shape} for a batch of {n}; it must give one number per sample, shape ({n},)"
-            )
-        return values
-
-    return checked
