@@ -286,7 +286,7 @@ def test_the_name_of_the_source_is_nobodys(make):
         lambda: campaign.relabel({"r0": "cat"}, annotator="source"),
         lambda: campaign.import_labels("labels.csv", annotator="source"),
     ):
-        with pytest.raises(InputError, match="take another name"):
+        with pytest.raises(InputError, match="use another name"):
             refuses()
 
 

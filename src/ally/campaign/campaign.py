@@ -1,6 +1,6 @@
-"""A labelling campaign: ask, tell, and all that is around them. All state is in the store.
+"""A labelling campaign: ask, tell, and everything around them. All state is in the store.
 
-Nothing here imports torch before something is trained or predicted: asking and telling stay quick and small.
+Nothing here imports torch before it trains or predicts: asking and telling stay fast.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ally.campaign.answers import Vocabulary, likely_slips, recent_values
 from ally.campaign.classes import Classes
 from ally.campaign.composition import composition
 from ally.campaign.create import check_names, create, kept_model
-from ally.campaign.page import Page
+from ally.campaign.page import CampaignPage
 from ally.campaign.people import person
 from ally.campaign.settings import Settings, changed_settings, declarations, declared_classes
 from ally.campaign.source import (
@@ -82,7 +82,7 @@ class Campaign:
         self._encoder = encoder
         self._opening = threading.Lock()
         self._vocabulary = Vocabulary(store)
-        self._page = Page(store, lambda: self.samples, lambda: self.settings, self._clock, cache(self._place))
+        self._page = CampaignPage(store, lambda: self.samples, lambda: self.settings, self._clock, cache(self._place))
 
     @classmethod
     def create(
@@ -94,14 +94,14 @@ class Campaign:
         progress: Progress | None = None,
         **chosen: Any,
     ) -> Campaign:
-        """Makes a campaign, whole or not at all.
+        """Creates a campaign, whole or not at all.
 
         Args:
-            place: where it is kept: the name of a new file, or postgresql://…
+            place: where to keep it: the name of a new file, or a postgresql:// URL.
             source: a folder of images, a table, a text file, an array of features, or a frame in memory.
-            clock: gives the time, in seconds since 1970.
+            clock: returns the time, in seconds since 1970.
             progress: called while the samples are read.
-            chosen: settings, and options of `ally.sources.open_source`.The settings are
+            chosen: settings, and options of `ally.sources.open_source`. The settings are
                 listed by ``help(ally.Campaign.create)`` and in docs/campaign.md.
         """
         names = {declared.name for declared in declarations()}
@@ -142,17 +142,17 @@ class Campaign:
         return self._store.name
 
     def _clock(self) -> float:
-        """The time, in whole microseconds: what files can hold."""
+        """The time in whole microseconds, which files can hold exactly."""
         return round(self._given_clock(), 6)
 
     @property
     def settings(self) -> Settings:
-        """What was chosen, as it is now: another process may have changed it."""
+        """The current settings; another process may change them."""
         return Settings.from_json(self._store.settings)
 
     def change(self, *, source: Any = None, **chosen: Any) -> Settings:
-        """Changes settings, by the names of `ally.campaign.Settings`. Classes may be added, none taken away; what fixes
-        the samples and their roles (the source, the task, the held-out samples, the seed) stays as it is. `source` says
+        """Changes settings, by the names of `ally.campaign.Settings`. Classes can be added but not removed. What fixes
+        the samples and their roles (the task, the held-out samples, the seed) cannot change. `source` says
         where the source is now, see `move`."""
         changed = self._changed(chosen)
         if source is not None:
@@ -195,18 +195,18 @@ class Campaign:
 
     @property
     def kept_in(self) -> Path | None:
-        """The folder for what can be made anew, such as where each row of a long table is; None for a campaign that is
-        no file."""
+        """The folder for what can be recreated, such as the positions of rows in a long table; None if the campaign is
+        not a file."""
         return cache(self._place)
 
     @property
     def size(self) -> int:
-        """How many samples there are, vanished ones too."""
+        """How many samples there are, missing ones included."""
         return self._store.size()
 
     @property
     def samples(self) -> Samples:
-        """The source, opened when it is first needed."""
+        """The source, opened on first use."""
         with self._opening:
             if self._samples is None:
                 self._samples = found_source(self.settings, self._place, self._source, self._options, self._encoder)
@@ -217,10 +217,10 @@ class Campaign:
     def ask(
         self, n: int | None = None, *, annotator: str | None = None, key: str | None = None, at_most: bool = False
     ) -> CampaignQuery:
-        """The next `n` samples to label (a batch, if it is None), kept for this annotator for a while.
+        """The next `n` samples to label (default: a batch), reserved for this annotator for a while.
 
-        The same `key` gives the same query again; a new key never a sample that somebody holds. With `at_most`, fewer
-        than n are given where there are no more.
+        The same `key` gives the same query again. A sample reserved for someone else is never given. With `at_most`,
+        fewer than n are given if there are no more.
         """
         settings = self.settings
         count = settings.batch if n is None else check_count("n", n)
@@ -243,12 +243,12 @@ class Campaign:
         return _given_query(stored)
 
     @property
-    def page(self) -> Page:
+    def page(self) -> CampaignPage:
         """What a labelling page shows and keeps besides the answers."""
         return self._page
 
     def show(self, id: str) -> Shown:
-        """What a person needs to see to label a sample."""
+        """What a person sees to label a sample."""
         return self.samples.show(id)
 
     def tell(
@@ -306,13 +306,13 @@ class Campaign:
         return given_answers.untold(self._store, answers)
 
     def skip(self, ids: Iterable[str], *, annotator: str | None = None, key: str | None = None) -> Told:
-        """Sets samples aside; they are not asked about again."""
+        """Skips samples: they are not asked about again."""
         if isinstance(ids, str):
             raise AnswerError(f"ids is the text {ids!r}; pass a list of ids, such as [{ids!r}]")
         return self.relabel(dict.fromkeys(ids, SKIP), annotator=annotator, key=key)
 
     def undo(self, *, annotator: str | None = None, number: int | None = None, key: str | None = None) -> Undone:
-        """Takes back one's last answer, or that with a number. The sample can be asked about again."""
+        """Undoes the annotator's last answer, or the one with this number. The sample can be asked about again."""
         _, taken = self._store.undo(person(annotator), self._clock(), number, key)
         return Undone(taken.sample, taken.kind, SKIP if taken.kind == "skip" else taken.value, taken.number)
 
@@ -428,11 +428,11 @@ class Campaign:
         return list(self._store.values(standing=True)[0] if settings.classes is None else settings.classes)
 
     def record(self) -> Iterator[StoredAnswer]:
-        """Every answer ever given, in order: who, when, what, and for which query; undone ones and undos too."""
+        """Every answer ever given, in order: who, when, what, for which query. Includes undone answers and undos."""
         return self._store.answers()
 
     def disagreements(self) -> dict[str, dict[str, Any]]:
-        """By id, what each annotator says, where their labels differ and nobody has settled it since."""
+        """By id, the label of each annotator, for samples they label differently that nobody has settled since."""
         return given_answers.disagreements(self._store, self.settings)
 
     def adjudicate(self, answers: Mapping[str, Any], *, annotator: str | None = None, key: str | None = None) -> Told:
@@ -479,8 +479,8 @@ class Campaign:
         return agreement_of(self._store, self.settings.task)
 
     def review(self, n: int = 20) -> list[Suspect]:
-        """Labels that are likely to be wrong, likeliest first, as the newest model sees them; those answered anew since
-        are left out."""
+        """Labels that may be wrong, the most likely first, as the newest model sees them. Labels changed since then are
+        left out."""
         return review(self._store, self.settings, check_count("n", n))
 
     def evaluate(self) -> Measure:
@@ -516,8 +516,7 @@ class Campaign:
     # The source and the store
 
     def move(self, source: Any, **options: Unpack[SourceOptions]) -> None:
-        """Says where the source is from now on. It must be the same kind of source and have samples that the campaign
-        knows."""
+        """Says where the source is now. It must be the same kind of source and hold samples that the campaign knows."""
         check_options(options)
         settings = self.settings
         samples = found_source(settings, self._place, source, options, self._encoder)
@@ -529,17 +528,16 @@ class Campaign:
             self._source, self._options, self._samples = source, options, samples
 
     def rescan(self, progress: Progress | None = None) -> Scanned:
-        """Looks at the source again: new samples join the pool, vanished ones are set aside, and those that came back
-        return."""
+        """Reads the source again: adds new samples, sets missing ones aside, and takes back those that reappeared."""
         settings = self.settings
         return sources.rescan(self._store, self.samples, settings, self._known(settings), self._clock(), progress)
 
     def problems(self) -> tuple[str, ...]:
-        """What was wrong with single samples when the source was last read, in sentences; at most twenty."""
+        """Problems with single samples when the source was last read, in sentences; at most twenty."""
         return sources.problems(self._store)
 
     def check(self) -> list[str]:
-        """What is wrong with the store or its source, in words; empty if nothing is."""
+        """Problems with the store or its source, in words; empty if there are none."""
         found = self._store.check()
         try:
             _ = self.samples

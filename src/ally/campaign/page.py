@@ -27,7 +27,7 @@ NOTE = "note"
 LONGEST_NOTE = 2000
 
 
-class Page:
+class CampaignPage:
     """``campaign.page``. `cache` is the folder for small copies of images; None for a temporary one."""
 
     def __init__(

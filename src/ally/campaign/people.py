@@ -82,14 +82,14 @@ def _pair(one: str, other: str, labels: list[tuple[Any, Any]]) -> PairAgreement:
 
 
 def person(name: str | None) -> str:
-    """Who asks or answers: by default `user`."""
+    """The name of an annotator; by default `user`."""
     if name == GIVEN:
-        raise InputError.about("annotator", name, "stands for labels that came with the source; take another name")
+        raise InputError.about("annotator", name, "is reserved for labels that came with the source; use another name")
     return name or user()
 
 
 def user() -> str:
-    """Who labels, if nobody says: the name of the account."""
+    """The account name, for when no annotator is given."""
     try:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):

@@ -1,4 +1,4 @@
-"""What is chosen for a campaign, kept in its store.
+"""The settings of a campaign, kept in its store.
 
 Each setting is declared once: its default, what it means, how it is checked, and whether it may change later.
 `Campaign.create`, `Campaign.change`, ``ally new``, ``ally change``, their help and the table in docs/campaign.md come
@@ -27,7 +27,7 @@ Vote: TypeAlias = Literal["last", "majority"]
 VERSION = 1
 LONGEST_LEASE = 366 * 86400.0
 Check: TypeAlias = Callable[[str, Any], object]
-"""Called with the name and the value of a setting; raises if that cannot be."""
+"""Called with the name and the value of a setting; raises if the value is not possible."""
 Group: TypeAlias = Literal["Labels", "Queries", "Learner", "Annotators"]
 
 
@@ -85,7 +85,7 @@ def optional(check: Check) -> Check:
 
 def share(name: str, value: Any) -> None:
     if not 0 <= check_number(name, value) < 1:
-        raise InputError.about(name, value, "is not a share; use a number from 0 to below 1")
+        raise InputError.about(name, value, "is out of range; use a number from 0 to below 1")
 
 
 def lease(name: str, value: Any) -> None:
@@ -104,7 +104,7 @@ def flag(name: str, value: Any) -> None:
 
 
 def anything(name: str, value: Any) -> None:
-    """What is checked together with others."""
+    """For settings that are checked together with others."""
 
 
 count = partial(check_count, least=1)
@@ -132,9 +132,9 @@ class Settings:
         fixed=True,
     )
     classes: tuple[Any, ...] | None = setting(None, "Labels", "All classes (default: any label is one).", anything)
-    strategy: str = setting("ally", "Learner", "How samples are chosen: a name that `ally strategies` lists.", text)
+    strategy: str = setting("ally", "Learner", "How samples are chosen: a name listed by `ally strategies`.", text)
     objective: str | None = setting(
-        None, "Learner", "How the learner is trained, if not as the strategy says.", optional(text)
+        None, "Learner", "How the learner is trained (default: as the strategy does).", optional(text)
     )
     model: str | None = setting(
         None,
@@ -152,22 +152,22 @@ class Settings:
         given="auto",
     )
     batch: int = setting(
-        20, "Queries", "Samples in a query; the learner is trained again after as many answers.", count
+        20, "Queries", "Samples in a query. The learner is trained again after as many answers.", count
     )
     lease_seconds: float = setting(
-        3600.0, "Annotators", "How long a sample is kept for the person who asked for it.", lease
+        3600.0, "Annotators", "How long a sample stays reserved for whoever asked for it.", lease
     )
     policy: Vote = setting(
         "last",
         "Annotators",
-        "Which label counts where annotators disagree; the majority of numbers is their median.",
+        "Which label counts if annotators disagree. For numbers, the majority is the median.",
         one_of(*get_args(Vote)),
     )
     opinions: int = setting(1, "Annotators", "How many different annotators are asked about each sample.", count)
     evaluate: int = setting(
         0,
         "Queries",
-        "Random samples held out for the learning curve (default: 100, at most a tenth).",
+        "Random samples held out for the learning curve (default: 100, or a tenth if that is fewer).",
         count_or_none,
         fixed=True,
         given=None,
@@ -180,7 +180,9 @@ class Settings:
     budget: int | None = setting(
         None, "Queries", "Total label budget, used in the advice on when to stop.", optional(count)
     )
-    look_at: int = setting(100_000, "Learner", "Unlabelled samples to look at in each training, drawn anew.", count)
+    look_at: int = setting(
+        100_000, "Learner", "Unlabelled samples to consider in each training, drawn at random.", count
+    )
     threads: int | None = setting(
         None, "Learner", "CPU threads for training in the background (default: all cores but one).", optional(count)
     )
@@ -214,7 +216,7 @@ class Settings:
 
     @property
     def store_policy(self) -> Policy:
-        """How the store decides: of numbers to predict the majority is the median."""
+        """The policy for the store: for numbers, the majority is the median."""
         return "median" if (self.policy, self.task) == ("majority", "regression") else self.policy
 
     def to_json(self) -> dict[str, Any]:
@@ -238,7 +240,7 @@ def changed_settings(settings: Settings, chosen: Mapping[str, Any]) -> Settings:
     names = [declared.name for declared in declarations() if not declared.fixed]
     odd = next((name for name in chosen if name not in names), None)
     if odd is not None:
-        raise InputError(f"{odd} cannot be changed; what can be: {', '.join(names)}")
+        raise InputError(f"{odd} cannot be changed; these can: {', '.join(names)}")
     changed = dataclasses.replace(settings, **chosen)
     if changed.classes is not None and settings.classes is not None:
         lost = next((label for label in settings.classes if label not in changed.classes), None)
@@ -248,7 +250,7 @@ def changed_settings(settings: Settings, chosen: Mapping[str, Any]) -> Settings:
 
 
 def declared_classes(classes: Iterable[Any], labels: Sequence[Any]) -> tuple[Any, ...]:
-    """The classes, each as the label on record that reads like it. Raises if a label is none of them."""
+    """The classes, each in the spelling of the existing label that reads the same. Raises if a label is missing."""
     from ally.sources.export.answers import reads
 
     known = {reads(label): label for label in reversed(labels)}

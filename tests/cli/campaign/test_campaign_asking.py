@@ -361,7 +361,7 @@ def test_the_majority_of_numbers_is_the_median(ally, table):
     even = ("--from", "table.csv", "--policy", "majority", "--opinions", 2, "--by-hand")
     assert "opinions can tie" in ally("new", "classes", *even).out
     assert "opinions can tie" not in ally("new", "rows", *even, "--regression").out
-    assert "the majority of numbers is their median" in " ".join(ally("new", "--help").out.replace("│", " ").split())
+    assert "For numbers, the majority is the median" in " ".join(ally("new", "--help").out.replace("│", " ").split())
     for who, value in (("ann", "1.0"), ("bob", "1.2"), ("cat", "9.0")):
         ally("tell", "rows", f"r00={value}", "--annotator", who)
     ally("export", "rows", "labels.csv")
