@@ -365,6 +365,16 @@ def test_a_campaign_on_a_server_keeps_its_vectors_on_this_machine(monkeypatch, t
     assert encoded_folder("some/pets.db") == Path("some/pets.encoded").absolute()
 
 
+def test_a_campaign_in_postgresql(new_database, mails, tmp_path, monkeypatch):
+    monkeypatch.setenv("ALLY_CACHE", str(tmp_path))
+    place = new_database()
+    with ally.Campaign.create(place, mails, text="body", encoder=Function(letters, "v-1", "text")) as campaign:
+        campaign.retrain()
+        assert campaign.status().encoded == 49
+    (file,) = machine_folder().glob("*/*.vectors")
+    assert file.parent == encoded_folder(place)
+
+
 def test_the_folder_of_the_machine_is_bounded(tmp_path, monkeypatch):
     monkeypatch.setenv("ALLY_CACHE", str(tmp_path))
     base = machine_folder()
