@@ -87,8 +87,9 @@ class EncodedSamples:
         ensure_none_gone(self.missing(ids), ids, "the source")
         return ById(ids, (self.width,), self._load, vectors=True)
 
-    def fingerprint(self) -> dict[str, Any]:
-        return {**self.samples.fingerprint(), ENCODED: self.about}
+    def fingerprint(self, *, learned: bool = True) -> dict[str, Any]:
+        """Without what words or columns would have meant: the learner does not see them."""
+        return {**self.samples.fingerprint(learned=False), ENCODED: self.about}
 
     def prepare(self, ids: Sequence[str], progress: Progress | None = None, seconds: float | None = None) -> int:
         """Makes the vectors of `ids` that are missing, in their order, and stops after about so many `seconds`; how

@@ -196,7 +196,7 @@ def _ensure_same_roles(layout: Layout, roles: Mapping[str, Any]) -> None:
 def _matched(samples: Samples, known: Mapping[str, Any] | None) -> Samples:
     """The samples, if what a learner reads of them has the shape it had."""
     if known is not None:
-        now = samples.fingerprint()
+        now = samples.fingerprint(learned=False)
         for name in ("kind", "from", "embeddings", "shape", "numbered"):
             if known.get(name) != now.get(name):
                 met = f"the source has {name} {now.get(name)!r}, but had {known.get(name)!r} before"

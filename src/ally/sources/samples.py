@@ -77,8 +77,8 @@ class Samples(Protocol):
         none. Raises where the samples are neither texts nor images."""
         ...
 
-    def fingerprint(self) -> dict[str, Any]:
-        """Plain values that JSON can hold."""
+    def fingerprint(self, *, learned: bool = True) -> dict[str, Any]:
+        """Plain values that JSON can hold; without `learned`, only those that cost nothing to know."""
         ...
 
 

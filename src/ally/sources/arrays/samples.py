@@ -114,7 +114,7 @@ class ArraySamples:
     def contents(self, ids: Sequence[str]) -> list[str | Path | None]:
         raise InputError("rows of an array are neither texts nor images; leave out the encoder")
 
-    def fingerprint(self) -> dict[str, Any]:
+    def fingerprint(self, *, learned: bool = True) -> dict[str, Any]:
         return {
             "version": 1,
             "kind": "features",

@@ -105,7 +105,7 @@ class ImageFolder:
     def contents(self, ids: Sequence[str]) -> list[str | Path | None]:
         return [self._path(id) for id in ids]
 
-    def fingerprint(self) -> dict[str, Any]:
+    def fingerprint(self, *, learned: bool = True) -> dict[str, Any]:
         kept: dict[str, Any] = {
             "version": 1,
             "kind": "images",

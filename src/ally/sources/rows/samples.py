@@ -156,8 +156,8 @@ class RowSamples:
                 found.append(None)
         return found
 
-    def fingerprint(self) -> dict[str, Any]:
-        """The layout and what was learned from the rows; the first call reads them all."""
+    def fingerprint(self, *, learned: bool = True) -> dict[str, Any]:
+        """The layout and, if wanted, what was learned from the rows; the first call then reads them all."""
         kept: dict[str, Any] = {"version": 1, "kind": self.kind, "from": "rows", "layout": self._layout.to_json()}
         if getattr(self._rows, "decimal", ".") == ",":
             kept["decimal"] = ","
@@ -165,6 +165,8 @@ class RowSamples:
             kept["embeddings"] = list(self._embeddings.shape)
         elif self._layout.image is not None:
             kept["size"] = self._thumbnails.side
+        elif not learned:
+            pass
         elif self._layout.text is not None:
             kept["words"] = self._weights().to_json()
         else:
