@@ -1,4 +1,4 @@
-"""Every error the library raises on purpose. Each message says what was wrong, the value met and the next step."""
+"""Every error the library raises on purpose. Each message says what is wrong, the value found and what to do next."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _sentence(named: str, value: Any, problem: str) -> str:
 
 
 class InputError(AllyError, ValueError):
-    """Something the caller passed cannot be used as it is."""
+    """An argument cannot be used."""
 
 
 class NonFiniteInput(InputError):
@@ -45,10 +45,10 @@ class LabelError(InputError):
 
 
 class UnknownClasses(LabelError):
-    """Labels are none of the declared classes."""
+    """Labels that are not among the declared classes."""
 
     labels: tuple[Any, ...] = ()
-    """Each of them once."""
+    """Each label once."""
 
 
 class OneClassError(LabelError):
@@ -103,7 +103,7 @@ class ModelError(InputError):
 
 
 class DataError(AllyError):
-    """A data set is not there, is damaged, or is not what its format says."""
+    """A data set is missing, damaged, or not in the format it claims."""
 
 
 class MissingPart(AllyError, ImportError):
@@ -119,7 +119,7 @@ class BrokenPart(AllyError):
 
 
 class NonFiniteScore(BrokenPart):
-    """A score is NaN or infinite. It is never patched."""
+    """A score is NaN or infinite. It is never replaced by another number."""
 
 
 class MemoryBudgetExceeded(AllyError):
@@ -131,11 +131,11 @@ class StoreError(AllyError):
 
 
 class StoreMissing(StoreError):
-    """There is no campaign at the place named."""
+    """There is no campaign at this place."""
 
 
 class StoreExists(StoreError):
-    """There is a campaign at the place named already."""
+    """There is already a campaign at this place."""
 
 
 class StoreVersion(StoreError):
@@ -143,19 +143,19 @@ class StoreVersion(StoreError):
 
 
 class StoreBusy(StoreError):
-    """Others kept the store busy for too long."""
+    """The store was in use by others for too long."""
 
 
 class StoreDamaged(StoreError):
-    """The file is torn, truncated or not a store."""
+    """The file is damaged, truncated or not a store."""
 
 
 class StoreFull(StoreError):
-    """There is no room to write."""
+    """The disk is full."""
 
 
 class StoreReadOnly(StoreError):
-    """The store can be read and not written."""
+    """The store can be read but not written."""
 
 
 class StoreUnreachable(StoreError):

@@ -155,14 +155,13 @@ class Store(Protocol):
     def settings(self) -> dict[str, Any]: ...
 
     def change_settings(self, change: Callable[[dict[str, Any]], Mapping[str, Any]]) -> None:
-        """Replaces them by what `change` makes of them; nobody else changes them meanwhile. It may be called more than
-        once."""
+        """Replaces the settings by ``change(settings)``, in one transaction. `change` may be called more than once."""
 
     # Samples
 
     def add_samples(self, new: Iterable[NewSample], now: float, labelled_by: str = "source") -> Added:
-        """Adds those with an id that is not known, and labels of those that nobody has answered. Interrupted, it can be
-        called again."""
+        """Adds the samples with a new id, and labels for samples without an answer. Safe to call again after an
+        interruption."""
 
     def mark_gone(self, ids: Sequence[str], gone: bool = True) -> int:
         """Samples that are gone are not handed out; with ``gone=False`` they are back. How many changed. Their answers
@@ -205,15 +204,15 @@ class Store(Protocol):
         """A query on record with all its samples."""
 
     def waiting(self, query: int, opinions: int = 1) -> list[str]:
-        """Ids of a query that its annotator has not answered and that want more opinions, in its order, without those
-        that are gone."""
+        """Ids of a query that its annotator has not answered and that need more opinions, in order; gone samples are
+        left out."""
 
     def asked_as(self) -> dict[int, tuple[AskKind, int, int | None]]:
         """By row, for all that were ever asked about: kind, query and that query's model, of the first query that
         asked."""
 
     def release(self, query: int, only: Sequence[str] | None = None) -> int:
-        """Ends the leases of a query, of all its samples or of those named; of how many."""
+        """Ends the leases of a query, for all its samples or the given ones; returns how many."""
 
     def answer(
         self, annotator: str, now: float, answers: Sequence[NewAnswer], query: int | None = None, key: str | None = None
@@ -228,11 +227,11 @@ class Store(Protocol):
     def undo(
         self, annotator: str, now: float, number: int | None = None, key: str | None = None
     ) -> tuple[Receipt, StoredAnswer]:
-        """Takes back one answer of this annotator, the last that counts if no number is given; the receipt, and what
-        was taken back."""
+        """Undoes one answer of this annotator (default: the last that counts). Returns the receipt and the undone
+        answer."""
 
     def answers(self, since: int = 0) -> Iterator[StoredAnswer]:
-        """The record above a number, in order, undone answers and undos included."""
+        """All answers with a higher number, in order, including undone answers and undos."""
 
     def last_answers(self, annotator: str, n: int) -> list[StoredAnswer]:
         """The newest answers of one annotator that count, the last first; of each sample the last."""
@@ -241,21 +240,21 @@ class Store(Protocol):
         """Its number, undos included; 0 before the first."""
 
     def annotators(self) -> dict[str, int]:
-        """Of how many samples an answer of each counts, the most first; who has none is left out."""
+        """By annotator, for how many samples an answer of theirs counts; the highest first, zeros left out."""
 
     def opinions(self, rows: Sequence[int] | None = None) -> dict[int, list[StoredAnswer]]:
-        """By row, of all samples or these: the answer of each annotator that counts, in the order given. Rows without
-        any are left out."""
+        """By row, for all samples or these: the current answer of each annotator, in the order given. Rows without an
+        answer are left out."""
 
     def decided(self, policy: Policy = "last") -> dict[int, Label]:
-        """By row, the answer that counts, a label or a skip."""
+        """By row, the answer that counts: a label or a skip."""
 
     def labels(self, policy: Policy = "last") -> dict[int, Label]:
-        """Those of `decided` that are labels."""
+        """`decided`, labels only."""
 
     def values(self, since: int = 0, *, standing: bool = False) -> tuple[list[Any], int]:
-        """The different labels in the record above a number, in the order in which they came, undone and replaced ones
-        too unless only those that are `standing` are wanted; and the last number."""
+        """The different labels among answers with a higher number, in the order given, and the last number. With
+        `standing`, without undone and replaced answers."""
 
     @property
     def models(self) -> Models: ...
@@ -267,7 +266,7 @@ class Store(Protocol):
     # Care
 
     def check(self) -> list[str]:
-        """What is wrong with the store, in words; empty if nothing is."""
+        """Problems with the store, in words; empty if there are none."""
 
     def backup(self, path: str | Path | None = None) -> Path:
         """Copies the campaign to a new SQLite file, by default a numbered one beside it."""
