@@ -7,8 +7,10 @@ import sys
 import pytest
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.svm import LinearSVC
 
 from ally import Campaign
 from ally.errors import ModelError, UnknownName
@@ -82,6 +84,16 @@ def test_a_change_of_the_model_holds_from_the_next_training_on(tmp_path, table, 
         campaign.retrain()
         assert isinstance(campaign.training.model().fit, FittedEstimator)
         assert campaign.status().model.agreement is not None
+
+
+@pytest.mark.parametrize("model", [KNeighborsClassifier(), LinearSVC()], ids=["no weights", "no probabilities"])
+def test_estimators_that_cannot_do_everything_train_a_campaign(tmp_path, table, answer_all, model):
+    source, truth = table
+    with Campaign.create(tmp_path / "c.db", source, model=model, strategy="coreset", **SETTINGS) as campaign:
+        answer_all(campaign, truth, 40)
+        campaign.retrain()
+        assert campaign.status().model.value > 0.5
+        assert campaign.training.model().predict(campaign.samples.features(["s000"]))[0][0] in set(truth.values())
 
 
 def _double(x):

@@ -126,6 +126,12 @@ def test_dual_steps_diminish_as_for_networks(recorder):
     torch.testing.assert_close(three - two, one * 3**-0.5)
 
 
+def test_losses_can_be_recorded_without_weights():
+    recording = PDCL(eps=0.0, dual_lr=0.1, dual_decay=0.0, weighted=False)
+    fitted = Estimator(KNeighborsClassifier()).fit(NAMED, recording, streams(0))
+    assert float(fitted.duals["labelled"].max()) > 0
+
+
 def test_a_random_state_of_the_user_is_kept():
     Recorder.told.clear()
     Estimator(Recorder(random_state=5)).fit(NAMED, ERM(), streams(0))
@@ -267,9 +273,9 @@ def test_texts_go_through_a_pipeline_as_they_are():
     assert copies.report["set_aside"]["exact"] == 80
 
 
-def test_texts_without_a_pipeline_are_refused_as_before():
+def test_a_loop_takes_texts_for_a_pipeline_only():
     with pytest.raises(ally.errors.InputError, match="pass one row per sample"):
-        ally.query(["a b", "c d"], [0, None], n=1)
+        ally.Loop(["a b", "c d"], [0, None])
 
 
 def test_tables_of_any_columns_keep_their_names():

@@ -106,7 +106,7 @@ class Estimator:
             return f"{name} is not a {kind}, and the labels are {labels}; use a {kind}, or say task="
         plain = task == "classification" and not hasattr(estimator, "predict_proba")
         if isinstance(objective, PDCL):
-            if not weighable(estimator):
+            if objective.weighted and not weighable(estimator):
                 return (
                     f"{name} does not take sample_weight, so it cannot be trained under constraints; use a strategy or "
                     "objective without duals, such as objective='erm'"

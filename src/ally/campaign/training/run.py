@@ -113,14 +113,7 @@ class _Round:
         trained = loop.trained().with_about(about)
         self.model = loop.learner  # the loops below need not read the pool for it again
         self.report["fit"] = {name: value for name, value in asdict(trained.fit.report).items() if _plain(value)}
-        self.report["suspects"] = suspects(
-            loop,
-            self.material.training,
-            self.samples,
-            accumulating=self._accumulating,
-            fit=self._arm,
-            seed=self.settings.seed,
-        )
+        self.report["suspects"] = self._suspects(loop)
         return trained.to_bytes(), self.report, self._mapped(trained, ranking), self._measures(trained)
 
     def _mapped(self, trained: Trained, ranking: list[Ranked]) -> list[Ranked]:
@@ -177,10 +170,25 @@ class _Round:
             progress=self.progress,
         )
 
-    def _accumulating(self) -> Loop:
-        """Plain training with duals that add up the loss of each sample over the epochs and weigh nothing."""
+    def _suspects(self, loop: Loop) -> list[dict[str, Any]]:
+        """Labels that may be wrong; none where the learner says nothing of its losses.
+
+        Where the objective has no duals of labels, a plain training is made with duals that add up the loss of each
+        sample over the epochs and weigh nothing.
+        """
         objective = PDCL(eps=0.0, dual_lr=1 / self.training.epochs, dual_decay=0.0, weighted=False)
-        return self._loop(self.material.training, strategy="random", objective=objective)
+        reason = loop.learner.supports(objective, self.settings.task)
+        if reason is not None:
+            self.report["notes"].append(f"labels are not checked for mistakes: {reason}")
+            return []
+        return suspects(
+            loop,
+            self.material.training,
+            self.samples,
+            accumulating=lambda: self._loop(self.material.training, strategy="random", objective=objective),
+            fit=self._arm,
+            seed=self.settings.seed,
+        )
 
     def _ranking(self, loop: Loop) -> list[Ranked]:
         """The next batch as the strategy chooses it, then some more."""
