@@ -29,10 +29,12 @@ def label(
     ] = None,
     moved: Moved = None,
 ) -> None:
-    """Open a page in the browser to label in.
+    """Label in the browser.
 
-    The page is open to this machine only; end it with Ctrl-C. With --share others can label too: a link is printed for
-    each of them, which works once.
+    Only this machine can open the page; Ctrl-C ends it. With --share, others can label too: each gets a link that works
+    once.
+
+    Example: ally label pets
     """
     from ally.errors import InputError, MissingPart
 
