@@ -12,7 +12,7 @@ import torch
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.model_selection import train_test_split
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from ally.errors import InputError, ModelError
 from ally.execution.memory import Scratch
@@ -21,7 +21,7 @@ from ally.learning.fitted_network import FittedNetwork
 from ally.learning.head_features import Labelled
 from ally.learning.learner import Examples, Learner
 from ally.learning.network import Network
-from ally.learning.objectives import PDCL, Objective, resolve_objective
+from ally.learning.objectives import ERM, PDCL, Objective, resolve_objective
 from ally.learning.resolve import is_estimator, resolve_learner
 from ally.learning.snapshot import View, view
 from ally.learning.training import Training
@@ -110,16 +110,17 @@ class _ConstrainedEstimator(BaseEstimator):  # type: ignore[misc]
             )
         return objective
 
-    def _fit(self, X: Any, y: FloatArray, code: LabelCode) -> None:
+    def _fit(self, X: Any, y: FloatArray, code: LabelCode, sample_weight: Any = None) -> None:
         for name in ("duals_", "_head"):
             self.__dict__.pop(name, None)
         seeds = streams(self.random_state)
         classes = None if code.classes is None else tuple(code.classes.tolist())
         rows, held_out = self._split(X, y, code, seeds)
+        rows, weights = self._weighted(X, rows, sample_weight)
         source = as_source(X)
         learner = Network(self._network(), self._training()).prepared(source, rows)
         self._fitted: FittedNetwork = learner.fit(
-            Examples(source, rows, y[rows], self._task, classes),
+            Examples(source, rows, y[rows], self._task, classes, weights),
             self._objective(rows),
             seeds.child("training"),
             validation=held_out,
@@ -156,6 +157,19 @@ class _ConstrainedEstimator(BaseEstimator):  # type: ignore[misc]
         return everyone, Examples.of(
             validate_data(self, other, reset=False, accept_sparse="csr"), encoded, code.classes
         )
+
+    def _weighted(self, X: Any, rows: IntArray, sample_weight: Any) -> tuple[IntArray, FloatArray | None]:
+        """The rows to train on, and how much each counts; those of weight 0 are left out."""
+        if sample_weight is None:
+            return rows, None
+        given = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        rows = rows[given[rows] > 0]
+        if not len(rows):
+            raise InputError("sample_weight is 0 for every sample to train on; give some a positive weight")
+        if not isinstance(self._objective(rows), (ERM, PDCL)):
+            raise InputError(f"sample_weight does not go with objective={self.objective!r}; use 'erm' or 'pdcl'")
+        weights = given[rows]
+        return rows, None if np.all(weights == weights[0]) else weights
 
     def _view(self, X: Any) -> View:
         check_is_fitted(self)
@@ -226,7 +240,9 @@ class ConstrainedClassifier(ClassifierMixin, _ConstrainedEstimator):  # type: ig
         )
         self.classes = classes
 
-    def fit(self, X: Any, y: Any) -> ConstrainedClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ConstrainedClassifier:
+        """`sample_weight` (n,): a sample of weight 2 counts as two, in the risk and in its constraint; 0 leaves it
+        out."""
         X, y = validate_data(self, X, y, accept_sparse="csr")
         check_classification_targets(y)
         self.classes_ = unique_labels(y)
@@ -236,7 +252,7 @@ class ConstrainedClassifier(ClassifierMixin, _ConstrainedEstimator):  # type: ig
             code = labels.code
             assert code.classes is not None
             self.classes_ = code.classes
-        self._fit(X, np.asarray([code.encode(label) for label in y.tolist()]), code)
+        self._fit(X, np.asarray([code.encode(label) for label in y.tolist()]), code, sample_weight)
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:
@@ -259,10 +275,13 @@ class ConstrainedRegressor(RegressorMixin, _ConstrainedEstimator):  # type: igno
 
     _task: Task = "regression"
 
-    def fit(self, X: Any, y: Any) -> ConstrainedRegressor:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ConstrainedRegressor:
+        """`sample_weight` (n,): a sample of weight 2 counts as two, in the risk and in its constraint; 0 leaves it
+        out."""
         X, y = validate_data(self, X, y, accept_sparse="csr", y_numeric=True)
         code = LabelCode("regression", None)
-        self._fit(X, np.asarray([code.encode(target) for target in np.asarray(y, dtype=np.float64)]), code)
+        targets = np.asarray([code.encode(target) for target in np.asarray(y, dtype=np.float64)])
+        self._fit(X, targets, code, sample_weight)
         return self
 
     def predict(self, X: Any) -> FloatArray:

@@ -55,6 +55,8 @@ class Examples:
     task: Task
     classes: tuple[Any, ...] | None = None
     """Names of the class numbers; None for regression. The labels need not show every class."""
+    weights: FloatArray | None = field(default=None, repr=False)
+    """(n,) how much each counts, positive; None: all alike."""
 
     @classmethod
     def of(cls, X: Any, y: Any, classes: Iterable[Any] | None = None) -> Examples:
@@ -70,7 +72,8 @@ class Examples:
 
     def at(self, places: AnyArray) -> Examples:
         """Some of them, by place or by mask (n,)."""
-        return Examples(self.source, self.rows[places], self.y[places], self.task, self.classes)
+        weights = None if self.weights is None else self.weights[places]
+        return Examples(self.source, self.rows[places], self.y[places], self.task, self.classes, weights)
 
     @property
     def outputs(self) -> int:

@@ -120,6 +120,7 @@ class Network:
                 reference_loss=reference_loss,
                 n_unlabelled=0 if unlabelled is None else len(unlabelled.rows),
                 pool_reference=pool_reference,
+                weights=_weights(examples, device),
             )
             session = objective.start(problem)
             held_out = None
@@ -251,6 +252,13 @@ class _Best:
     def restore(self, model: nn.Module, session: Session) -> None:
         for net, state in zip((model, *session.modules().values()), self._states, strict=True):
             net.load_state_dict(state)
+
+
+def _weights(examples: Examples, device: str) -> torch.Tensor | None:
+    """1 on average."""
+    if examples.weights is None:
+        return None
+    return torch.as_tensor(examples.weights / examples.weights.mean(), dtype=torch.float32, device=device)
 
 
 def _targets(examples: Examples, scale: TargetScale, device: str, dtype: torch.dtype) -> torch.Tensor:

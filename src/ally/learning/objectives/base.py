@@ -38,9 +38,16 @@ class Problem:
     """What a function of a network and inputs (m, *shape) gives for an unconstrained fit by the same trainer and a
     seeded sample of L ∪ U; trains when called. For p_u of a loss that needs no label."""
 
+    weights: torch.Tensor | None = None
+    """(n,) how much each labelled sample counts, 1 on average; None: all alike."""
+
     @property
     def device(self) -> torch.device:
         return self.targets.device
+
+    def weighted(self, values: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+        """Losses or slacks (B,) of the samples at `index`, each times its weight."""
+        return values if self.weights is None else values * self.weights[index].to(values.dtype)
 
 
 @dataclass(frozen=True)

@@ -125,10 +125,14 @@ class _ConstrainedSession(Session):
         losses = self.problem.loss(outputs, batch.targets)
         secondary = losses if self._same_loss else self._secondary(outputs, batch.targets)
         slacks = secondary - self._eps[batch.index]
-        risk = losses.mean() if self._risk else losses.new_zeros(())
+        risk = self.problem.weighted(losses, batch.index).mean() if self._risk else losses.new_zeros(())
         if self._regularizer is not None:
             risk = risk + self._regularizer(model)
-        value = lagrangian(risk, slacks, self._multipliers.values[batch.index]) if self._weighted else risk
+        if self._weighted:
+            counted = self.problem.weighted(slacks, batch.index)
+            value = lagrangian(risk, counted, self._multipliers.values[batch.index])
+        else:
+            value = risk
         if self._moving:
             self._multipliers.ascend(batch.index, slacks, self._schedule(self._moves))
         return value

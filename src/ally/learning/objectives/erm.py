@@ -27,5 +27,6 @@ class _ERMSession(Session):
         self._regularizer = objective.regularizer
 
     def loss(self, model: nn.Module, batch: Batch, unlabelled: UnlabelledBatch | None) -> torch.Tensor:
-        risk = self.problem.loss(forward(model, batch.x), batch.targets).mean()
+        losses = self.problem.loss(forward(model, batch.x), batch.targets)
+        risk = self.problem.weighted(losses, batch.index).mean()
         return risk if self._regularizer is None else risk + self._regularizer(model)
