@@ -62,6 +62,31 @@ def test_an_image_model_from_its_folder(tiny_vit):
     assert open_encoder(moved).identity != encoder.identity
 
 
+def _clip():
+    from transformers import CLIPConfig, CLIPModel
+
+    small = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    vision = {**small, "image_size": 24, "patch_size": 8}
+    return CLIPModel(CLIPConfig(text_config=small, vision_config=vision, projection_dim=12))
+
+
+def _convnext():
+    from transformers import ConvNextConfig, ConvNextModel
+
+    return ConvNextModel(ConvNextConfig(hidden_sizes=[8, 20], depths=[1, 1], num_stages=2, patch_size=4))
+
+
+@pytest.mark.parametrize(("make", "width"), [(_clip, 12), (_convnext, 20)])
+def test_other_families_of_image_models(make, width, tiny_vit, tmp_path):
+    """CLIP projects what it sees into the space it shares with texts; of a convolution the mean over the picture is
+    taken."""
+    make().save_pretrained(tmp_path)
+    shutil.copy(tiny_vit / "preprocessor_config.json", tmp_path)
+    encoder = open_encoder(tmp_path)
+    assert encoder.width == width
+    check_encoder(encoder)
+
+
 def test_pictures_are_prepared_as_transformers_does(tiny_vit):
     """Its own processor is the oracle; it works on arrays of any size without torchvision."""
     from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPil
