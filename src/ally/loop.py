@@ -84,7 +84,7 @@ class Loop:
         *,
         strategy: str | Strategy = "ally",
         objective: str | Objective | None = None,
-        model: Any = None,
+        model: Any = "auto",
         task: Task | Literal["auto"] = "auto",
         classes: Any = None,
         ids: Any = None,

@@ -24,7 +24,7 @@ def query(
     n: int,
     strategy: str | Strategy = "ally",
     objective: str | Objective | None = None,
-    model: Any = None,
+    model: Any = "auto",
     task: Task | Literal["auto"] = "auto",
     classes: Any = None,
     ids: Any = None,
@@ -51,11 +51,12 @@ def query(
         n: how many; exactly this many distinct unlabelled ids come back, or an error says how many there are.
         strategy: a name of the catalogue (``ally strategies`` lists it) or an `ally.Strategy`.
         objective: how the learner is trained, if not as the strategy says: a name or an objective.
-        model: None (an MLP, or a slim ResNet-18 for images), a name, a scikit-learn estimator or pipeline, a torch
-            module or function ``(shape, outputs) -> module`` with `backbone` and `head`, a `ConstrainedClassifier` /
-            `ConstrainedRegressor` for its network and training settings, or any `ally.learning.learner.Learner`.
-            Networks by name see standardised features; your own modules and estimators see them as they are, and
-            estimators also texts and tables of any columns (docs/learners.md).
+        model: ``"auto"`` chooses by cross-validation on the labels, and the notes say what and by how much; or a name,
+            a scikit-learn estimator or pipeline, a torch module or function ``(shape, outputs) -> module`` with
+            `backbone` and `head`, a `ConstrainedClassifier` / `ConstrainedRegressor` for its network and training
+            settings, or any `ally.learning.learner.Learner`. Networks by name see standardised features; your own
+            modules and estimators see them as they are, and estimators also texts and tables of any columns
+            (docs/learners.md).
         task: ``"auto"`` decides as scikit-learn would; the decision is in the query's notes.
         classes: all classes, if the labels may not show every one yet.
         ids: one id per row; otherwise the index of a pandas frame, if it does not only number the rows, or row numbers.

@@ -39,3 +39,24 @@ def test_a_trained_network_predicts(old):
     seen = predicted.set_index("id")
     assert seen["label"][["00", "03", "38"]].tolist() == ["food", "food", "sport"]
     assert seen["probability"][["00", "03", "38"]].tolist() == pytest.approx([0.616216, 0.811853, 0.661165], abs=1e-4)
+
+
+def test_a_campaign_keeps_its_network_until_it_is_changed(old):
+    with ally.Campaign.open(old / "mails.db") as campaign:
+        assert campaign.settings.model is None
+        campaign.retrain()
+        assert campaign.training.model().fit.name == "mlp"
+        assert campaign.training.model().fit.shape == (4096,)
+        campaign.change(model="auto")
+        campaign.retrain()
+        assert any("chosen by cross-validation" in note for note in campaign.status().notes)
+
+
+def test_a_new_campaign_chooses_its_learner(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 3))
+    for given in ({}, {"model": None}, {"model": "auto"}):
+        with ally.Campaign.create(
+            tmp_path / f"{len(given)}{given.get('model')}.db", X, automatic=False, **given
+        ) as made:
+            assert made.settings.model == "auto"

@@ -125,7 +125,7 @@ def test_what_a_worker_cannot_rebuild_is_refused_at_once(tmp_path, table, model,
     with Campaign.create(tmp_path / "d.db", table[0], **SETTINGS) as campaign:
         with pytest.raises(ModelError, match=reason):
             campaign.change(model=model)
-        assert campaign.settings.model is None
+        assert campaign.settings.model == "auto"
 
 
 def test_unknown_names_are_still_unknown(tmp_path, table):

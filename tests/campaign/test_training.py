@@ -95,7 +95,9 @@ def test_evaluation_labels_do_not_change_the_model(table, tmp_path, clock):
 
 
 def test_validation_labels_stop_the_training_and_are_not_trained_on(table, tmp_path):
-    with Campaign.create(tmp_path / "d.db", table[0], evaluate=0, validate=30, automatic=False) as campaign:
+    with Campaign.create(
+        tmp_path / "d.db", table[0], evaluate=0, validate=30, model="mlp", automatic=False
+    ) as campaign:
         held = {sample.id for sample in campaign._store.samples("validate")}
         pool = [sample.id for sample in campaign._store.samples("pool")][:40]
         campaign.relabel({id: table[1][id] for id in (*pool, *held)})

@@ -163,3 +163,13 @@ def test_runs_give_the_bits_of_one_pass():
     whole = found.view(source, np.arange(len(x)))
     parts = [found.view(source, np.arange(BLOCK)), found.view(source, np.arange(BLOCK, len(x)))]
     assert torch.equal(whole.probabilities, torch.cat([part.probabilities for part in parts]))
+
+
+def test_losses_that_weigh_nothing_are_those_of_held_out_labels():
+    """So that a wrong label stands out, however closely the model fits it."""
+    rng = np.random.default_rng(4)
+    x = rng.standard_normal((80, 100)) + 2 * np.repeat(np.eye(2), 40, axis=0) @ rng.standard_normal((2, 100))
+    y = np.repeat([0, 1], 40)
+    y[[3, 50]] = [1, 0]
+    found = fit(Examples.of(x, y, range(2)), PDCL(eps=0.0, weighted=False))
+    assert set(found.duals["labelled"].argsort(descending=True)[:2].tolist()) == {3, 50}

@@ -8,6 +8,7 @@ from scipy import sparse
 from ally.errors import AllyError, IdError, InputError, LabelError
 from ally.sources import BLOCK, as_source, blocks, chunks, fit_scaler
 from ally.sources.arrays.files import read_labels, read_pool
+from ally.sources.samples import ById
 
 
 def test_standardised_equals_numpy():
@@ -173,3 +174,15 @@ def test_labels_file(tmp_path):
     path.write_text("name,label\n3,cat\n")
     with pytest.raises(LabelError, match="has no column 'id'"):
         read_labels(path)
+
+
+def test_vectors_share_one_scale():
+    X = np.random.default_rng(0).standard_normal((200, 3)) * [1, 5, 0.1] + [0, 3, 9]
+    for source, scaling in (
+        (ById(list(map(str, range(200))), (3,), lambda ids: X[[*map(int, ids)]], vectors=True), None),
+        (as_source(X), "common"),
+    ):
+        values = fit_scaler(source, np.arange(200), scaling=scaling).of(source).read(np.arange(200))
+        assert values.mean(axis=0) == pytest.approx(np.zeros(3), abs=1e-5)
+        assert np.square(values).mean() == pytest.approx(1, rel=1e-5)
+        assert values.std(axis=0) / values.std(axis=0)[0] == pytest.approx(X.std(axis=0) / X.std(axis=0)[0], rel=1e-4)

@@ -37,6 +37,7 @@ def create(
 ) -> tuple[Store, Samples]:
     """`chosen` are settings but for the place, options and fingerprint of the source, and for `evaluate`."""
     folder = beside(place)
+    chosen = {**chosen, "model": chosen.get("model") or "auto"}
     others = {name: value for name, value in chosen.items() if name != "encoder"}
 
     def settings(fingerprint: Mapping[str, Any], held_out: int) -> Settings:

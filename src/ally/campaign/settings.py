@@ -137,9 +137,9 @@ class Settings:
         None, "Learner", "How the learner is trained (default: as the strategy does).", optional(text)
     )
     model: str | None = setting(
-        None,
+        "auto",
         "Learner",
-        "The model: a name, or module:builder of your own (default: by the kind of data).",
+        "What learns: a name, module:builder of your own, or 'auto' for the best by cross-validation on the labels.",
         optional(text),
     )
     encoder: str | None = setting(

@@ -52,7 +52,7 @@ def bench(
     ] = None,
     rounds: Annotated[int, of_campaigns(help="Rounds after the start; can be raised later.", min=0, metavar="N")] = 8,
     model: Annotated[
-        list[str] | None, of_strategies(help="Models (default: by the kind of data).", metavar="M")
+        list[str] | None, of_strategies(help="Models (default: auto, the best by cross-validation).", metavar="M")
     ] = None,
     objective: Annotated[
         list[str] | None, of_strategies(help="How to train (default: as each strategy does).", metavar="O")

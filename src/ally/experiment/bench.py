@@ -58,7 +58,8 @@ def bench(
         init: random labels at the start; by default as many as a batch, and at least two per class.
         batch: labels per round; by default a hundredth of the pool, between 10 and 200.
         rounds: batches after the start. It may be raised later.
-        models: names of networks; None is the default for the kind of data.
+        models: names of learners; None is ``"auto"``: the best by cross-validation on the first labels of each seed,
+            for all strategies alike.
         objectives: how the networks are trained; None as each strategy says.
         validation: labels bought at the start for early stopping; they are counted.
         candidates: ask only about so many samples of the pool, drawn at random.
@@ -103,7 +104,10 @@ def bench(
                 f"none of {', '.join(chosen)} is defined for {data.task} ({name}); add 'random' or 'coreset'"
             )
         for seed, model, objective, strategy in itertools.product(
-            range(seeds), _listed("models", models), _listed("objectives", objectives), fitting
+            range(seeds),
+            _listed("models", "auto" if models is None else models),
+            _listed("objectives", objectives),
+            fitting,
         ):
             if isinstance(model, str):
                 ensure_model(model)

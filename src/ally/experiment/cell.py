@@ -137,6 +137,8 @@ class Record:
     """Share of the labelled samples with λ > 0; None without duals."""
     rank_quality: float | None = None
     """Rank correlation of predicted and true λ on held-out labelled samples; None where nothing was predicted."""
+    learner: str = ""
+    """What ``model="auto"`` chose; empty for a model by name."""
 
 
 COLUMNS = [item.name for item in fields(Record)]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
 from ally.experiment.cell import Cell, Record, Round, model_name, objective_name
 from ally.experiment.trial import Trial
+from ally.learning.auto import Chosen
 from ally.loop import Loop
 from ally.metrics import METRICS
 from ally.pool import Oracle
@@ -33,6 +35,7 @@ def campaign(trial: Trial, cell: Cell, past: Sequence[Round] = ()) -> Iterator[R
         trial = trial.measured_on(cell.test)
     oracle = Oracle(trial.pool_labels)
     loop = begin(trial, cell, oracle, streams)
+    chosen = loop.learner.name if isinstance(loop.learner, Chosen) else ""
     past = [done for done in past if done.asked][: cell.rounds]
     leading = None if cell.leader is None else campaign(trial, cell.leader, past)
     for done in past:
@@ -75,6 +78,7 @@ def campaign(trial: Trial, cell: Cell, past: Sequence[Round] = ()) -> Iterator[R
             protocol=cell.protocol,
             positive_duals=fitted.positive_duals,
             rank_quality=quality,
+            learner=chosen,
         )
         yield Round(record, asked)
 
@@ -89,7 +93,7 @@ def measured(loop: Loop, trial: Trial, metric: str | None) -> tuple[AnyArray, st
 
 def begin(trial: Trial, cell: Cell, oracle: Oracle, streams: Streams) -> Loop:
     """The start that all strategies of a seed share: random labels to train on and, apart from them, to stop training
-    by."""
+    by. What ``model="auto"`` chooses for these labels is kept, so that strategies are compared under one learner."""
     order = streams.numpy(f"start {trial.name}").permutation(trial.size)
     start, held_out, rest = np.split(order, [cell.init, cell.init + cell.validation])
     labels = np.full(trial.size, None, dtype=object)
@@ -99,12 +103,12 @@ def begin(trial: Trial, cell: Cell, oracle: Oracle, streams: Streams) -> Loop:
     if cell.validation:
         rows = np.sort(held_out)
         validation = trial.pool[rows], list(oracle.answer(rows.tolist()).values())
-    return Loop(
+    loop = partial(
+        Loop,
         ArraySource(trial.pool, vectors=True) if trial.vectors else trial.pool,
         labels,
         strategy=cell.composition,
         objective=cell.trained_by,
-        model=cell.model,
         task=trial.task,
         classes=trial.classes,
         candidates=rest[: cell.candidates] if cell.candidates is not None or cell.validation else None,
@@ -113,3 +117,5 @@ def begin(trial: Trial, cell: Cell, oracle: Oracle, streams: Streams) -> Loop:
         training=cell.training,
         validation=validation,
     )
+    first = loop(model=cell.model)
+    return loop(model=first.learner) if isinstance(first.learner, Chosen) else first

@@ -1,6 +1,6 @@
 """The right learner without knowing its name: a small slate per kind of samples, chosen by cross-validation.
 
-Every learner of the slate is measured on the same held-out labels: five folds for all, then two more rounds of folds
+Every learner of the slate is measured on the same held-out labels: five folds for all, then another five
 for those within `CLOSE` of the best. The lowest error wins; within `TIE` of it the simpler one, which is the earlier in
 the slate. Nothing depends on the clock: what a learner would cost is estimated from the size of the problem, so that
 equal labels and seeds give equal choices. What would cost too much is measured on fewer folds, or left out, and a note
@@ -18,6 +18,8 @@ import numpy as np
 import torch
 
 from ally.errors import AllyError, ModelError
+from ally.execution.devices import resolve_device
+from ally.learning.estimator import Estimator
 from ally.learning.learner import Examples, Fitted, Learner, Unlabelled
 from ally.learning.linear import LinearLearner
 from ally.learning.network import Network
@@ -30,10 +32,10 @@ from ally.types import AnyArray, FloatArray, IntArray, Progress, Task
 
 FEWEST = 10
 """With fewer labels nothing is measured."""
-FOLDS, ROUNDS = 5, 3
+FOLDS, ROUNDS = 5, 2
 CLOSE, TIE = 1.15, 1.01
-BUDGET = 10.0
-"""Seconds of one core that choosing may take, by estimate."""
+BUDGET, IMAGES = 10.0, 60.0
+"""Seconds of one core that choosing may take, by estimate; for images the second."""
 
 
 class Size(NamedTuple):
@@ -68,13 +70,16 @@ class AutoLearner:
 
     Attributes:
         training: of the networks in the slate.
-        budget: seconds of one core, by estimate, that choosing may take.
+        budget: seconds of one core, by estimate, that choosing may take; None for `BUDGET`, or `IMAGES`.
         slate: candidates instead of those for the kind of samples, simplest first.
     """
 
     training: Training = Training()
-    budget: float = BUDGET
+    budget: float | None = None
     slate: tuple[Candidate, ...] | None = None
+
+    def __post_init__(self) -> None:
+        resolve_device(self.training.device)
 
     def supports(self, objective: Objective, task: Task, needs: Collection[str] = ()) -> str | None:
         if self.slate is None:
@@ -102,7 +107,8 @@ class AutoLearner:
         splits = _splits(examples, streams)
         if len(examples) < FEWEST or not splits:
             return Chosen(slate[0], f"{slate[0].name}: too few labels to choose a learner by ({len(examples)})")
-        return _choose(slate, examples, splits, self.budget, streams, progress)
+        usual = IMAGES if len(examples.source.shape) == 3 else BUDGET
+        return _choose(slate, examples, splits, usual if self.budget is None else self.budget, streams, progress)
 
     def points(self, source: Source, rows: IntArray) -> torch.Tensor:
         return self._slate()[0].learner.points(source, rows)
@@ -190,16 +196,36 @@ class Chosen:
 
 
 def slate_for(source: Source, training: Training = Training()) -> tuple[Candidate, ...]:
-    """Images: linear on pixels, a small CNN. Sparse features (texts) and vectors: linear, a perceptron. Tables: linear
-    with features scaled one by one and all alike, extremely randomised trees, boosted trees, a perceptron."""
+    """Images: linear on pixels, a small CNN. Sparse features (texts) and encoded samples: linear, a perceptron.
+    Vectors: also linear with features scaled one by one. Tables: linear with features scaled one by one and all alike,
+    extremely randomised trees, boosted trees, a perceptron."""
     shape = source.shape
     linear = Candidate("linear", LinearLearner(), _linear_seconds)
     perceptron = Candidate("mlp", Network.named("mlp", training), _perceptron_seconds)
     if len(shape) == 3 and min(shape[1:]) >= 8:
         return linear, Candidate("cnn", Network.named("cnn", training), _convolution_seconds)
-    if len(shape) != 1 or getattr(source, "sparse", False) or getattr(source, "vectors", False):
+    if getattr(source, "vectors", False):
+        return linear, Candidate("linear-columns", LinearLearner("columns"), _linear_seconds), perceptron
+    if len(shape) != 1 or getattr(source, "sparse", False):
         return linear, perceptron
-    return linear, Candidate("linear-common", LinearLearner("common"), _linear_seconds), perceptron
+    common = Candidate("linear-common", LinearLearner("common"), _linear_seconds)
+    return linear, common, *_trees(), perceptron
+
+
+def _trees() -> tuple[Candidate, ...]:
+    from sklearn.ensemble import (
+        ExtraTreesClassifier,
+        ExtraTreesRegressor,
+        HistGradientBoostingClassifier,
+        HistGradientBoostingRegressor,
+    )
+
+    # With the usual 20 samples a leaf, boosting learns nothing from fewer than 40 labels.
+    boosting = Estimator(
+        HistGradientBoostingClassifier(min_samples_leaf=5), HistGradientBoostingRegressor(min_samples_leaf=5)
+    )
+    extra = Estimator(ExtraTreesClassifier(), ExtraTreesRegressor())
+    return Candidate("extra-trees", extra, _trees_seconds), Candidate("boosting", boosting, _boosting_seconds)
 
 
 def _linear_seconds(size: Size) -> float:
@@ -207,12 +233,21 @@ def _linear_seconds(size: Size) -> float:
     return 0.02 + 2e-9 * n**2 * size.features + 4e-8 * n * axes * size.outputs
 
 
+def _trees_seconds(size: Size) -> float:
+    return 0.2 + 1e-6 * size.labels * size.features
+
+
+def _boosting_seconds(size: Size) -> float:
+    many = size.outputs if size.outputs > 2 else 1
+    return many * (0.05 + size.features * (4e-4 + 1e-5 * size.labels))
+
+
 def _perceptron_seconds(size: Size) -> float:
-    return 0.05 + 40 * math.ceil(size.labels / min(64, max(8, size.labels // 16))) * (8e-4 + 5e-8 * size.features)
+    return 0.05 + 40 * math.ceil(size.labels / min(64, max(8, size.labels // 16))) * (7e-4 + 8e-7 * size.features)
 
 
 def _convolution_seconds(size: Size) -> float:
-    return 0.1 + 40 * math.ceil(size.labels / min(64, max(8, size.labels // 16))) * (2e-3 + 6e-6 * size.features)
+    return 0.1 + 40 * math.ceil(size.labels / min(64, max(8, size.labels // 16))) * (1e-3 + 7e-6 * size.features)
 
 
 def _splits(examples: Examples, streams: Streams) -> Splits:
@@ -286,10 +321,14 @@ class _Race:
 
     @property
     def measured(self) -> list[Measured]:
-        """The best first, over all the held-out labels that each was measured on."""
+        """The best first. What was measured on fewer folds than the simplest is set beside it on those."""
         found = []
+        simplest = next(iter(self.losses.values()))
         for name, parts in self.losses.items():
             means = np.concatenate(parts).mean(axis=0)
+            if len(parts) < len(simplest) and np.isfinite(means).all():
+                same = np.concatenate(simplest[: len(parts)]).mean(axis=0)
+                means = np.maximum(means + np.concatenate(simplest).mean(axis=0) - same, 0.0)
             error, rank = (means if self.examples.task == "classification" else np.sqrt(means)).tolist()
             found.append(Measured(name, error, rank))
         return sorted(found, key=lambda one: one.rank)

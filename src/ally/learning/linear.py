@@ -166,6 +166,7 @@ class _Fit:
             self.seen, self.targets = np.zeros(1, np.int64), np.asarray(scale.apply(examples.y), dtype=np.float64)
         self.C = self._chosen(streams) if C is None else C
         self.tighten = tighten
+        self._streams = streams
         self.eps: FloatArray | None = None
         self.notes: tuple[str, ...] = ()
         self._names = None if examples.classes is None else examples.classes
@@ -217,10 +218,21 @@ class _Fit:
         )
         return np.asarray(found.double().numpy())
 
+    def _held_out(self, plain: Solution) -> FloatArray:
+        """(n,) losses of each sample by a model that was not trained on it; of the only label of a class, in sample."""
+        rows, targets, losses = self.design.rows, self.targets, plain.losses.copy()
+        classes = self.task == "classification"
+        loss = cross_entropy if classes else squared_error
+        for train, test in repeated_splits(targets, FOLDS, 1, self._streams.numpy("held out"), classes=classes):
+            penalty = 1 / (self.C * len(train))
+            found = solve(rows[train], targets[train], loss, len(self.seen), penalty, start=plain, tolerance=1e-3)
+            losses[test] = loss(found.outputs(rows[test]), targets[test]).losses
+        return losses
+
     def _constrained(self, objective: PDCL, plain: Solution) -> Solution:
         assert self.eps is not None
         if not objective.weighted:
-            return replace(plain, duals=np.maximum(plain.losses - self.eps, 0.0))
+            return replace(plain, duals=np.maximum(self._held_out(plain) - self.eps, 0.0))
         cap = CAP if objective.dual_cap is None else objective.dual_cap
         risk = 0.0 if isinstance(objective, Feasibility) else 1.0
         return self._solve(Constraints(self.eps, cap, risk), plain)

@@ -50,8 +50,8 @@ LEARNERS: Registry[Callable[[Training], Learner]] = Registry(
 
 
 def resolve_learner(model: Any, shape: tuple[int, ...], training: Training = Training()) -> Learner:
-    """A learner from None, a name, an import path ``module:builder``, a scikit-learn estimator or pipeline, a torch
-    module or builder, or a learner.
+    """A learner from None (which is ``"auto"``), a name, an import path ``module:builder``, a scikit-learn estimator or
+    pipeline, a torch module or builder, or a learner.
 
     `shape` is that of a sample; networks are trained by `training`. Features are standardised, except for modules and
     builders of the user's own, and for estimators.
@@ -66,6 +66,8 @@ def resolve_learner(model: Any, shape: tuple[int, ...], training: Training = Tra
         return Estimator(from_text(model))
     if isinstance(model, str) and ":" in model:
         return _own_learner(model, training)
+    if model is None:
+        model = "auto"
     if isinstance(model, str):
         ensure_model(model)
         if model in LEARNERS:

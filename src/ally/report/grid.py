@@ -16,9 +16,9 @@ from ally.metrics import metric_named
 NAMES = ("dataset", "model", "objective", "setting", "strategy", "metric")
 COUNTS = ("seed", "batch", "round", "labels", "validation_labels")
 NUMBERS = ("value", "train_seconds", "query_seconds")
-OPTIONAL = {"protocol": "", "positive_duals": "", "rank_quality": ""}
-"""Columns that older files lack, and what stands there instead; the last two are empty where a strategy has no
-duals."""
+OPTIONAL = {"protocol": "", "positive_duals": "", "rank_quality": "", "learner": ""}
+"""Columns that older files lack, and what stands there instead. Duals are empty where a strategy has none, and the
+learner where a model was named."""
 COLUMNS = (*NAMES[:5], "seed", "batch", "round", "labels", "validation_labels", "metric", *NUMBERS, *OPTIONAL)
 CAMPAIGN = ["dataset", "strategy", "setting", "objective", "model", "batch", "protocol", "seed"]
 """What tells one simulated campaign from another."""

@@ -60,7 +60,7 @@ class Embeddings:
         return None
 
     def of(self, ids: Sequence[str]) -> ById:
-        return ById(ids, self.shape, self.load)
+        return ById(ids, self.shape, self.load, vectors=True)
 
     def load(self, ids: Sequence[str]) -> AnyArray:
         places, there = self._index.find(id_keys(ids))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ally.campaign.training.data import Part
+from ally.learning.linear import FittedLinear
 from ally.learning.trained import Trained
 from ally.loop import Loop
 from ally.rng import streams
@@ -36,7 +37,9 @@ def suspects(
     """
     fitted = loop.fit()
     # Constraints over the pool need no label, so that their duals know nothing of wrong ones.
+    # Exact duals stop at their bound, and wrong labels are among those that do.
     about_labels = fitted.task == "classification" and "unlabelled" not in fitted.duals
+    about_labels &= not isinstance(fitted, FittedLinear)
     duals = fitted.duals.get("labelled") if about_labels else None
     if duals is None:
         loop = accumulating()

@@ -22,6 +22,7 @@ from ally.campaign.training.review import suspects
 from ally.campaign.training.schedule import begin
 from ally.errors import AllyError, StoreError
 from ally.hygiene import Hygiene
+from ally.learning.auto import Chosen
 from ally.learning.learner import Learner
 from ally.learning.objectives import PDCL, Objective
 from ally.learning.trained import Trained
@@ -111,7 +112,10 @@ class _Round:
             labels = [float(label) for label in self.material.training.labels]
             about["range"] = [min(labels), max(labels)]
         trained = loop.trained().with_about(about)
-        self.model = loop.learner  # the loops below need not read the pool for it again
+        self.model = loop.learner  # the loops below need not read the pool for it again, nor choose again
+        self.report["notes"] += [said for said in trained.fit.report.notes if said not in self.report["notes"]]
+        if isinstance(self.model, Chosen):
+            self.report["learner"] = self.model.name
         self.report["fit"] = {name: value for name, value in asdict(trained.fit.report).items() if _plain(value)}
         self.report["suspects"] = self._suspects(loop)
         return trained.to_bytes(), self.report, self._mapped(trained, ranking), self._measures(trained)
@@ -252,6 +256,7 @@ class _Round:
 
 
 def _learner(samples: Samples, settings: Settings, labels: int) -> tuple[str, Training]:
+    """Campaigns of 0.1.0 have None for a network by the kind of data."""
     default = default_learner(samples, settings.task, labels)
     if settings.model is None or settings.model == default.model:
         return default.model, Training(**default.training)

@@ -109,7 +109,14 @@ class ArraySamples:
     def features(self, ids: Sequence[str]) -> Source:
         ensure_none_gone(self.missing(ids), ids, self._place)
         sparse = bool(getattr(self._source, "sparse", False))
-        return ById(ids, self._source.shape, lambda some: self._source.read(self._where(some)[0]), sparse=sparse)
+        vectors = len(self._source.shape) == 1 and not sparse
+        return ById(
+            ids,
+            self._source.shape,
+            lambda some: self._source.read(self._where(some)[0]),
+            sparse=sparse,
+            vectors=vectors,
+        )
 
     def contents(self, ids: Sequence[str]) -> list[str | Path | None]:
         raise InputError("rows of an array are neither texts nor images; leave out the encoder")
