@@ -143,7 +143,7 @@ def test_bad_files(tmp_path):
     for name, message in (
         ("missing.csv", "is missing"),
         ("", "a folder"),
-        ("pool.xls", r"has the ending '.xls'; tables are .csv, .tsv, .csv.gz, .tsv.gz, .xlsx, .parquet"),
+        ("pool.xls", r"has the ending '.xls'; use .csv, .tsv, .csv.gz, .tsv.gz, .xlsx, .parquet"),
         ("broken.npy", "cannot be read as .npy"),
         ("broken.npz", "cannot be read as .npz"),
         ("broken.parquet", "cannot be read as Parquet"),

@@ -73,7 +73,7 @@ def test_embeddings_that_do_not_fit(tmp_path, photos):
     with pytest.raises(IdError, match="'a' has more than one"):
         open_source(photos, embeddings=(X, list("abca")))
     np.save(tmp_path / "e.npy", X)
-    with pytest.raises(DataError, match="has no ids"):
+    with pytest.raises(DataError, match="there are 4 embeddings"):
         open_source(photos, embeddings=tmp_path / "e.npy")
     (tmp_path / "e.csv").write_text("id,x\na,1\nb,red\n")
     with pytest.raises(DataError, match=r"line 3 .* holds 'red' in column 'x'"):

@@ -1,7 +1,7 @@
 """Samples by row number, read in chunks (arrays, tables, torch data sets, files), and samples by id for a labelling
 campaign."""
 
-from ally.sources.arrays.memory import as_source
+from ally.sources.arrays.convert import as_source
 from ally.sources.arrays.scaling import Checked, Scaler, fit_scaler
 from ally.sources.base import BLOCK, Source, blocks, chunks
 from ally.sources.defaults import DefaultLearner, default_learner

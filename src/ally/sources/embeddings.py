@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ally.errors import DataError, IdError, InputError, NonFiniteInput
-from ally.sources.arrays.memory import as_source
+from ally.sources.arrays.convert import as_source
 from ally.sources.arrays.samples import read_array, read_ids, texts_of
 from ally.sources.base import Source
 from ally.sources.identity import Index, Seen, id_keys

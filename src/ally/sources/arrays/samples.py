@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from ally.errors import DataError, IdError, InputError
-from ally.sources.arrays.memory import Channels, as_source
+from ally.sources.arrays.convert import as_source
+from ally.sources.arrays.memory import Channels
 from ally.sources.base import Source
 from ally.sources.identity import Index, Seen, content_hash, id_keys, odd_id
 from ally.sources.paths import ensure_readable
