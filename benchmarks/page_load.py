@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import random
 import socket
 import subprocess
@@ -120,6 +121,12 @@ def milliseconds(seconds: list[float]) -> dict[str, float]:
     return {name: round(1000 * value, 1) for name, value in {**found, "max": ordered[-1]}.items()}
 
 
+def cpu_seconds(process: int) -> float:
+    """What a process has used so far (Linux)."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def run(place: str, folder: Path, annotators: int, seconds: float) -> dict[str, object]:
     """Figures of one backend; ends the program if a promise was broken."""
     n = int(annotators * (seconds * 1.2 + 30))
@@ -153,7 +160,9 @@ def run(place: str, folder: Path, annotators: int, seconds: float) -> dict[str, 
                 *(annotate(origin, secrets[one.name], seconds, one, seed) for seed, one in enumerate(histories))
             )
 
+        before = cpu_seconds(server.pid)
         asyncio.run(everybody())
+        cpu = cpu_seconds(server.pid) - before
     finally:
         server.terminate()
         server.wait(20)
@@ -166,6 +175,8 @@ def run(place: str, folder: Path, annotators: int, seconds: float) -> dict[str, 
         "annotators": annotators,
         "answers": answers,
         "answers_per_second": round(answers / seconds, 1),
+        "server_cpu_ms_per_answer": round(1000 * cpu / max(1, answers), 1),
+        "load_average": round(os.getloadavg()[0], 1),
         "answer": milliseconds([value for history in histories for value in history.answer_seconds]),
         "next sample": milliseconds([value for history in histories for value in history.next_seconds]),
     }

@@ -188,7 +188,7 @@ def test_a_phone(open_page, photos):
 
 
 def test_two_annotators_at_once(browser, folder):
-    truth = write_photos(folder / "two", 40)
+    truth = write_photos(folder / "two", 90)
     campaign = Campaign.create(folder / "two.db", folder / "two", classes=CLASSES, automatic=False, evaluate=0)
     with serving(campaign, Plan(share=True)) as served:
         access = served.ready.page.access
@@ -207,8 +207,23 @@ def test_two_annotators_at_once(browser, folder):
         assert len(set(done)) == 20, "a sample was dealt twice"
         assert campaign.labels() == {id: truth[id] for id in done}
         assert dict(campaign.status().annotators) == {"ann": 10, "bob": 10}
-        for screen in screens:
+        owner = Screen(browser, f"{served.address}#{access.new_link('owner', 'owner')}")
+        owner.ready()
+        owner.page.get_by_role("link", name="Settings", exact=True).click()
+        owner.page.get_by_label("Invite").fill("eve")
+        owner.page.get_by_role("button", name="Make a link").click()
+        link = until(lambda: owner.page.locator("code").count() and owner.page.locator("code").inner_text())
+        eve = Screen(browser, link)
+        assert eve.ready() not in done
+        assert "owner" not in eve.page.locator("nav").inner_text()
+        ended = owner.page.locator("li", has_text="ann").get_by_role("button", name="End access")
+        ended.click()
+        screens[0].label(truth, KEYS, 1)
+        until(lambda: any("not signed in" in line for line in screens[0].messages))
+        assert "not saved (1)" in screens[0].dot
+        for screen in (*screens[1:], owner, eve):
             assert screen.trouble == []
+        for screen in (*screens, owner, eve):
             screen.close()
 
 

@@ -41,7 +41,7 @@ def test_every_operation(schema, served):
     for operation in operations:
 
         @settings(
-            max_examples=8, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None
+            max_examples=6, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None
         )
         @given(case=operation.as_strategy())
         def check(case):

@@ -14,6 +14,7 @@ from conftest_web import CLASSES, Running, free_port, serving, until, write_phot
 
 from ally import Campaign
 from ally.campaign.people import user
+from ally.errors import InputError
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +120,8 @@ def test_errors_have_one_shape(api):
         assert {"title", "detail", "type"} <= set(problem)
 
 
-def test_progress_counts_what_people_said(api):
+def test_progress_counts_what_people_said(api, served):
+    served.campaign.relabel({"00059.png": CLASSES[0]}, annotator="ann")
     progress = said(api.get("/progress"))
     assert progress["budget"] == 50
     assert progress["people"][0]["answers"] >= 1
@@ -182,6 +184,21 @@ def test_answers_that_arrive_together_share_a_flush(served):
         del campaign.tell_together
     assert results == ["recorded"] * 20
     assert gatherer.flushes - before == 2
+
+
+def test_what_the_command_cannot_do_it_says(served, folder):
+    from ally.cli.campaign.labelling import label
+
+    place = str(folder / "a.db")
+    port = int(served.origin.rpartition(":")[2])
+    for options, words in (
+        ({"port": port}, "take another"),
+        ({"port": 99999}, "between 0 and 65535"),
+        ({"host": ["x"]}, "--share"),
+        ({"annotator": ["ann", "bob"]}, "--share"),
+    ):
+        with pytest.raises(InputError, match=words):
+            label(place, browser=False, **options)
 
 
 @pytest.mark.long

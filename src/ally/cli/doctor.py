@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ally.campaign import Campaign
 
 PARTS = {
+    "fastapi": "the labelling page: pip install 'ally-learn[page]'",
     "pyarrow": "reads and writes .parquet: pip install 'ally-learn[parquet]'",
     "psycopg": "campaigns on a PostgreSQL server: pip install 'ally-learn[postgresql]'",
     "transformers": "pretrained encoders of texts and images: pip install 'ally-learn[encoders]'",
