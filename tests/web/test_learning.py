@@ -54,7 +54,7 @@ def test_when_a_new_model_serves_nothing_jumps(browser, mails):
     screen.page.on("request", lambda sent: released.append(sent.url) if sent.url.endswith("/release") else None)
     seen = screen.ready()
     assert "%" in "".join(screen.page.locator(".class .guess").all_inner_texts())
-    until(lambda: screen.run("CSS.highlights.get('shared').size") > 0, what="words of the nearest labelled text")
+    until(lambda: screen.run("CSS.highlights.get('shared')?.size ?? 0") > 0, what="words of the nearest labelled text")
     until(lambda: screen.page.locator(".near figcaption").count() == 3)
     learn(served.campaign, truth)
     until(lambda: screen.id and released, what="giving back what nobody has seen")
