@@ -47,7 +47,7 @@ SOURCES = {
         [*NEW, "table.csv", "--classes", "a,b", "--regression"],
         "classes are given and the task is regression",
     ),
-    "share above one": ([*NEW, "table.csv", "--random-share", "1.5"], "--random-share 1.5 is not a share"),
+    "share above one": ([*NEW, "table.csv", "--random-share", "1.5"], "--random-share 1.5 is out of range"),
     "shares above one": (
         [*NEW, "table.csv", "--random-share", "0.8"],
         "the shares of held-out and random samples add up to 1.05; leave something",
