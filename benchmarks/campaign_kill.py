@@ -29,9 +29,9 @@ from pathlib import Path
 import numpy as np
 
 from ally import Campaign
+from ally.campaign.training.kept import handed_model, measured_model
 from ally.campaign.training.run import AHEAD
 from ally.campaign.training.schedule import BEGUN, LOCK
-from ally.learning.trained import Trained
 from ally.store import Event, Store, StoredModel
 from ally.store import open as open_store
 from store_clients import CLASSES, LONG, annotate, kill, retrain, start, warm_up, write_long_rankings
@@ -129,7 +129,8 @@ class Trainings:
         length = model.report.get("ranking", (1 + AHEAD) * BATCH)
         weights = store.models.weights(model.number)
         if weights is not None:
-            Trained.from_bytes(weights)
+            measured_model(weights)
+            handed_model(weights)
         self.whole = model.number
         wrong = (
             [f"model {model.number} has {len(ranked)} samples in its ranking instead of {length}"]

@@ -36,6 +36,7 @@ def test_a_trained_network_predicts(old):
     with ally.Campaign.open(old / "sizes.db") as campaign:
         predicted = campaign.predict()
     assert len(predicted) == 28
+    assert "retrain to get one that uses every label" in predicted.attrs["model"]
     seen = predicted.set_index("id")
     assert seen["label"][["00", "03", "38"]].tolist() == ["food", "food", "sport"]
     assert seen["probability"][["00", "03", "38"]].tolist() == pytest.approx([0.616216, 0.811853, 0.661165], abs=1e-4)

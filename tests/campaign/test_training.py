@@ -15,6 +15,7 @@ import ally
 from ally import Campaign
 from ally.campaign.composition import composition
 from ally.campaign.settings import Settings
+from ally.campaign.training.kept import handed_model, measured_model
 from ally.campaign.training.measures import agreement, scores
 from ally.errors import DataError, InputError
 from ally.learning.trained import Trained
@@ -78,7 +79,8 @@ def test_the_first_batch_is_what_the_loop_would_ask(trained, table):
 
 
 def test_evaluation_labels_do_not_change_the_model(table, tmp_path, clock):
-    """Two campaigns that differ only in the labels of the evaluation sample have bit-equal weights and rankings."""
+    """Two campaigns that differ only in the labels of the evaluation sample measure bit-equal weights, and have equal
+    rankings; the models that they hand out differ."""
     found = []
     for name, lie in (("a", False), ("b", True)):
         with Campaign.create(tmp_path / f"{name}.db", table[0], evaluate=30, automatic=False, clock=clock) as campaign:
@@ -89,9 +91,11 @@ def test_evaluation_labels_do_not_change_the_model(table, tmp_path, clock):
             )
             campaign.retrain()
             store = campaign._store
-            found.append((store.models.weights(1), list(store.models.ranking(1)), campaign.status().model.value))
+            measured, handed = (model(store.models.weights(1)).to_bytes() for model in (measured_model, handed_model))
+            found.append((measured, list(store.models.ranking(1)), campaign.status().model.value, handed))
     assert found[0][:2] == found[1][:2]
     assert found[0][2] > found[1][2]
+    assert found[0][3] != found[1][3]
 
 
 def test_validation_labels_stop_the_training_and_are_not_trained_on(table, tmp_path):
@@ -191,7 +195,7 @@ def test_photos_with_some_that_vanish_or_tear(photos, tmp_path, answer_all):
 
 def test_a_model_travels_as_one_file(trained, tmp_path, table):
     path = tmp_path / "model.safetensors"
-    trained.model().write(path)
+    trained.training.model().write(path)
     new = pd.read_csv(table[0]).iloc[:50]
     new.to_csv(tmp_path / "new.csv", index=False)
     expected = trained.predict(tmp_path / "new.csv")
@@ -205,7 +209,7 @@ def test_a_model_travels_as_one_file(trained, tmp_path, table):
 @pytest.mark.parametrize("damage", ["cut", "other", "empty", "missing"])
 def test_a_damaged_model_file_is_refused(trained, tmp_path, damage):
     path = tmp_path / "model.safetensors"
-    trained.model().write(path)
+    trained.training.model().write(path)
     if damage == "cut":
         path.write_bytes(path.read_bytes()[:-100])
     elif damage == "other":

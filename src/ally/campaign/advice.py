@@ -58,9 +58,11 @@ class Evidence:
     metric: str = "accuracy"
     """What `Point.value` is; of a metric of which less is better, the share saved of what one answer for all has."""
     measured: bool = True
-    """Whether samples are held out that the curve is measured on."""
+    """Whether there is something that the curve is measured on."""
     no_better: tuple[float, float] | None = None
     """The metric of the newest model and of one answer for all samples, where the model is no better than that."""
+    cross_validated: bool = False
+    """Whether the curve is measured on the training labels themselves, out of fold."""
 
 
 @dataclass(frozen=True)
@@ -156,8 +158,8 @@ def _reasons(evidence: Evidence, gain: Gain | None) -> list[str]:
     told = []
     if gain is not None and gain.high - gain.low > ROUGH:
         told.append(
-            f"the curve is still too rough to say what {evidence.batch} more labels bring; evaluation labels make it "
-            "finer"
+            f"the curve is still too rough to say what {evidence.batch} more labels bring; "
+            f"{'more' if evidence.cross_validated else 'evaluation'} labels make it finer"
         )
     elif gain is not None:
         expected, low, high = (100 * value for value in (gain.expected, gain.low, gain.high))
@@ -167,6 +169,8 @@ def _reasons(evidence: Evidence, gain: Gain | None) -> list[str]:
         told.append(
             f"{evidence.batch} more labels: {expected:+.1f} {points} expected, 95 % interval {low:+.1f} to {high:+.1f}"
         )
+    if evidence.cross_validated and evidence.curve:
+        told.append("the curve is cross-validated on the labels that were chosen, which are not a random sample")
     if evidence.kappas:
         measure = "Cohen's kappa" if METRICS[evidence.metric].task == "classification" else "concordance"
         told.append(

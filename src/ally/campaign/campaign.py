@@ -179,18 +179,18 @@ class Campaign:
         """Makes the evaluation sample n samples large, which it is not yet: the others are drawn at random from those
         that nobody was asked about; how many were added."""
         settings = self.settings
-        more = check_count("evaluate", n) - settings.evaluate
+        more = check_count("evaluate", n) - settings.held_out
         if more <= 0:
             raise InputError.about(
-                "evaluate", n, f"is not more than the {settings.evaluate} samples held out already; none is given back"
+                "evaluate", n, f"is not more than the {settings.held_out} samples held out already; none is given back"
             )
         if not settings.held_out_share:
             raise InputError("the share of queries for held-out samples is 0; change held_out_share first, to 0.25 say")
         added = self._store.reserve("evaluate", more, self._clock())
         self._store.change_settings(
-            lambda kept: replace(Settings.from_json(kept), evaluate=settings.evaluate + more).to_json()
+            lambda kept: replace(Settings.from_json(kept), evaluate=settings.held_out + more).to_json()
         )
-        self._store.log(self._clock(), "settings", {"evaluate": settings.evaluate + more})
+        self._store.log(self._clock(), "settings", {"evaluate": settings.held_out + more})
         return len(added)
 
     @property
@@ -404,13 +404,13 @@ class Campaign:
         return given_answers.current(self._store, self.settings, skips=skips)
 
     def predictions(self, ids: Sequence[str]) -> pd.DataFrame:
-        """What the newest model says of samples of the campaign, labelled or not, with the probability of every class;
-        those that cannot be read are left out."""
+        """What the newest model of the curve says of samples of the campaign, labelled or not, with the probability of
+        every class; it saw no held-out label. Samples that cannot be read are left out."""
         from ally.campaign.training.predict import predict_samples
 
         gone = set(self.samples.missing(ids))
         return predict_samples(
-            self.training.newest()[0], self.samples, [id for id in ids if id not in gone], every_class=True
+            self.training.measured()[0], self.samples, [id for id in ids if id not in gone], every_class=True
         )
 
     def labels(self) -> dict[str, Any]:
@@ -488,7 +488,9 @@ class Campaign:
         from ally.campaign.training.data import gather
         from ally.campaign.training.measures import evaluation
 
-        trained, number = self.training.newest()
+        if self.settings.evaluate == "cv":
+            raise InputError("no samples are held out, as evaluate='cv'; each training measures by cross-validation")
+        trained, number = self.training.measured()
         material = gather(self._store, self.samples, self.settings, 0)
         if not len(material.evaluate):
             raise InputError(
@@ -505,7 +507,7 @@ class Campaign:
         the same kind, or for the unlabelled pool. Numbers beyond all labels seen are marked."""
         from ally.campaign.training.predict import predict, predict_samples
 
-        trained, _ = self.training.newest()
+        trained = self.training.model()
         if source is None:
             labelled = self._store.labels(self.settings.store_policy)
             ids = [sample.id for sample in self._store.samples() if not sample.gone and sample.row not in labelled]

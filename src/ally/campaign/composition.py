@@ -15,9 +15,9 @@ def composition(settings: Settings, n: int, number: int) -> dict[AskKind, int]:
     Shares are kept over queries of equal size: with a share of a quarter and one sample a query, every fourth is held
     out.
     """
-    held_out = settings.evaluate + settings.validate
+    held_out = settings.held_out + settings.validate
     shares: dict[AskKind, float] = {
-        "evaluate": settings.held_out_share * settings.evaluate / held_out if held_out else 0.0,
+        "evaluate": settings.held_out_share * settings.held_out / held_out if held_out else 0.0,
         "validate": settings.held_out_share * settings.validate / held_out if held_out else 0.0,
         "random": settings.random_share,
     }

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ally.campaign.encoding import encode_samples
-from ally.campaign.settings import Settings
+from ally.campaign.settings import Evaluate, Settings
 from ally.campaign.source import beside, cache, encoded_folder, kept_options, kept_place, new_sample
 from ally.campaign.status import GIVEN
 from ally.encoders.samples import ENCODED
@@ -31,7 +31,7 @@ def create(
     options: Mapping[str, Any],
     chosen: Mapping[str, Any],
     *,
-    evaluate: int | None,
+    evaluate: Evaluate | None,
     clock: Callable[[], float],
     progress: Progress | None,
 ) -> tuple[Store, Samples]:
@@ -40,12 +40,12 @@ def create(
     chosen = {**chosen, "model": chosen.get("model") or "auto"}
     others = {name: value for name, value in chosen.items() if name != "encoder"}
 
-    def settings(fingerprint: Mapping[str, Any], held_out: int) -> Settings:
+    def settings(fingerprint: Mapping[str, Any], evaluated: Evaluate) -> Settings:
         return Settings(
             kept_place(source, folder),
             kept_options(options, folder),
             fingerprint,
-            evaluate=held_out,
+            evaluate=evaluated,
             encoder=fingerprint.get(ENCODED, {}).get("name"),
             **others,
         )
@@ -57,17 +57,18 @@ def create(
     samples = encode_samples(samples, chosen["encoder"], draft.model, embeddings, kept_in, folder)
     reading = _Reading(samples, draft, progress)
 
-    def held_out() -> int:
+    def evaluated() -> Evaluate:
         return evaluate if evaluate is not None else evaluate_by_default(reading.found)
 
     def reserve() -> dict[Role, int]:
-        sizes: dict[Role, int] = {"evaluate": held_out(), "validate": draft.validate}
+        held_out = 0 if evaluate == "cv" else int(evaluated())
+        sizes: dict[Role, int] = {"evaluate": held_out, "validate": draft.validate}
         return {role: n for role, n in sizes.items() if n}
 
     def finished() -> dict[str, Any]:
         reading.ensure_classes()
         check_model(draft, samples)
-        return settings(samples.fingerprint(), held_out()).to_json()
+        return settings(samples.fingerprint(), evaluated()).to_json()
 
     store = create_store(place, finished, reading, now=clock(), seed=draft.seed, reserve=reserve, labelled_by=GIVEN)
     return store, samples

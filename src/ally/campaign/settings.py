@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 Vote: TypeAlias = Literal["last", "majority"]
 """What a campaign may choose; `Settings.store_policy` says what it means to the store."""
 
+Evaluate: TypeAlias = int | Literal["cv"]
+"""Samples held out to measure the learning curve, or "cv": none, and cross-validation on the training labels."""
+
 VERSION = 1
 LONGEST_LEASE = 366 * 86400.0
 Check: TypeAlias = Callable[[str, Any], object]
@@ -107,6 +110,13 @@ def anything(name: str, value: Any) -> None:
     """For settings that are checked together with others."""
 
 
+def count_or_cv(name: str, value: Any) -> None:
+    if value != "cv":
+        if isinstance(value, str):
+            raise InputError.about(name, value, "is unknown; use a whole number or 'cv'")
+        check_count(name, value, least=0)
+
+
 count = partial(check_count, least=1)
 count_or_none = partial(check_count, least=0)
 
@@ -164,11 +174,12 @@ class Settings:
         one_of(*get_args(Vote)),
     )
     opinions: int = setting(1, "Annotators", "How many different annotators are asked about each sample.", count)
-    evaluate: int = setting(
+    evaluate: Evaluate = setting(
         0,
         "Queries",
-        "Random samples held out for the learning curve (default: 100, or a tenth if that is fewer).",
-        count_or_none,
+        "Random samples held out for the learning curve (default: 100, or a tenth if that is fewer). 'cv' holds out "
+        "none and measures by cross-validation on the chosen labels.",
+        count_or_cv,
         fixed=True,
         given=None,
     )
@@ -211,8 +222,13 @@ class Settings:
             raise InputError(
                 f"the shares of held-out and random samples add up to {total:g}; leave something for active queries"
             )
-        if (self.evaluate or self.validate) and not self.held_out_share:
+        if (self.held_out or self.validate) and not self.held_out_share:
             raise InputError("samples are held out, but the share of queries for them is 0; use a share such as 0.25")
+
+    @property
+    def held_out(self) -> int:
+        """Samples that are held out for the learning curve."""
+        return 0 if self.evaluate == "cv" else self.evaluate
 
     @property
     def store_policy(self) -> Policy:

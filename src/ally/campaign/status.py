@@ -31,7 +31,7 @@ def status_of(store: Store, settings: Settings, now: float, encoded_in: Path | N
     annotators.pop(GIVEN, None)
     good = [model for model in store.models.all() if model.state == "good"]
     figures = _figures(store)
-    curve = _curve(figures, good, settings.metric or METRIC[settings.task])
+    curve = _curve(figures, good, settings)
     newest = good[-1] if good else None
     bought = sum(counts.said.values()) - counts.said.get(GIVEN, 0)
     compared = newest.report.get("comparison") if newest else None
@@ -124,7 +124,8 @@ def _recall(figures: Figures, newest: StoredModel | None) -> tuple[ClassRecall, 
     )
 
 
-def _curve(figures: Figures, good: Sequence[StoredModel], metric: str) -> list[ModelLine]:
+def _curve(figures: Figures, good: Sequence[StoredModel], settings: Settings) -> list[ModelLine]:
+    metric = settings.metric or METRIC[settings.task]
     lines = []
     for model in good:
         mine = figures.get(model.number, {})
@@ -144,13 +145,17 @@ def _curve(figures: Figures, good: Sequence[StoredModel], metric: str) -> list[M
                 positive_duals=None if positive is None else positive.value,
                 constant=None if constant is None else constant.value,
                 figures={name: mine[name].value for name in METRICS if name in mine},
+                by=model.report.get("by", "held-out"),
+                handed=model.report.get("handed"),
             )
         )
     return lines
 
 
 def _advice(settings: Settings, curve: Sequence[ModelLine], bought: int) -> Advice:
-    points = [point for line in curve if line.labels and (point := _point(line)) is not None]
+    # A campaign may have been cross-validated before samples were held out.
+    same = [line for line in curve if line.labels and (line.by == "cv") == (settings.evaluate == "cv")]
+    points = [point for line in same if (point := _point(line)) is not None]
     kappas = tuple(line.agreement for line in curve if line.agreement is not None)
     last = curve[-1] if curve else None
     return advise(
@@ -161,8 +166,9 @@ def _advice(settings: Settings, curve: Sequence[ModelLine], bought: int) -> Advi
             settings.budget,
             bought,
             settings.metric or METRIC[settings.task],
-            settings.evaluate > 0,
+            settings.evaluate != 0,
             None if last is None or not last.no_better_than_constant else (last.value or 0.0, last.constant or 0.0),
+            settings.evaluate == "cv",
         )
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from ally.campaign.advice import Advice
 from ally.campaign.training.schedule import TrainingState
@@ -13,6 +13,9 @@ from ally.metrics import METRICS
 from ally.store.values import AskKind
 from ally.types import SKIP, Task
 
+MeasuredBy: TypeAlias = Literal["held-out", "cv"]
+"""On samples that are held out, or by cross-validation on the labels that were chosen for training."""
+CHOSEN = "by cross-validation on the {n} labels that were chosen, which are not a random sample"
 METRIC: dict[Task, str] = {"classification": "accuracy", "regression": "r2"}
 """What the learning curve shows, unless another metric is chosen."""
 CONSTANT = "constant "
@@ -130,9 +133,29 @@ class Scanned(Value):
 
 
 @dataclass(frozen=True)
+class Figure(Value):
+    """How good a model is that was trained on so many labels."""
+
+    labels: int
+    metric: str
+    value: float
+    low: float | None
+    high: float | None
+    evaluated_on: int
+    by: MeasuredBy
+
+    @property
+    def sentence(self) -> str:
+        interval = "" if self.low is None or self.high is None else f"95 % interval {self.low:.3f} to {self.high:.3f}, "
+        samples = "evaluation sample" if self.evaluated_on == 1 else "evaluation samples"
+        by = f"{self.evaluated_on} {samples}" if self.by == "held-out" else CHOSEN.format(n=self.evaluated_on)
+        return f"{self.metric} {self.value:.3f} ({interval}{by})"
+
+
+@dataclass(frozen=True)
 class ModelLine(Value):
     """One point of the learning curve: a model, the labels it was trained on, and what it scored on the evaluation
-    sample."""
+    sample, or out of fold on its own labels if `by` is "cv"."""
 
     number: int
     at: float
@@ -148,6 +171,15 @@ class ModelLine(Value):
     """What always answering the most common class, or the mean, scores on the same sample."""
     figures: Mapping[str, float] = field(default_factory=dict)
     """Every metric of the task that was measured, by name."""
+    by: MeasuredBy = "held-out"
+    handed: int | None = None
+    """Labels of the model that is handed out beside it, which is trained on every label; None if there is none."""
+
+    @property
+    def figure(self) -> Figure | None:
+        if self.value is None:
+            return None
+        return Figure(self.labels, self.metric, self.value, self.low, self.high, self.evaluated_on, self.by)
 
     @property
     def no_better_than_constant(self) -> bool:

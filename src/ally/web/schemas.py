@@ -234,6 +234,7 @@ class Point(BaseModel):
     low: float | None
     high: float | None
     evaluated_on: int
+    by: Literal["held-out", "cv"]
 
 
 class Expected(BaseModel):

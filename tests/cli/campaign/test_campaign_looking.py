@@ -71,6 +71,30 @@ def test_status_counts_and_shows_the_curve(ally, tmp_path, table, fill):
     header = next(line for line in page.splitlines() if line.split()[:1] == ["model"])
     assert header.split()[:3] == ["model", "labels", "accuracy"]
     assert data["comparison_sentence"] is None
+    assert data["model"]["handed"] == data["labelled"] == 24
+    assert "predictions come from a model trained on all 24 labels, held-out ones too" in page
+
+
+def test_a_curve_by_cross_validation(ally, table):
+    new = ally("new", "rows", "--from", "table.csv", "--column", "a", "--evaluate", "cv", "--batch", 12, "--by-hand")
+    words = "by cross-validation on the labels that are chosen, which are not a random sample"
+    assert words in " ".join(new.out.split())
+    ally("tell", "rows", *(f"{id}={label}" for id, label in list(table.items())[:24]))
+    on = "by cross-validation on the 24 labels that were chosen, which are not a random sample"
+    assert on in ally("retrain", "rows").out
+    page, data = ally("status", "rows").out, json.loads(ally("status", "rows", "--json").out)
+    assert "labels      24 bought: 24 for training\n" in page
+    assert f"accuracy is {on}" in page
+    assert "the curve is cross-validated on the labels that were chosen" in page
+    assert "cross-validated on" in next(line for line in page.splitlines() if line.startswith("model "))
+    assert (data["model"]["by"], data["model"]["evaluated_on"], data["model"]["handed"]) == ("cv", 24, 24)
+    said = " ".join(ally("predict", "rows").err.split())
+    assert "note: the model is trained on all 24 labels: accuracy " in said
+    assert on in said
+    assert (
+        "--evaluate few is neither a whole number nor cv"
+        in ally("new", "other", "--from", "table.csv", "--evaluate", "few", code=2).err
+    )
 
 
 def test_status_shows_a_failed_training(ally, rows):
@@ -126,7 +150,10 @@ def test_predict_by_the_campaign_and_by_its_model(ally, labelled, tmp_path):
     assert len(rest.rows) == 30
     assert sum(row["label"] == labelled[row["id"]] for row in rest.rows) >= 24
     assert all(0.5 <= float(row["probability"]) <= 1 for row in rest.rows)
-    assert "1 model written to m.safetensors" in ally("export", "rows", "m", "--model").out
+    exported = ally("export", "rows", "m", "--model")
+    assert "1 model written to m.safetensors" in exported.out
+    for said in (rest.err, exported.err):
+        assert "note: the model is trained on all 30 labels; it is not measured" in " ".join(said.split())
     with open("table.csv", newline="") as file:
         lines = [{name: value for name, value in line.items() if name != "verdict"} for line in csv.DictReader(file)]
     with open("new.csv", "w", newline="") as file:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,8 +49,17 @@ class TrainingData:
     @property
     def classes(self) -> list[Any]:
         """Every label that training may look at, in order."""
-        found = set(self.training.labels) | set(self.validate.labels)
-        return sorted(found, key=lambda label: (type(label).__name__, label))
+        return in_order({*self.training.labels, *self.validate.labels})
+
+    @property
+    def every_label(self) -> Part:
+        """Training, validation and evaluation samples."""
+        parts = (self.training, self.validate, self.evaluate)
+        return Part(*(sum((getattr(part, name) for part in parts), ()) for name in ("rows", "ids", "labels")))
+
+
+def in_order(labels: Iterable[Any]) -> list[Any]:
+    return sorted(set(labels), key=lambda label: (type(label).__name__, label))
 
 
 def gather(store: Store, samples: Samples, settings: Settings, turn: int) -> TrainingData:

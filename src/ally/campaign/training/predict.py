@@ -11,6 +11,7 @@ import pandas as pd
 
 from ally.campaign.encoding import encoded_again
 from ally.campaign.source import beside, encoded_folder
+from ally.campaign.training.kept import origin
 from ally.errors import DataError, InputError
 from ally.learning.trained import Trained
 from ally.sources import Samples, open_source
@@ -48,7 +49,8 @@ def predict_samples(
     trained: Trained, samples: Samples, ids: Sequence[str], *, every_class: bool = False
 ) -> pd.DataFrame:
     """Columns id, label and, for classes, probability, with `every_class` that of each class too; for numbers, whether
-    they are beyond the labels seen. ``attrs["notes"]`` says what to be careful about."""
+    they are beyond the labels seen. ``attrs["notes"]`` says what to be careful about, ``attrs["model"]`` on how many
+    labels the model was trained."""
     if not ids:
         raise DataError("there is nothing to predict; every sample is labelled, or gone")
     seen = trained.look(samples.features(ids))
@@ -74,5 +76,6 @@ def predict_samples(
     broken = {one.id: one.reason for one in samples.problems if one.kind in ("unreadable", "gone")}
     left = table[~table["id"].isin(list(broken))].reset_index(drop=True)
     left.attrs["notes"] = notes
+    left.attrs["model"] = origin(trained)
     left.attrs["problems"] = [f"{id}: {reason}" for id, reason in broken.items() if id in set(ids)]
     return left

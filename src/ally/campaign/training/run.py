@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -15,26 +15,31 @@ from ally.campaign.settings import Settings
 from ally.campaign.source import set_aside
 from ally.campaign.training.chart import MOST, Chart, flat, nearest
 from ally.campaign.training.comparison import compare
-from ally.campaign.training.data import Part, TrainingData, gather
+from ally.campaign.training.data import Part, TrainingData, gather, in_order
 from ally.campaign.training.encoding import encode_first
-from ally.campaign.training.measures import agreement, evaluation
+from ally.campaign.training.kept import measured_model, pack
+from ally.campaign.training.measures import agreement, evaluation, scores
 from ally.campaign.training.review import suspects
 from ally.campaign.training.schedule import begin
+from ally.campaign.values import METRIC, Figure, MeasuredBy
 from ally.errors import AllyError, StoreError
 from ally.hygiene import Hygiene
 from ally.learning.auto import Chosen
 from ally.learning.learner import Learner
 from ally.learning.objectives import PDCL, Objective
+from ally.learning.splits import repeated_splits
 from ally.learning.trained import Trained
 from ally.learning.training import Training
 from ally.loop import Loop, Query
 from ally.rng import streams
 from ally.sources import Samples, default_learner
 from ally.store import Measure, Ranked, Store
-from ally.types import Progress
+from ally.types import FloatArray, Progress
 
 AHEAD = 4
 """Batches that are ranked beyond the next one, so that annotators do not run dry during the next training."""
+FOLDS, LEAST_CV = 5, 10
+"""Of cross-validation, and the labels below which it says nothing."""
 COMPARED = 1000
 """Unlabelled samples on which two models in a row are compared."""
 KINDS_GONE = ("unreadable", "gone")
@@ -99,7 +104,13 @@ class _Round:
         self.model, self.training = _learner(samples, settings, len(material.training))
         self.classes = list(settings.classes or material.classes) if settings.task == "classification" else None
         self.map: bytes | None = None
-        self.report: dict[str, Any] = {"notes": [], "candidates": len(material.candidates), "free": material.free}
+        by: MeasuredBy = "cv" if settings.evaluate == "cv" else "held-out"
+        self.report: dict[str, Any] = {
+            "notes": [],
+            "by": by,
+            "candidates": len(material.candidates),
+            "free": material.free,
+        }
 
     def run(self) -> tuple[bytes | None, dict[str, Any], list[Ranked], list[Measure]]:
         if not self._trainable():
@@ -107,18 +118,15 @@ class _Round:
             return None, self.report, ranking, []
         loop = self._loop(self.material.training)
         ranking = self._ranking(loop)
-        about: dict[str, Any] = {"fingerprint": dict(self.settings.fingerprint)}
-        if self.settings.task == "regression":
-            labels = [float(label) for label in self.material.training.labels]
-            about["range"] = [min(labels), max(labels)]
-        trained = loop.trained().with_about(about)
+        trained = loop.trained().with_about(self._about(self.material.training))
         self.model = loop.learner  # the loops below need not read the pool for it again, nor choose again
         self.report["notes"] += [said for said in trained.fit.report.notes if said not in self.report["notes"]]
         if isinstance(self.model, Chosen):
             self.report["learner"] = self.model.name
         self.report["fit"] = {name: value for name, value in asdict(trained.fit.report).items() if _plain(value)}
         self.report["suspects"] = self._suspects(loop)
-        return trained.to_bytes(), self.report, self._mapped(trained, ranking), self._measures(trained)
+        measures = self._measures(trained)
+        return self._kept(trained, measures), self.report, self._mapped(trained, ranking), measures
 
     def _mapped(self, trained: Trained, ranking: list[Ranked]) -> list[Ranked]:
         """Draws the map, and names the labelled samples nearest to each that is asked about."""
@@ -153,9 +161,49 @@ class _Round:
             self.report["cold"] = f"all labels are {self.classes[0]!r} and a classifier needs two classes"
         return "cold" not in self.report
 
-    def _loop(self, labelled: Part, *, strategy: str | None = None, objective: str | Objective | None = None) -> Loop:
+    def _about(self, part: Part) -> dict[str, Any]:
+        """What a model trained on these labels says of itself."""
+        about: dict[str, Any] = {"fingerprint": dict(self.settings.fingerprint), "labels": len(part)}
+        if self.settings.task == "regression":
+            labels = [float(label) for label in part.labels]
+            about["range"] = [min(labels), max(labels)]
+        return about
+
+    def _kept(self, trained: Trained, measures: Sequence[Measure]) -> bytes:
+        """The measured model, and one that is trained on every label where that makes a difference."""
+        every = self.material.every_label
+        metric = self.settings.metric or METRIC[self.settings.task]
+        found = next((measure for measure in measures if measure.name == metric), None)
+        about = self._about(every)
+        if found is not None:
+            labels, evaluated_on = len(self.material.training), found.n or 0
+            figure = Figure(labels, found.name, found.value, found.low, found.high, evaluated_on, self.report["by"])
+            about["measured"] = figure.to_json()
+        self.report["handed"] = len(every)
+        if len(every) == len(self.material.training):
+            return pack(trained.with_about(about), None)
+        training = self.training
+        if len(self.material.validate):
+            # Nothing is left to stop early by: as many epochs as the measured model kept.
+            training = replace(training, epochs=max(1, trained.fit.report.kept_epoch))
+        classes = None if self.classes is None else list(self.settings.classes or in_order(every.labels))
+        loop = self._loop(every, validate=Part(), classes=classes, training=training)
+        return pack(trained, loop.trained().with_about(about))
+
+    def _loop(
+        self,
+        labelled: Part,
+        *,
+        strategy: str | None = None,
+        objective: str | Objective | None = None,
+        validate: Part | None = None,
+        classes: list[Any] | None = None,
+        training: Training | None = None,
+    ) -> Loop:
         """Labelled samples and candidates; ids are rows of the store."""
-        candidates, validate = self.material.candidates, self.material.validate
+        candidates = self.material.candidates
+        validate = self.material.validate if validate is None else validate
+        classes = self.classes if classes is None else classes
         cold = not len(labelled)
         validation = None if cold or not len(validate) else (self.samples.features(validate.ids), list(validate.labels))
         return Loop(
@@ -165,12 +213,12 @@ class _Round:
             objective=objective or self.settings.objective,
             model=self.model,
             task=self.settings.task,
-            classes=self.classes if self.classes is not None and len(self.classes) > 1 else None,
+            classes=classes if classes is not None and len(classes) > 1 else None,
             ids=np.asarray([*labelled.rows, *candidates.rows], dtype=np.int64),
             hygiene=Hygiene(),
             random_state=self.settings.seed,
             validation=validation,
-            training=self.training,
+            training=training or self.training,
             progress=self.progress,
         )
 
@@ -228,6 +276,8 @@ class _Round:
         evaluate = self.material.evaluate
         if len(evaluate):
             found += evaluation(trained, self.samples, evaluate, self.material.training, self.settings)
+        if self.settings.evaluate == "cv" and len(self.material.training) >= LEAST_CV:
+            found += self._cross_validated()
         kappa = self._agreement(trained)
         if kappa is not None:
             found.append(Measure("agreement", kappa, n=min(COMPARED, len(self.material.candidates))))
@@ -238,6 +288,36 @@ class _Round:
         if comparison is not None:
             self.report["comparison"] = asdict(comparison)
         return found
+
+    def _cross_validated(self) -> list[Measure]:
+        """What models on the other folds say of each training label but those that are the only ones of their class."""
+        part = self.material.training
+        classification = self.settings.task == "classification"
+        values = (
+            np.unique([str(label) for label in part.labels], return_inverse=True)[1] if classification else part.labels
+        )
+        rng = streams(self.settings.seed).numpy("cross-validation")
+        splits = repeated_splits(np.asarray(values, dtype=np.float64), FOLDS, 1, rng, classes=classification)
+        truth: list[Any] = []
+        said: list[Any] = []
+        chances: list[FloatArray] = []
+        for others, mine in splits:
+            held, trained = part.at(mine.tolist()), self._arm(part.at(others.tolist()))
+            seen = trained.look(self.samples.features(held.ids))
+            truth += held.labels
+            said += trained.code.decode(seen.predictions.numpy()).tolist()
+            chances += [] if seen.probabilities is None else [seen.probabilities.double().numpy()]
+        if len(truth) < LEAST_CV:
+            return []
+        return scores(
+            self.settings.task,
+            truth,
+            said,
+            known=part.labels,
+            classes=self.classes or (),
+            probabilities=np.concatenate(chances) if chances else None,
+            metric=self.settings.metric,
+        )
 
     def _arm(self, labelled: Part) -> Trained:
         return self._loop(labelled).trained()
@@ -250,7 +330,7 @@ class _Round:
         if weights is None or not some:
             return None
         features = self.samples.features(some)
-        one, _ = Trained.from_bytes(weights, trusted=None).predict(features)
+        one, _ = measured_model(weights).predict(features)
         other, _ = trained.predict(features)
         return agreement(self.settings.task, one.tolist(), other.tolist())
 

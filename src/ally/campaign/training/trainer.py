@@ -103,18 +103,28 @@ class Trainer:
         return model is not None and "cold" not in model.report
 
     def model(self) -> Trained:
-        """The newest model, with everything needed to predict; its `write` makes a .safetensors file."""
-        return self.newest()[0]
+        """The newest model, trained on every label, with everything needed to predict; its `write` makes a .safetensors
+        file. Its `about` has the number of its labels (``"labels"``) and the figure of the model that was measured
+        (``"measured"``), which saw no held-out label."""
+        from ally.campaign.training.kept import handed_model
 
-    def newest(self) -> tuple[Trained, int]:
-        """The newest model and its number."""
-        from ally.learning.trained import Trained
+        weights, number = self._newest()
+        return handed_model(weights, f"model {number} of {self.store.name}")
 
+    def measured(self) -> tuple[Trained, int]:
+        """The newest model of the learning curve, which saw no held-out label, and its number."""
+        from ally.campaign.training.kept import measured_model
+
+        weights, number = self._newest()
+        return measured_model(weights, f"model {number} of {self.store.name}"), number
+
+    def _newest(self) -> tuple[bytes, int]:
+        """What the store keeps of the newest model, and its number."""
         model = self.store.models.newest()
         weights = None if model is None else self.store.models.weights(model.number)
         if model is None or weights is None:
             raise InputError("there is no trained model yet; label samples of at least two classes, then retrain")
-        return Trained.from_bytes(weights, f"model {model.number} of {self.store.name}", trusted=None), model.number
+        return weights, model.number
 
     def _run(self, progress: Progress | None = None, *, at_once: bool = True) -> int:
         from ally.campaign.training.run import train

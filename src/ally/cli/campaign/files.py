@@ -170,7 +170,11 @@ def _answer_line(answer: Answer) -> dict[str, Any]:
 def _write_model(campaign: Campaign, out: Path) -> Path:
     target = out if out.suffix.lower() == WEIGHTS else out.with_name(out.name + WEIGHTS)
     check_out(target, (WEIGHTS,))
-    campaign.training.model().write(target)
+    from ally.campaign.training.kept import origin
+
+    model = campaign.training.model()
+    model.write(target)
+    note(f"note: {origin(model)}")
     return target
 
 

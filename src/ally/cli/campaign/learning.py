@@ -111,6 +111,7 @@ def predict(
                 table = campaign.predict(data, every_class=probabilities, **given)
     note(*(f"note: {line}" for line in problem_lines(table.attrs.get("problems", []), FEW)))
     note(*(f"note: {line}" for line in table.attrs.get("notes", [])))
+    note(f"note: {table.attrs['model']}")
     if as_json:
         dump(json.loads(table.to_json(orient="records", double_precision=6)))
     if out is not None or not as_json:

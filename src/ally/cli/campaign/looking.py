@@ -41,7 +41,7 @@ def status(name: Name, as_json: AsJson = False) -> None:
         return
     say(*_head(found, place), "", *_counts(found, agreed), *_training(found, automatic, called))
     if found.curve:
-        say("", *_curve(found.curve[-LAST:]))
+        say("", *_curve(found.curve[-LAST:]), *_handed(found))
     if found.recall:
         say("", *_recall(found))
     if found.comparison is not None:
@@ -130,13 +130,11 @@ def _disagreements(name: str, n: int, out: Path | None, as_json: bool, show: boo
 
 def curve_line(line: ModelLine) -> str:
     """One model of the curve in words."""
-    scored = "not evaluated: no held-out sample is labelled"
-    if line.value is not None:
-        interval = _interval(line) and f"95 % interval {_interval(line)}, "
+    missing = "there are too few labels for cross-validation" if line.by == "cv" else "no held-out sample is labelled"
+    scored = f"not evaluated: {missing}"
+    if line.figure is not None:
         against = "" if line.constant is None else f"; {one_answer(line.metric)}: {line.constant:.3f}"
-        scored = (
-            f"{line.metric} {line.value:.3f} ({interval}{counted(line.evaluated_on, 'evaluation sample')}){against}"
-        )
+        scored = f"{line.figure.sentence}{against}"
     elif line.figures:
         scored = ", ".join(f"{name} {value:.4g}" for name, value in line.figures.items())
         scored = f"{scored}; too few evaluation samples for {line.metric}"
@@ -230,7 +228,8 @@ def _curve(lines: Sequence[ModelLine]) -> list[str]:
         )
         for line in lines
     ]
-    names = ["model", "labels", metric, "95 % interval", "evaluated on", one_answer(metric), *others, "agreement"]
+    on = "cross-validated on" if lines[-1].by == "cv" else "evaluated on"
+    names = ["model", "labels", metric, "95 % interval", on, one_answer(metric), *others, "agreement"]
     used = [place for place, name in enumerate(names) if name != one_answer(metric) or any(row[place] for row in cells)]
     return table_lines([names[place] for place in used], [[row[place] for place in used] for row in cells], right=True)
 
@@ -241,6 +240,23 @@ def _recall(found: Status) -> list[str]:
     cells = [(one.label, f"{one.value:.3f}", f"{one.low:.3f} to {one.high:.3f}", str(one.n)) for one in worst[:CLASSES]]
     more = [f"… (--json lists {len(worst) - CLASSES} more)"] if len(worst) > CLASSES else []
     return [*table_lines(["class", "recall", "95 % interval", "evaluated on"], cells), *more]
+
+
+def _handed(found: Status) -> list[str]:
+    """Which model `ally predict` uses, where it is not the last of the curve; what cross-validation measures."""
+    from ally.campaign.values import CHOSEN
+
+    line = found.model
+    if line is None or not line.labels:
+        return []
+    told = []
+    if line.by == "cv" and line.figure is not None:
+        told.append(f"{line.metric} is {CHOSEN.format(n=line.evaluated_on)}")
+    if line.handed is None and found.evaluate.labelled:
+        told.append(f"predictions come from model {line.number} itself; the next training makes one with every label")
+    elif line.handed is not None and line.handed != line.labels:
+        told.append(f"predictions come from a model trained on all {line.handed} labels, held-out ones too")
+    return ["", *told] if told else []
 
 
 def _interval(line: ModelLine) -> str:

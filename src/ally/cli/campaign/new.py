@@ -168,6 +168,11 @@ def _page(campaign: Campaign, status: Status, place: str, source: str, following
             f"  {counted(status.evaluate.samples, 'random sample')} held out, never trained on, to measure the "
             f"learning curve; {share}"
         )
+    elif settings.evaluate == "cv":
+        lines.append(
+            "  no samples are held out; the learning curve is an estimate by cross-validation on the labels that are "
+            "chosen, which are not a random sample"
+        )
     else:
         lines.append("  no samples are held out, so there will be no learning curve; --evaluate N holds some out")
     if status.validate.samples:
@@ -200,7 +205,7 @@ def _data(campaign: Campaign, status: Status, following: str, hint: list[str]) -
         "classes": None if campaign.settings.classes is None else list(campaign.settings.classes),
         "samples": status.samples,
         "given": status.given,
-        "evaluate": status.evaluate.samples,
+        "evaluate": campaign.settings.evaluate,
         "validate": status.validate.samples,
         "columns": campaign.samples.columns(),
         "encoder": status.encoder,

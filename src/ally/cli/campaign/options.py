@@ -54,6 +54,18 @@ def in_seconds(lease: float) -> float:
     return 60 * lease
 
 
+def read_evaluate(text: str) -> int | str:
+    """A number of samples, or ``cv``."""
+    from ally.errors import InputError
+
+    if text == "cv":
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise InputError(f"--evaluate {text} is neither a whole number nor cv") from None
+
+
 LEASE = "Minutes that samples stay reserved for whoever asked."
 FORMS = {
     "task": Form(
@@ -73,6 +85,14 @@ FORMS = {
         "A pretrained encoder of texts or photos: a name, the folder of a model, or none (auto: what is installed).",
         lambda name: None if name == "none" else name,
         "auto",
+    ),
+    "evaluate": Form(
+        "evaluate",
+        str | None,
+        "Random samples held out for the learning curve (default: 100, at most a tenth), or cv: none, and "
+        "cross-validation on the labels that were chosen.",
+        read_evaluate,
+        metavar="N|cv",
     ),
     "lease_seconds": Form("lease", float, LEASE, in_seconds, 60.0, metavar="MINUTES"),
     "automatic": Form(

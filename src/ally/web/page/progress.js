@@ -38,6 +38,7 @@ function parts(found, app, cloud) {
   const measured = found.curve.filter((point) => point.value !== null);
   const share = found.metric === "accuracy";
   const last = measured[measured.length - 1];
+  const crossed = found.curve.some((point) => point.by === "cv");
   const half = last && last.low !== null ? (last.high - last.low) / 2 : null;
   const figure = (name, value, more) => h("div.figure", {}, h("dt", {}, name), h("dd", {}, value, more && h("span.quiet", {}, ` ${more}`)));
   const shown = (value) => (share ? percent(value) : value.toFixed(2));
@@ -48,7 +49,7 @@ function parts(found, app, cloud) {
     found.comparison && h("p", {}, found.comparison),
     h("dl.figures", {},
       figure("labels", found.labels.toLocaleString("en"), found.budget ? `of ${found.budget.toLocaleString("en")}` : `of ${found.samples.toLocaleString("en")} samples`),
-      last && figure(share ? "accuracy" : "R²", shown(last.value), `${half === null ? "" : `± ${share ? Math.round(100 * half) : half.toFixed(2)}, `}${last.evaluated_on} evaluated`),
+      last && figure(share ? "accuracy" : "R²", shown(last.value), `${half === null ? "" : `± ${share ? Math.round(100 * half) : half.toFixed(2)}, `}${last.evaluated_on} ${crossed ? "cross-validated" : "evaluated"}`),
       figure("pace", found.per_minute === null ? "–" : found.per_minute.toFixed(1), "labels a minute"),
       figure("time left", found.minutes_left === null ? "–" : hours(found.minutes_left), found.budget ? "for the budget" : "set a budget"),
       figure("training", trainingWords(training, app), training.state === "running" ? "" : `new answers, due at ${training.batch}`),
@@ -56,9 +57,9 @@ function parts(found, app, cloud) {
     app.about.me.role === "owner" && h("p", {}, h("button.plain", { type: "button", onclick: () => post("/training", {}).then((done) => say(done.started ? "Training has begun." : "A training is under way."), (error) => say(error.message, { kind: "bad" })) }, "Train now")),
     training.error && h("p.trouble", {}, `The last training failed: ${training.error}`),
     h("div.columns", {},
-      h("section", {}, h("h2", {}, share ? "Accuracy on evaluation samples" : "R² on evaluation samples"),
+      h("section", {}, h("h2", {}, `${share ? "Accuracy" : "R²"} ${crossed ? "by cross-validation on the labels that were chosen, which are not a random sample" : "on evaluation samples"}`),
         measured.length ? curve({ points: measured.map((point) => ({ x: point.labels, y: point.value, low: point.low, high: point.high })), next, xName: "training labels", yName: share ? "accuracy" : "R²", share })
-          : h("p.quiet", {}, `No model was measured yet; ${found.evaluate[0]} of ${found.evaluate[1]} evaluation samples are labelled.`)),
+          : h("p.quiet", {}, crossed ? "No model was measured yet; cross-validation needs ten labels." : `No model was measured yet; ${found.evaluate[0]} of ${found.evaluate[1]} evaluation samples are labelled.`)),
       app.about.task === "classification" && h("section", {}, h("h2", {}, "Classes"), classes(found, app)),
       h("section.wide", {}, h("h2", {}, "Map of the pool"), cloud.element),
       h("section", {}, h("h2", {}, "People"), people(found)),
