@@ -59,7 +59,7 @@ def test_when_a_new_model_serves_nothing_jumps(browser, mails):
     learn(served.campaign, truth)
     until(lambda: screen.id and released, what="giving back what nobody has seen")
     assert screen.ready() == seen, "what is on screen stays"
-    newest = served.campaign.pulse().model
+    newest = served.campaign.page.pulse().model
     screen.press("1" if truth[seen] == "good" else "2")
     following = until(lambda: screen.id != seen and screen.id)
     screen.saved()
