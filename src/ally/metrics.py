@@ -153,7 +153,7 @@ METRICS = {
 def metric_named(name: str) -> Metric:
     """The metric, or an error that lists those that are known."""
     if name not in METRICS:
-        raise UnknownName(f"unknown metric {name!r}; whether more of it is better is known for {', '.join(METRICS)}")
+        raise UnknownName(f"unknown metric {name!r}; known metrics: {', '.join(METRICS)}")
     return METRICS[name]
 
 

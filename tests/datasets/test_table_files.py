@@ -147,7 +147,7 @@ def test_rows_without_a_label_are_left_out(tmp_path):
         ("x,y\n1,2\n", "z", InputError, "no column 'z' to be the target; its columns are x, y"),
         ("x,y\n1,a\n", "y", DataError, "has 1 rows with a y"),
         ("x,y\n1,a\n2,b\n", "y", DataError, "too few for a test set"),
-        ("y\n" + "a\nb\n" * 9, "y", DataError, "no column that can serve as a feature; it has the target only"),
+        ("y\n" + "a\nb\n" * 9, "y", DataError, "has no usable feature column; it has the target only"),
         ("x,y\n" + "inf,a\n1,b\n" * 9, "y", DataError, r"column 'x' of .* holds inf \(row 0\)"),
         ("x,y\n" + "1,a\n" * 9, "y", DataError, "the target is .*a.* in every row"),
         ("x,y\n" + "1,inf\n2,1.5\n" * 9, "y", DataError, "the target holds inf"),
