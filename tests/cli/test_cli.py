@@ -127,7 +127,8 @@ def test_duplicates_and_outliers(command, tmp_path):
         found = json.loads(done.stdout)
         assert len(set(found["ids"])) == 40
         assert all(f"note: {note}" in " ".join(done.stderr.split()) for note in found["notes"])
-        return found["ids"], found["notes"][1:]
+        assert "chosen by cross-validation" in found["notes"][1]
+        return found["ids"], found["notes"][2:]
 
     ids, notes = ask()
     assert len({row % 60 for row in ids}) == 40

@@ -6,12 +6,10 @@ import multiprocessing.connection
 import os
 import pickle
 import signal
-import sys
 import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
-from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple, TypeAlias
 
@@ -20,9 +18,6 @@ from ally.errors import AllyError
 POLL = 0.5
 """Seconds after which a caller hears that nothing has ended."""
 Call: TypeAlias = tuple[Any, ...]
-PRELOADED = ["ally.experiment.simulate", "torch._dynamo"]
-"""Imported once, by the server that the processes are forked from: it takes seconds. The second is what torch loads
-when an optimiser is made."""
 
 
 class Killed(AllyError):
@@ -81,21 +76,12 @@ def work_through(function: Callable[..., Any], calls: Sequence[Call], processes:
 
 
 def _start(function: Callable[..., Any]) -> tuple[Connection, BaseProcess]:
-    context = _context()
+    context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(function, theirs, dict(os.environ)), daemon=True)
+    process = context.Process(target=_serve, args=(function, theirs), daemon=True)
     process.start()
     theirs.close()
     return ours, process
-
-
-def _context() -> SpawnContext | ForkServerContext:
-    """Elsewhere than on Linux a process that has loaded torch is not safe to fork."""
-    if sys.platform != "linux":
-        return multiprocessing.get_context("spawn")
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(PRELOADED)
-    return context
 
 
 def _give(connection: Connection, call: Call) -> None:
@@ -104,13 +90,10 @@ def _give(connection: Connection, call: Call) -> None:
         connection.send(call)
 
 
-def _serve(function: Callable[..., Any], connection: Connection, environment: dict[str, str]) -> None:
+def _serve(function: Callable[..., Any], connection: Connection) -> None:
     """The life of a process: calls in, results out, until nobody is left to ask."""
     from threadpoolctl import threadpool_limits
 
-    # A fork server has the environment of the time when it was started.
-    os.environ.clear()
-    os.environ.update(environment)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _one_torch_thread()
