@@ -6,6 +6,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,13 @@ import torch
 
 from ally.learning.snapshot import Snapshot, View
 
+CHROMIUM_FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 # A test that wants an encoder names it: the one that is installed would make every other one slow.
@@ -47,6 +55,17 @@ def system_part():
         return found
 
     return find
+
+
+@pytest.fixture(scope="session")
+def browser(system_part: Callable[[str], str]) -> Iterator[Any]:
+    """One for all tests of a process: playwright runs a single loop in it."""
+    chromium = system_part("chromium")
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: no page was opened")
+    with api.sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS)
+        yield running
+        running.close()
 
 
 @pytest.fixture(scope="session")

@@ -105,7 +105,7 @@ def test_the_settings_are_those_of_the_results(command, tmp_path):
     assert command(*call, "--dataset", "iris", "--rounds", 2, cwd=tmp_path).returncode == 0
     second = command(*call, "--dataset", "wine", "--rounds", 1, cwd=tmp_path)
     assert second.returncode == 0, second.stderr
-    assert "2 other campaigns in runs are no part of these results" in " ".join(second.stderr.split())
+    assert "2 other campaigns in runs are not part of these results" in " ".join(second.stderr.split())
     settings = json.loads((tmp_path / "runs" / "settings.json").read_text())["settings"]
     results = pd.read_csv(tmp_path / "runs" / "results.csv", keep_default_na=False)
     assert (settings["data"], settings["rounds"]) == ("wine", "1")

@@ -72,7 +72,7 @@ def test_json_holds_the_same(run, grid):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nowhere"], "error: nowhere is not a folder; give the one that a grid wrote"),
+        (["nowhere"], "error: nowhere is not a folder; give one that `ally bench` wrote"),
         (["."], "error: results.csv does not exist"),
         (["{grid}", "--smooth", "1"], "error: --smooth 1.0 must be at least 0 and below 1"),
         (["{grid}", "--band", "sd"], "Invalid value for '--band'"),

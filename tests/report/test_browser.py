@@ -3,28 +3,11 @@
 import time
 
 import pytest
-from playwright.sync_api import sync_playwright
 from report_grids import drawn
 
 from ally.report import write_report
 
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 HOSTILE = '<script>window.hurt=1</script><img src=x onerror="window.hurt=1">'
-
-
-@pytest.fixture(scope="module")
-def browser(system_part):
-    chromium = system_part("chromium")
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
-        yield running
-        running.close()
 
 
 @pytest.fixture(scope="module")

@@ -1,3 +1,3 @@
-from conftest_web import browser, folder, no_proxy
+from conftest_web import folder, no_proxy
 
-__all__ = ["browser", "folder", "no_proxy"]
+__all__ = ["folder", "no_proxy"]

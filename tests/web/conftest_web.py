@@ -28,14 +28,6 @@ pytest.importorskip("uvicorn", reason="uvicorn is not installed: the labelling p
 
 from ally.web.start import Plan, Ready, prepare
 
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
 
 def until(true: Callable[[], Any], seconds: float = 20.0, what: str = "it") -> Any:
     """Waits from outside: the page's policy forbids the evaluation that playwright's own waiting uses."""
@@ -139,16 +131,6 @@ def free_port() -> int:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("page")
-
-
-@pytest.fixture(scope="session")
-def browser(system_part: Callable[[str], str]) -> Iterator[Any]:
-    chromium = system_part("chromium")
-    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: the page was not opened")
-    with api.sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
-        yield running
-        running.close()
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,9 @@ PAGE = (Path(__file__).parents[3] / "docs" / "campaign.md").read_text(encoding="
 NAMED = re.findall(r"`ally ([^`]+)`", re.sub(r"```.*?```", "", PAGE, flags=re.DOTALL))
 ELSEWHERE = {"strategies", "new postgresql://user@host/pets --from photos"}
 """What is about no campaign, and what needs a server."""
-COMMANDS = [words for words in NAMED if words not in ELSEWHERE]
+SERVES = "label "
+"""This one runs until it is stopped; tests/web run it."""
+COMMANDS = [words for words in NAMED if words not in ELSEWHERE and not words.startswith(SERVES)]
 
 
 @pytest.fixture
