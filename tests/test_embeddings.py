@@ -270,7 +270,7 @@ def test_vectors_are_read_by_the_chunk():
     ("given", "message"),
     [
         (vectors(59), r"embeddings= has 59 rows and the pool 60 samples; give one vector for each"),
-        (np.ones(60), r"embeddings= has shape \(60,\); one row per sample"),
+        (np.ones(60), r"embeddings= has shape \(60,\); pass one row per sample"),
         (np.ones((60, 2, 2)), r"embeddings= has shape \(60, 2, 2\); give one vector per sample: reshape to \(60, d\)"),
         (np.ones((60, 0)), r"embeddings= has shape \(60, 0\)"),
         (np.full((60, 2), "a"), r"embeddings= has dtype <U1"),

@@ -62,19 +62,21 @@ def test_an_objective_is_a_free_choice():
 
 def test_the_papers_ally_says_what_it_means_to_train_without_validation():
     scene = blobs("classification")
-    alone = ally.query(scene.X, scene.y, n=3, strategy="ally-paper", random_state=0)
+    alone = ally.query(scene.X, scene.y, n=3, strategy="ally-paper", model="mlp", random_state=0)
     assert any(
         "stops training early by validation samples, and there are none: all 40 epochs are run" in note
         for note in alone.notes
     )
     assert alone.report["fit"].epochs == 40
     held_out = blobs("classification", labelled=60, seed=1)
-    loop = ally.Loop(scene.X, scene.y, strategy="ally-paper", validation=(held_out.X, held_out.y), random_state=0)
+    loop = ally.Loop(
+        scene.X, scene.y, strategy="ally-paper", validation=(held_out.X, held_out.y), model="mlp", random_state=0
+    )
     stopped = loop.ask(3)
     fit = stopped.report["fit"]
     assert not any("validation" in note for note in stopped.notes)
     assert fit.epochs == min(40, fit.kept_epoch + 2)
-    plain = ally.query(scene.X, scene.y, n=3, strategy="ally", random_state=0)
+    plain = ally.query(scene.X, scene.y, n=3, strategy="ally", model="mlp", random_state=0)
     assert not any("validation" in note for note in plain.notes)
 
 

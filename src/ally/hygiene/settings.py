@@ -75,7 +75,8 @@ class SetAside:
             (self.bound, f"{_counted(self.bound, 'candidate', 'candidates')} above the bound on the score set aside"),
             (
                 self.recalled,
-                f"{self.recalled} of those set aside are used after all, as too few others are left; they come last",
+                f"{self.recalled} of those set aside are used after all, because too few others are left; they come "
+                "last",
             ),
         )
         return tuple(sentence for count, sentence in sentences if count)
