@@ -27,6 +27,7 @@ def rows(curves, labels=(10, 20, 30, 40), **same):
                 "train_seconds": 1.0,
                 "query_seconds": 0.5 if number + 1 < len(values) else 0.0,
                 "protocol": "fixed",
+                "learner": "",
             }
             found.append({**row, **same, **(own[0] if own else {})})
     return pd.DataFrame(found, columns=list(COLUMNS))

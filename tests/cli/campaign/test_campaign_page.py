@@ -12,11 +12,12 @@ import ally as library
 
 PAGE = (Path(__file__).parents[3] / "docs" / "campaign.md").read_text(encoding="utf-8")
 NAMED = re.findall(r"`ally ([^`]+)`", re.sub(r"```.*?```", "", PAGE, flags=re.DOTALL))
-ELSEWHERE = {"strategies", "new postgresql://user@host/pets --from photos"}
-"""What is about no campaign, and what needs a server."""
+ELSEWHERE = {"new NAME", "new postgresql://user@host/pets --from photos"}
+"""What has no place of its own, and what needs a server."""
 SERVES = "label "
 """This one runs until it is stopped; tests/web run it."""
-COMMANDS = [words for words in NAMED if words not in ELSEWHERE and not words.startswith(SERVES)]
+# A single word only mentions a command.
+COMMANDS = [words for words in NAMED if " " in words and words not in ELSEWHERE and not words.startswith(SERVES)]
 
 
 @pytest.fixture
