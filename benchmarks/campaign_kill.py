@@ -29,7 +29,7 @@ from pathlib import Path
 import numpy as np
 
 from ally import Campaign
-from ally.campaign.training.kept import handed_model, measured_model
+from ally.campaign.training.models import handed_model, measured_model
 from ally.campaign.training.run import AHEAD
 from ally.campaign.training.schedule import BEGUN, LOCK
 from ally.store import Event, Store, StoredModel
@@ -196,7 +196,7 @@ class Watch:
         """The whole history against the whole record."""
         self.history += self._follow()
         with Campaign.open(self.url) as campaign:
-            answers = list(campaign.record())
+            answers = list(campaign.answers.all())
             self.record.add(answers[len(self.record) :])
             labels = (
                 [] if campaign.labels() == self.record.labels() else ["the labels are not those that the record gives"]

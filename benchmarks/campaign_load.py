@@ -54,7 +54,7 @@ def run(url: str, folder: Path, processes: int, answers: int, batch: int) -> dic
         raise SystemExit(f"{failed} of {processes} processes ended with an error; see above")
     history = [line for log in logs for line in read(log)]
     with Campaign.open(url, frame) as campaign:
-        record = list(campaign.record())
+        record = list(campaign.answers.all())
         wrong = [*violations(history, record), *campaign.check()]
     if wrong:
         raise SystemExit("; ".join(wrong[:5]))

@@ -95,7 +95,7 @@ async def annotate(origin: str, secret: str, seconds: float, history: History, s
 
 def violations(histories: list[History], campaign: Campaign) -> list[str]:
     """What the record and the histories do not agree about."""
-    record = {said.number: said for said in campaign.record()}
+    record = {said.number: said for said in campaign.answers.all()}
     found = []
     for history in histories:
         for number, (id, label) in history.told.items():

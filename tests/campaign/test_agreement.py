@@ -35,14 +35,14 @@ def test_a_campaign_says_how_much_its_annotators_agree_and_forgets_what_was_sett
     X = np.arange(12.0).reshape(6, 2)
     with Campaign.create("memory", X, automatic=False) as campaign:
         campaign.relabel({"0": "cat", "1": "cat", "2": "dog", "3": "dog"}, annotator="ann")
-        assert campaign.agreement() is None
+        assert campaign.answers.agreement() is None
         campaign.relabel({"0": "cat", "1": "dog", "2": "dog", "3": SKIP}, annotator="bob")
-        found = campaign.agreement()
+        found = campaign.answers.agreement()
         assert found.samples == 3
         assert found.alpha == pytest.approx(by_pairs([["c", "c"], ["c", "d"], ["d", "d"]], lambda a, b: a != b))
         assert set(found.classes) == {"cat", "dog"}
-        assert list(campaign.disagreements()) == ["1"]
-        campaign.adjudicate({"1": "cat"}, annotator="eve")
-        assert campaign.disagreements() == {}
+        assert list(campaign.answers.disagreements()) == ["1"]
+        campaign.relabel({"1": "cat"}, annotator="eve", settle=True)
+        assert campaign.answers.disagreements() == {}
         campaign.relabel({"1": "dog"}, annotator="ann")
-        assert list(campaign.disagreements()) == ["1"]
+        assert list(campaign.answers.disagreements()) == ["1"]

@@ -68,7 +68,7 @@ def test_the_annotator_of_an_answer_is_who_asked_unless_said(campaign):
     query = campaign.ask(2, annotator="ann")
     campaign.tell(query.id, {query.ids[0]: "x"})
     campaign.tell(query.id, {query.ids[1]: "x"}, annotator="bob")
-    assert [answer.annotator for answer in campaign.record()] == ["ann", "bob"]
+    assert [answer.annotator for answer in campaign.answers.all()] == ["ann", "bob"]
 
 
 def test_relabel_skip_and_undo_are_on_record(campaign):
@@ -80,7 +80,7 @@ def test_relabel_skip_and_undo_are_on_record(campaign):
     assert (undone.id, undone.label) == ("s002", ally.SKIP)
     assert campaign.undo(annotator="ann").label == "digit 2"
     assert campaign.labels() == {"s001": "digit 1"}
-    assert [answer.kind for answer in campaign.record()] == ["label", "label", "skip", "undo", "undo"]
+    assert [answer.kind for answer in campaign.answers.all()] == ["label", "label", "skip", "undo", "undo"]
     with pytest.raises(AnswerError, match="list of ids"):
         campaign.skip("s003")
 
@@ -139,8 +139,8 @@ def test_store_and_source_can_be_moved_together_or_the_source_be_named(table, tm
     other.to_csv(tmp_path / "other.csv", index=False)
     with Campaign.open(tmp_path / "there" / "digits.db") as campaign:
         with pytest.raises(InputError, match=r"other.csv has none of the campaign's samples, such as 's000'"):
-            campaign.move(tmp_path / "other.csv")
-        campaign.move(tmp_path / "elsewhere.csv")
+            campaign.source.move(tmp_path / "other.csv")
+        campaign.source.move(tmp_path / "elsewhere.csv")
     with Campaign.open(tmp_path / "there" / "digits.db") as campaign:
         assert campaign.show("s000").columns
 
@@ -188,7 +188,7 @@ def test_labels_of_the_source_count_as_given(tmp_path):
         assert (status.given, status.labels, status.classes) == (20, 0, {"x": 10, "y": 10})
         assert status.evaluate.samples == 8  # drawn from all samples, labelled or not
         assert "r0" in campaign.labels()
-        assert {answer.annotator for answer in campaign.record()} == {"source"}
+        assert {answer.annotator for answer in campaign.answers.all()} == {"source"}
     with pytest.raises(LabelError, match=r"label of 'r1' is 'y', which is none of the classes"):
         Campaign.create(tmp_path / "u.db", tmp_path / "t.csv", label="kind", classes=["x", "z"])
     assert not (tmp_path / "u.db").exists()
@@ -203,7 +203,7 @@ def test_opinions_of_several_and_their_majority(table, tmp_path):
             query = campaign.ask(1, annotator=who)
             campaign.tell(query, {query.ids[0]: label})
         assert campaign.labels() == {query.ids[0]: "x"}
-        assert campaign.disagreements() == {query.ids[0]: given}
+        assert campaign.answers.disagreements() == {query.ids[0]: given}
         assert campaign.status().disagreements == 1
         assert campaign.ask(1, annotator="dan").ids != query.ids
 
@@ -226,7 +226,7 @@ def test_bad_answers_are_refused_whole(table, tmp_path, answers, error, match):
     ) as campaign:
         with pytest.raises(error, match=match):
             campaign.relabel({**({"s001": "digit 1"} if answers else {}), **answers})
-        assert list(campaign.record()) == []
+        assert list(campaign.answers.all()) == []
 
 
 def test_answers_must_fit_their_query(campaign):
@@ -303,7 +303,7 @@ def test_labels_go_out_and_come_back(table, tmp_path):
             assert campaign.export(tmp_path / f"labels.{ending}") == 4
         before = (
             campaign.labels(),
-            [(answer.annotator, answer.at) for answer in campaign.record() if answer.kind == "label"],
+            [(answer.annotator, answer.at) for answer in campaign.answers.all() if answer.kind == "label"],
         )
     for ending in ("csv", "jsonl", "parquet"):
         with Campaign.create(tmp_path / f"{ending}.db", table[0], automatic=False) as campaign:
@@ -311,7 +311,7 @@ def test_labels_go_out_and_come_back(table, tmp_path):
             assert (told.labelled, told.skipped) == (3, 1)
             after = (
                 campaign.labels(),
-                [(answer.annotator, answer.at) for answer in campaign.record() if answer.kind == "label"],
+                [(answer.annotator, answer.at) for answer in campaign.answers.all() if answer.kind == "label"],
             )
             assert after[0] == before[0]
             assert sorted(after[1]) == sorted(before[1])
@@ -335,7 +335,7 @@ def test_an_import_is_taken_whole_or_not_at_all(campaign, tmp_path):
     (tmp_path / "n.csv").write_text("id,label\ns000,\n")
     with pytest.raises(AnswerError, match="holds no answers"):
         campaign.import_labels(tmp_path / "n.csv")
-    assert list(campaign.record()) == []
+    assert list(campaign.answers.all()) == []
 
 
 def test_images_go_to_a_folder_per_class(photos, tmp_path):
@@ -355,15 +355,15 @@ def test_a_source_that_changes(photos, tmp_path):
         (folder / "a" / "0.png").unlink()
         (folder / "new.png").write_bytes((folder / "a" / "2.png").read_bytes())
         (folder / "torn.png").write_bytes(b"\x89PNG torn")
-        scanned = campaign.rescan()
+        scanned = campaign.source.rescan()
         assert (scanned.added, scanned.gone, scanned.back) == (1, 1, 0)
         assert any("torn.png" in line for line in scanned.problems)
-        assert campaign.problems() == scanned.problems
+        assert campaign.source.problems() == scanned.problems
         asked = campaign.ask(100, at_most=True).ids
         assert "new.png" in asked
         assert "a/0.png" not in asked
         shutil.copy(folder / "a" / "2.png", folder / "a" / "0.png")
-        assert campaign.rescan().back == 1
+        assert campaign.source.rescan().back == 1
 
 
 def test_frames_and_arrays_in_memory(tmp_path, table, answer_all):
@@ -423,7 +423,7 @@ def test_who_insists_is_heard(campaign):
     for who, label in (("ann", "a"), ("bob", "b"), ("ann", "a")):
         campaign.relabel({"s000": label}, annotator=who)
     assert campaign.labels() == {"s000": "a"}
-    assert len(list(campaign.record())) == 3
+    assert len(list(campaign.answers.all())) == 3
 
 
 def test_spaces_around_labels_are_no_classes(campaign):
@@ -439,9 +439,9 @@ def test_labels_that_the_source_has_got_since_are_taken_where_nobody_gave_one(tm
     with Campaign.create(tmp_path / "t.db", tmp_path / "t.csv", label="kind", automatic=False) as campaign:
         campaign.relabel({"a": "mine"})
         frame.assign(kind=["theirs", "theirs", None, None, None, None]).to_csv(tmp_path / "t.csv", index=False)
-        assert campaign.rescan().labelled == 1
+        assert campaign.source.rescan().labelled == 1
         assert campaign.labels() == {"a": "mine", "b": "theirs"}
-        assert campaign.rescan().labelled == 0
+        assert campaign.source.rescan().labelled == 0
 
 
 def test_a_column_that_repeats_cannot_hold_the_ids(tmp_path):

@@ -84,7 +84,7 @@ def test_an_import_keeps_the_order_of_its_lines_and_the_people(make, tmp_path):
     (tmp_path / "in.csv").write_text("\n".join(lines) + "\n")
     told = campaign.import_labels(tmp_path / "in.csv")
     assert (told.labelled, told.known, told.numbers) == (4, 0, (1, 2, 3, 4))
-    assert [(answer.sample, answer.annotator) for answer in campaign.record()] == [
+    assert [(answer.sample, answer.annotator) for answer in campaign.answers.all()] == [
         ("r0", "ann"),
         ("r2", "bob"),
         ("r2", "ann"),
@@ -106,7 +106,9 @@ def test_skips_come_back_with_who_and_when(make, tmp_path, ending):
     assert campaign.import_labels(tmp_path / f"out.{ending}").known == 2, "one's own export is new to the campaign"
     other = make(place="other.db")
     other.import_labels(tmp_path / f"out.{ending}")
-    mine, theirs = ([(a.sample, a.annotator, a.kind, a.value, a.at) for a in one.record()] for one in (campaign, other))
+    mine, theirs = (
+        [(a.sample, a.annotator, a.kind, a.value, a.at) for a in one.answers.all()] for one in (campaign, other)
+    )
     assert theirs == mine
 
 
@@ -117,12 +119,12 @@ def test_an_export_that_comes_back_overrules_nobody(make, tmp_path):
     campaign.export(tmp_path / "out.csv")
     campaign.relabel({query.ids[0]: "dog"}, annotator="bob")
     assert campaign.import_labels(tmp_path / "out.csv").known == 4
-    assert (campaign.labels()[query.ids[0]], len(list(campaign.record()))) == ("dog", 5)
+    assert (campaign.labels()[query.ids[0]], len(list(campaign.answers.all()))) == ("dog", 5)
 
 
 def test_two_who_tell_one_class_at_the_same_moment_train_one_class(make, monkeypatch):
     campaign = make()
-    monkeypatch.setattr(campaign._vocabulary, "known", dict)
+    monkeypatch.setattr(campaign._telling.vocabulary, "known", dict)
     campaign.relabel({"r0": 1, "r1": 2})
     campaign.relabel({"r2": "1", "r3": "2"})
     campaign.retrain()
@@ -147,7 +149,7 @@ def test_a_rescan_overrules_nobody_and_names_bad_labels(make, tmp_path):
         with Campaign.open(tmp_path / "c.db") as other:
             other.relabel({"r5": "dog"}, annotator="ann")
 
-    samples = campaign.samples
+    samples = campaign.source.samples
     scan = samples.scan
 
     def slow():
@@ -155,7 +157,7 @@ def test_a_rescan_overrules_nobody_and_names_bad_labels(make, tmp_path):
         meanwhile()
 
     samples.scan = slow
-    found = campaign.rescan()
+    found = campaign.source.rescan()
     assert (found.added, found.labelled) == (2, 3)
     assert campaign.labels() == {"r1": "cat", "r2": "cat", "r5": "dog", "r6": "dog"}
     assert [problem.split(":")[0] for problem in found.problems] == ["r3", "r7"]
@@ -191,8 +193,11 @@ def test_the_majority_of_numbers_is_their_median(make, tmp_path):
     assert pd.read_csv(tmp_path / "out.csv").set_index("id")["label"].to_dict() == medians
     status = campaign.status()
     assert (status.labels, status.labelled, status.skipped, status.disagreements) == (8, 3, 1, 2)
-    assert campaign.disagreements() == {"r0": {"ann": 1.0, "bob": 1.2, "eve": 9.0}, "r1": {"ann": 2.0, "bob": 4.0}}
-    training = gather(campaign._store, campaign.samples, campaign.settings, 0).training
+    assert campaign.answers.disagreements() == {
+        "r0": {"ann": 1.0, "bob": 1.2, "eve": 9.0},
+        "r1": {"ann": 2.0, "bob": 4.0},
+    }
+    training = gather(campaign._store, campaign.source.samples, campaign.settings, 0).training
     assert dict(zip(training.ids, training.labels, strict=True)) == medians
     campaign.change(policy="last")
     assert campaign.labels() == {"r0": 9.0, "r1": 4.0, "r2": 5.0}
@@ -232,12 +237,16 @@ def test_classes_declared_later_must_hold_what_was_said(make):
     with pytest.raises(LabelError, match="labelled 'bird', which is not among the classes"):
         campaign.change(classes=["cat", 1])
     campaign.relabel({"r2": "cat"})
-    assert campaign.classes() == ["cat", "1"]
+    assert list(campaign.classes) == ["cat", "1"]
     assert campaign.change(classes=["cat", 1, 2]).classes == ("cat", "1", 2), (
         "a class is another than the labels that read like it"
     )
     campaign.relabel({"r1": 1}, annotator="bob")
-    assert (campaign.labels()["r1"], campaign.status().disagreements, campaign.classes()) == ("1", 0, ["cat", "1", 2])
+    assert (campaign.labels()["r1"], campaign.status().disagreements, list(campaign.classes)) == (
+        "1",
+        0,
+        ["cat", "1", 2],
+    )
 
 
 def test_no_change_of_settings_is_lost(make, tmp_path):
@@ -295,9 +304,9 @@ def test_what_a_file_would_lose(make):
     for annotator, label in (("ann", "cat"), ("bob", "cat"), ("eve", "dog")):
         campaign.relabel({"r0": label, "r1": 3}, annotator=annotator)
     campaign.relabel({"r2": SKIP})
-    assert campaign.untold({"r0": "dog ", "r1": "3", "r2": SKIP}) == []
-    assert campaign.untold({"r0": "owl", "r1": SKIP, "r2": "cat", "r3": SKIP}) == ["r0", "r1", "r2", "r3"]
-    assert campaign.untold({"r0": "cat", "nobody": "cat", "r1": 3, "no one": SKIP}) == ["nobody", "no one"]
+    assert campaign.answers.untold({"r0": "dog ", "r1": "3", "r2": SKIP}) == []
+    assert campaign.answers.untold({"r0": "owl", "r1": SKIP, "r2": "cat", "r3": SKIP}) == ["r0", "r1", "r2", "r3"]
+    assert campaign.answers.untold({"r0": "cat", "nobody": "cat", "r1": 3, "no one": SKIP}) == ["nobody", "no one"]
 
 
 def test_targets_beyond_reason(make):

@@ -48,20 +48,20 @@ def test_a_class_is_renamed_with_its_labels_and_back():
         campaign.relabel({"0": "cat", "1": "dog", "2": "cat"}, annotator="ann")
         campaign.relabel({"0": "dog", "3": SKIP}, annotator="bob")
         before = campaign.labels()
-        change = campaign.edit_classes("eve").rename("cat", "feline")
+        change = campaign.classes.by("eve").rename("cat", "feline")
         assert (change.said, change.classes) == (3, ("feline", "dog"))
         assert campaign.labels() == {"0": "dog", "1": "dog", "2": "feline"}, "bob answered last and still does"
-        assert campaign.disagreements() == {"0": {"ann": "feline", "bob": "dog"}}
-        assert {(one.sample, one.annotator) for one in campaign.record() if one.value == "feline"} == {
+        assert campaign.answers.disagreements() == {"0": {"ann": "feline", "bob": "dog"}}
+        assert {(one.sample, one.annotator) for one in campaign.answers.all() if one.value == "feline"} == {
             ("0", "ann"),
             ("2", "ann"),
         }
         campaign.relabel({"4": "dog"}, annotator="ann")
-        campaign.edit_classes().undo()
+        campaign.classes.undo()
         assert campaign.labels() == {**before, "4": "dog"}
         assert campaign.settings.classes == ("cat", "dog")
         with pytest.raises(LabelError, match="no change of the classes is left"):
-            campaign.edit_classes().undo()
+            campaign.classes.undo()
 
 
 def test_classes_are_merged_and_votes_with_them():
@@ -69,39 +69,39 @@ def test_classes_are_merged_and_votes_with_them():
         for who, label in (("ann", "cat"), ("bob", "cta"), ("eve", "dog")):
             campaign.relabel({"0": label}, annotator=who)
         assert campaign.labels() == {"0": "dog"}
-        change = campaign.edit_classes().merge(["cta"], "cat")
+        change = campaign.classes.merge(["cta"], "cat")
         assert change.classes == ("cat", "dog")
         assert campaign.labels() == {"0": "cat"}
         assert campaign.status().labels == 3
         assert campaign.status().labelled == 1
-        campaign.edit_classes().undo()
+        campaign.classes.undo()
         assert campaign.labels() == {"0": "dog"}
-        assert campaign.disagreements()["0"]["bob"] == "cta"
+        assert campaign.answers.disagreements()["0"]["bob"] == "cta"
 
 
 def test_a_class_is_removed_only_while_unused():
     with made(classes=["cat", "dog", "owl"]) as campaign:
         campaign.relabel({"0": "cat"})
         with pytest.raises(LabelError, match="1 labels are 'cat'; rename the class, or merge it"):
-            campaign.edit_classes().remove("cat")
-        assert campaign.edit_classes().remove("owl").classes == ("cat", "dog")
+            campaign.classes.remove("cat")
+        assert campaign.classes.remove("owl").classes == ("cat", "dog")
         with pytest.raises(LabelError, match="at least two"):
-            campaign.edit_classes().remove("dog")
-        campaign.edit_classes().add(["eel"])
+            campaign.classes.remove("dog")
+        campaign.classes.add(["eel"])
         campaign.relabel({"1": "eel"})
         with pytest.raises(LabelError, match="samples were labelled 'eel' since"):
-            campaign.edit_classes().undo()
+            campaign.classes.undo()
 
 
 def test_classes_nobody_declared():
     with made(classes=None) as campaign:
         campaign.relabel({"0": "cat", "1": "cta", "2": "dog"})
-        campaign.edit_classes().merge(["cta"], "cat")
+        campaign.classes.merge(["cta"], "cat")
         assert campaign.settings.classes is None
-        assert campaign.classes() == ["dog", "cat"] or campaign.classes() == ["cat", "dog"]
-        campaign.edit_classes().add(["owl"])
+        assert list(campaign.classes) == ["dog", "cat"] or list(campaign.classes) == ["cat", "dog"]
+        campaign.classes.add(["owl"])
         assert set(campaign.settings.classes) == {"cat", "dog", "owl"}
         with pytest.raises(LabelError, match="there is a class 'owl' already"):
-            campaign.edit_classes().rename("cat", "owl")
+            campaign.classes.rename("cat", "owl")
         with pytest.raises(LabelError, match="there is no class 'bat'; the classes are "):
-            campaign.edit_classes().merge(["bat"], "cat")
+            campaign.classes.merge(["bat"], "cat")

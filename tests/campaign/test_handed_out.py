@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from ally import Campaign
-from ally.campaign.training.kept import handed_model, measured_model, origin
+from ally.campaign.training.models import handed_model, measured_model, origin
 from ally.errors import InputError
 from ally.learning.trained import Trained
 
@@ -55,7 +55,7 @@ def test_only_it_knows_what_only_held_out_labels_say(measured):
     weights = measured._store.models.weights(1)
     assert set(handed_model(weights).fit.classes) == {"high", "low", "odd"}
     assert set(measured_model(weights).fit.classes) == {"high", "low"}
-    assert measured.evaluate().value == measured.status().model.value
+    assert measured.training.evaluate().value == measured.status().model.value
 
 
 def test_the_file_of_a_model_says_it_too(measured, tmp_path):
@@ -103,8 +103,8 @@ def test_cross_validation_holds_nothing_out_and_says_what_it_is():
         assert "no samples are held out" not in advice.sentence
         assert advice.gain is not None
         with pytest.raises(InputError, match="no samples are held out, as evaluate='cv'"):
-            campaign.evaluate()
-        campaign.hold_out(10)
+            campaign.training.evaluate()
+        campaign.training.hold_out(10)
         assert campaign.settings.evaluate == 10
         status = campaign.status()
         assert {line.by for line in status.curve} == {"cv"}  # what was measured so far stays what it is

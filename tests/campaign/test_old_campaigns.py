@@ -26,7 +26,7 @@ def old(tmp_path, monkeypatch):
 def test_texts_keep_their_features(old):
     with ally.Campaign.open(old / "mails.db") as campaign:
         assert len(campaign.status().classes) == 2
-        samples = campaign.samples
+        samples = campaign.source.samples
         features = samples.features([sample.id for sample in samples.scan()])
         assert features.shape == (4096,)
         assert np.square(features.read(np.arange(40))).sum(axis=1) == pytest.approx(np.ones(40), rel=1e-5)

@@ -93,7 +93,9 @@ def test_estimators_that_cannot_do_everything_train_a_campaign(tmp_path, table, 
         answer_all(campaign, truth, 40)
         campaign.retrain()
         assert campaign.status().model.value > 0.5
-        assert campaign.training.model().predict(campaign.samples.features(["s000"]))[0][0] in set(truth.values())
+        assert campaign.training.model().predict(campaign.source.samples.features(["s000"]))[0][0] in set(
+            truth.values()
+        )
 
 
 def _double(x):

@@ -13,10 +13,10 @@ from sklearn.metrics import cohen_kappa_score, r2_score
 
 import ally
 from ally import Campaign
-from ally.campaign.composition import composition
+from ally.campaign.asking import composition
 from ally.campaign.settings import Settings
-from ally.campaign.training.kept import handed_model, measured_model
 from ally.campaign.training.measures import agreement, scores
+from ally.campaign.training.models import handed_model, measured_model
 from ally.errors import DataError, InputError
 from ally.learning.trained import Trained
 

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 import ally
-from ally.campaign.source import encoded_folder
+from ally.campaign.places import encoded_folder
 from ally.campaign.training import encoding
 from ally.cli import main
 from ally.encoders import Function
@@ -162,7 +162,7 @@ def test_an_encoder_from_memory(mails):
 
     encoder = Function(call, "vowels-1", "text", width=5)
     with ally.Campaign.create("m.db", mails, text="body", encoder=encoder, batch=4) as campaign:
-        assert (campaign.settings.encoder, campaign.samples.features([]).shape) == ("vowels-1", (5,))
+        assert (campaign.settings.encoder, campaign.source.samples.features([]).shape) == ("vowels-1", (5,))
         assert not asked
         query = campaign.ask(8)
         campaign.tell(query, {id: topic(id) for id in query.ids})
@@ -205,7 +205,7 @@ def test_only_what_is_new_or_changed_is_encoded(mails):
         one.retrain()
         asked.clear()
         mails.write_text(mails.read_text().replace("Kittens drink milk, number 3.", "Dogs bark.") + "new,A new text\n")
-        one.rescan()
+        one.source.rescan()
         one.retrain()
         assert sorted(asked) == ["A new text", "Dogs bark."]
 
@@ -226,7 +226,7 @@ def test_photos_are_hashed_once_and_found_under_another_name(photos):
         assert set(asked[1:]) == {120}
         (photos / "disk01.jpg").rename(photos / "renamed.jpg")
         os.utime(photos / "stripe00.jpg")
-        campaign.rescan()
+        campaign.source.rescan()
         campaign.retrain()
         assert len(asked) == 37
 
@@ -311,7 +311,7 @@ def test_a_model_folder_moves_with_the_campaign(photos, here, tiny_vit):
     shutil.rmtree(here / "two" / "p.encoded")
     with ally.Campaign.open(here / "two" / "p.db") as campaign:
         campaign.retrain()
-        assert isinstance(campaign.samples, EncodedSamples)
+        assert isinstance(campaign.source.samples, EncodedSamples)
         (here / "two" / "vit" / "config.json").unlink()
     shutil.rmtree(here / "two" / "p.encoded")
     with ally.Campaign.open(here / "two" / "p.db") as campaign, pytest.raises(DataError, match="has no config"):
@@ -323,7 +323,7 @@ def test_a_campaign_in_memory_keeps_its_vectors_while_it_lives(mails):
 
     campaign = ally.Campaign.create("memory", mails, text="body", encoder=Function(letters, "v-1", "text"))
     campaign.retrain()
-    folder = campaign.samples._folder
+    folder = campaign.source.samples._folder
     assert list(folder.glob("*.vectors"))
     campaign.close()
     del campaign

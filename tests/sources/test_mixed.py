@@ -74,5 +74,5 @@ def test_a_campaign_takes_what_a_query_takes(tmp_path):
         torch.utils.data.TensorDataset(torch.from_numpy(X)),
     ):
         with ally.Campaign.create("memory", given, automatic=False) as campaign:
-            assert campaign.size == N
-            np.testing.assert_allclose(campaign.samples.features(["5"]).read(np.arange(1))[0], X[5])
+            assert campaign.source.size == N
+            np.testing.assert_allclose(campaign.source.samples.features(["5"]).read(np.arange(1))[0], X[5])

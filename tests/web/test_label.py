@@ -51,7 +51,7 @@ def test_fifty_images_undo_and_reload(open_page, photos):
     done += screen.label(truth, KEYS, 25)
     screen.saved()
     assert served.campaign.labels() == {id: truth[id] for id in done}
-    assert len(list(served.campaign.record())) == 50, "something was sent twice"
+    assert len(list(served.campaign.answers.all())) == 50, "something was sent twice"
 
     # Undo across a reload: the sample is back, with its old label marked.
     screen.page.reload()
@@ -110,7 +110,7 @@ def test_the_network_goes_and_comes_back(open_page, photos):
     served, truth = photos
     screen = open_page(served.address)
     screen.ready()
-    before = len(list(served.campaign.record()))
+    before = len(list(served.campaign.answers.all()))
     until(
         lambda: screen.run("performance.getEntriesByType('resource').filter(e => e.name.includes('image')).length") > 5
     )
@@ -118,11 +118,11 @@ def test_the_network_goes_and_comes_back(open_page, photos):
     done = screen.label(truth, KEYS, 5)
     until(lambda: "offline, 5 waiting" in screen.dot)
     assert any("does not answer" in line for line in screen.messages)
-    assert len(list(served.campaign.record())) == before
+    assert len(list(served.campaign.answers.all())) == before
     screen.context.set_offline(False)
     screen.saved()
     assert {id: served.campaign.labels()[id] for id in done} == {id: truth[id] for id in done}
-    assert len(list(served.campaign.record())) == before + 5
+    assert len(list(served.campaign.answers.all())) == before + 5
 
 
 def test_unsent_answers_survive_a_closed_tab(open_page, photos):
@@ -143,7 +143,7 @@ def test_an_answer_that_was_saved_and_not_heard_of_is_not_doubled(open_page, pho
     served, truth = photos
     screen = open_page(served.address)
     screen.ready()
-    before = len(list(served.campaign.record()))
+    before = len(list(served.campaign.answers.all()))
     lost = []
 
     def lose(route):
@@ -155,7 +155,7 @@ def test_an_answer_that_was_saved_and_not_heard_of_is_not_doubled(open_page, pho
     screen.page.route("**/api/v1/answers", lose)
     screen.label(truth, KEYS, 2)
     screen.saved()
-    assert len(list(served.campaign.record())) == before + 2
+    assert len(list(served.campaign.answers.all())) == before + 2
 
 
 def test_a_stale_tab_does_not_overwrite(open_page, photos):

@@ -40,7 +40,7 @@ def test_the_server_is_killed_while_somebody_labels(browser, folder):
     screen.close()
     assert running.kill(2) == 0
     with Campaign.open(place) as campaign:
-        record = [(said.sample, said.value) for said in campaign.record()]
+        record = [(said.sample, said.value) for said in campaign.answers.all()]
     assert sorted(record) == sorted((id, truth[id]) for id in done), "lost, or twice"
     assert len(set(done)) == 16
 

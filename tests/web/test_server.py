@@ -155,14 +155,14 @@ def test_answers_that_arrive_together_share_a_flush(served):
     campaign, gatherer = served.campaign, served.ready.page.gatherer
     ids = campaign.ask(20, annotator="many").ids
     began, go = threading.Event(), threading.Event()
-    told = campaign.tell_together
+    told = campaign.page.tell_together
 
     def slow(given):
         began.set()
         assert go.wait(20)
         return told(given)
 
-    campaign.tell_together = slow
+    campaign.page.tell_together = slow
     before, results = gatherer.flushes, []
 
     def send(number):
@@ -181,7 +181,7 @@ def test_answers_that_arrive_together_share_a_flush(served):
         go.set()
         for thread in threads:
             thread.join()
-        del campaign.tell_together
+        del campaign.page.tell_together
     assert results == ["recorded"] * 20
     assert gatherer.flushes - before == 2
 

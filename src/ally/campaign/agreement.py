@@ -1,19 +1,34 @@
-"""How much annotators agree: Krippendorff's alpha over the samples that several of them labelled."""
+"""How much annotators agree on the samples that several of them labelled: Krippendorff's alpha of all, Cohen's kappa
+of every two."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
-from ally.campaign.values import Agreement
+from ally.campaign.values import Agreement, Value
 from ally.sources.export.answers import reads
-from ally.store import Store
+from ally.store import Store, StoredAnswer
 from ally.types import Task
 
 LEAST = 2
 """Samples with two labels at least, below which nothing can be said."""
 MOST_CLASSES = 100
+
+
+@dataclass(frozen=True)
+class PairAgreement(Value):
+    """Two people on the samples that both labelled: the share of equal labels, and Cohen's kappa (1 is the same, 0 is
+    chance)."""
+
+    one: str
+    other: str
+    samples: int
+    same: float
+    kappa: float | None
 
 
 def agreement_of(store: Store, task: Task) -> Agreement | None:
@@ -54,3 +69,22 @@ def squares(numbers: Sequence[float]) -> float:
     """The squared differences of all ordered pairs."""
     middle = sum(numbers) / len(numbers)
     return 2 * len(numbers) * sum((number - middle) ** 2 for number in numbers)
+
+
+def agreements(opinions: Mapping[int, list[StoredAnswer]]) -> list[PairAgreement]:
+    """Of every two people who labelled the same samples, those with most samples first."""
+    pairs: dict[tuple[str, str], list[tuple[Any, Any]]] = {}
+    for people in opinions.values():
+        labels = sorted((said.annotator, reads(said.value)) for said in people if said.kind == "label")
+        for (one, first), (other, second) in combinations(labels, 2):
+            pairs.setdefault((one, other), []).append((first, second))
+    found = [_pair(one, other, labels) for (one, other), labels in pairs.items()]
+    return sorted(found, key=lambda pair: (-pair.samples, pair.one, pair.other))
+
+
+def _pair(one: str, other: str, labels: list[tuple[Any, Any]]) -> PairAgreement:
+    n = len(labels)
+    same = sum(first == second for first, second in labels) / n
+    left, right = Counter(first for first, _ in labels), Counter(second for _, second in labels)
+    chance = sum(left[label] * right[label] for label in left) / n**2
+    return PairAgreement(one, other, n, same, None if chance == 1.0 else (same - chance) / (1.0 - chance))

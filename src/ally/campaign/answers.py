@@ -1,31 +1,24 @@
-"""Answers: checked before they are recorded, likely slips among them, what counts of them, and the files they are kept
-in."""
+"""Answers before they are recorded: is each possible in this campaign, and does it look like a slip?"""
 
 from __future__ import annotations
 
-import json
 import re
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ally.campaign.settings import Settings
-from ally.errors import AnswerError, IdError
-from ally.files import write_whole
-from ally.sources import Answer, Samples, Shown, check_answers, write_answers, write_image_folder
+from ally.errors import AnswerError
+from ally.sources import Answer, check_answers
 from ally.sources.export.answers import as_answers, reads
-from ally.sources.export.label_studio import as_tasks
-from ally.store import NewAnswer, Store
+from ally.store import Label, NewAnswer, Store, StoredAnswer
 from ally.store.validation import LATEST
 from ally.types import SKIP
 
-ADJUDICATED = "adjudicated"
-"""The kind of event that tells which samples somebody settled, and by which answer at the latest."""
 ENOUGH = 20
 """Different numbers told before anything is said about another."""
 FAR = 5.0
@@ -96,77 +89,6 @@ def _new(answer: Answer) -> NewAnswer:
     return NewAnswer(answer.id, answer.label, at=at, annotator=answer.annotator)
 
 
-def untold(store: Store, answers: Mapping[str, Any]) -> list[str]:
-    """Ids of answers that are nobody's standing one."""
-    opinions = store.opinions(store.rows(_known(store, list(answers))))
-    said = {
-        people[0].sample: {SKIP if answer.kind == "skip" else reads(answer.value) for answer in people}
-        for people in opinions.values()
-    }
-    return [id for id, label in answers.items() if (label if label is SKIP else reads(label)) not in said.get(id, ())]
-
-
-def _known(store: Store, ids: list[str]) -> list[str]:
-    """Those of the ids that the store knows."""
-    try:
-        store.rows(ids)
-    except IdError:
-        half = len(ids) // 2
-        return [*_known(store, ids[:half]), *_known(store, ids[half:])] if half else []
-    return ids
-
-
-def export(
-    store: Store,
-    settings: Settings,
-    samples: Samples | None,
-    path: str | Path,
-    *,
-    skips: bool = True,
-    link: bool = False,
-) -> int:
-    """Writes the labels that count to a .csv, .jsonl or .parquet file, or the images to a folder per class; how many.
-
-    `samples` is needed for a folder only.
-    """
-    answers = current(store, settings, skips=skips)
-    if Path(path).suffix == "" and samples is not None:
-        gone = set(samples.missing([answer.id for answer in answers]))
-        return write_image_folder(path, [one for one in answers if one.id not in gone], samples, link=link)
-    if Path(path).suffix.lower() == ".json" and samples is not None:
-        gone = set(samples.missing([answer.id for answer in answers]))
-        shown = {answer.id: task_data(samples.show(answer.id)) for answer in answers if answer.id not in gone}
-        write_whole(Path(path), json.dumps(as_tasks(answers, shown), ensure_ascii=False, indent=1).encode())
-        return len(answers)
-    return write_answers(path, answers)
-
-
-def task_data(shown: Shown) -> dict[str, Any]:
-    """What Label Studio shows of a sample."""
-    data: dict[str, Any] = {str(name): value for name, value in shown.columns.items()}
-    if shown.text is not None:
-        data["text"] = shown.text
-    if shown.path is not None:
-        data["image"] = str(shown.path)
-    return data
-
-
-def current(store: Store, settings: Settings, *, skips: bool = True) -> list[Answer]:
-    """The labels that count, and the skips, in the order of samples."""
-    decided = store.decided(settings.store_policy)
-    rows = sorted(row for row, label in decided.items() if skips or label.kind == "label")
-    found = []
-    for row, id in zip(rows, store.ids(rows), strict=True):
-        label = decided[row]
-        found.append(Answer(id, SKIP if label.kind == "skip" else label.value, label.annotator, written(label.at)))
-    return found
-
-
-def written(at: float) -> str:
-    """A time as files hold it."""
-    return datetime.fromtimestamp(at, UTC).isoformat()
-
-
 def _seconds(answer: Answer) -> float:
     try:
         found = datetime.fromisoformat(str(answer.at).replace("Z", "+00:00"))
@@ -194,6 +116,10 @@ class Vocabulary:
         self._seen = 0
         self._lock = threading.Lock()
 
+    def of(self, settings: Settings) -> Mapping[str, Any]:
+        """Where any label is a class; nothing where classes are declared, or labels are numbers."""
+        return self.known() if settings.task == "classification" and settings.classes is None else {}
+
     def known(self) -> Mapping[str, Any]:
         with self._lock:
             values, self._seen = self._store.values(self._seen)
@@ -205,20 +131,9 @@ class Vocabulary:
             return self._first
 
 
-def disagreements(store: Store, settings: Settings) -> dict[str, dict[str, Any]]:
-    """By id, what each annotator says, where their labels differ."""
-    differ = [row for row, label in store.labels(settings.store_policy).items() if label.disagree]
-    settled: dict[str, int] = {}
-    for event in store.events():
-        settled |= event.detail.get("samples", {}) if event.kind == ADJUDICATED else {}
-    found: dict[str, dict[str, Any]] = {}
-    for people in store.opinions(differ).values():
-        if settled.get(people[0].sample, 0) >= max(answer.number for answer in people):
-            continue
-        found[people[0].sample] = {
-            answer.annotator: SKIP if answer.kind == "skip" else answer.value for answer in people
-        }
-    return found
+def said(answer: StoredAnswer | Label) -> Any:
+    """The label, or `ally.SKIP`."""
+    return SKIP if answer.kind == "skip" else answer.value
 
 
 def likely_slips(settings: Settings, known: Mapping[str, Any], answers: Mapping[str, Any]) -> list[str]:
@@ -265,6 +180,11 @@ def _far_off(known: Mapping[str, Any], told: Mapping[str, Any]) -> list[str]:
         for id, value in given.items()
         if reach and not low - reach <= value <= high + reach
     ]
+
+
+def compared_with(store: Store, settings: Settings, vocabulary: Vocabulary, last: int) -> Mapping[str, Any]:
+    """Labels given up to answer number `last` that a slip would differ from, by how they read."""
+    return vocabulary.of(settings) if settings.task == "classification" else recent_values(store, last)
 
 
 def recent_values(store: Store, last: int) -> dict[str, Any]:

@@ -7,15 +7,17 @@ another. What was changed is an event of the store.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ally.campaign.settings import Settings, check_classes
+from ally.campaign.people import person
+from ally.campaign.settings import Settings, check_classes, current_settings
 from ally.campaign.values import ClassChange
 from ally.errors import LabelError
 from ally.sources.export.answers import plain_label, reads
 from ally.store import Event, NewAnswer, Store, StoredAnswer
+from ally.store.deriving import opinions
 
 CHANGED = "classes"
 """The kind of event that tells of a change."""
@@ -23,11 +25,21 @@ CHANGED = "classes"
 
 @dataclass(frozen=True)
 class Classes:
-    """The classes of one campaign; `now` gives the time and `who` makes the changes."""
+    """``campaign.classes``: iterates over those that were declared; otherwise over those that annotators say now, in
+    the order in which they came."""
 
     store: Store
-    who: str
-    now: Callable[[], float]
+    clock: Callable[[], float]
+    annotator: str | None = None
+    """Who makes the changes; by default the user of this account."""
+
+    def __iter__(self) -> Iterator[Any]:
+        declared = self._settings.classes
+        return iter(self.store.values(standing=True)[0] if declared is None else declared)
+
+    def by(self, annotator: str | None) -> Classes:
+        """The classes, changed by somebody else: ``campaign.classes.by("ann").rename("cta", "cat")``."""
+        return replace(self, annotator=annotator)
 
     def add(self, labels: Sequence[Any]) -> ClassChange:
         """Further classes. Where none were declared, those in use and the new ones are, and others are refused from now
@@ -127,14 +139,15 @@ class Classes:
         if settings.classes is not None and classes is not None and said:
             both = dict.fromkeys([*settings.classes, *classes])
             self.store.change_settings(lambda kept: _with_classes(kept, tuple(both)))
-        numbers = self.store.answer(self.who, self.now(), said).numbers if said else ()
+        numbers = self.store.answer(person(self.annotator), self.clock(), said).numbers if said else ()
         if classes != settings.classes:
             self.store.change_settings(lambda kept: _with_classes(kept, classes))
         return numbers
 
     def _log(self, change: str, old: Sequence[Any], new: Any, numbers: Sequence[int], **more: Any) -> ClassChange:
-        detail = {"change": change, "old": list(old), "new": new, "numbers": list(numbers), "by": self.who, **more}
-        self.store.log(self.now(), CHANGED, detail)
+        who = person(self.annotator)
+        detail = {"change": change, "old": list(old), "new": new, "numbers": list(numbers), "by": who, **more}
+        self.store.log(self.clock(), CHANGED, detail)
         classes = self._settings.classes
         return ClassChange(change, tuple(old), new, len(numbers), None if classes is None else tuple(classes))
 
@@ -146,15 +159,12 @@ class Classes:
 
     @property
     def _settings(self) -> Settings:
-        return Settings.from_json(self.store.settings)
+        return current_settings(self.store)
 
     def _all(self) -> list[Any]:
-        settings = self._settings
-        if settings.task == "regression":
+        if self._settings.task == "regression":
             raise LabelError("the campaign predicts numbers and has no classes")
-        if settings.classes is not None:
-            return list(settings.classes)
-        return list({reads(value): value for value in reversed(self.store.values(standing=True)[0])}.values())[::-1]
+        return list({reads(value): value for value in reversed(list(self))}.values())[::-1]
 
     def _known(self, label: Any) -> Any:
         found = next((one for one in self._all() if reads(one) == reads(label)), None)
@@ -173,8 +183,6 @@ def _again(answer: StoredAnswer, value: Any, moved: bool) -> NewAnswer:
 
 def _said_before(record: Any, number: int) -> dict[tuple[int, str], Any]:
     """By row and annotator, the label that stood before answer `number`."""
-    from ally.store.deriving import opinions
-
     earlier = (answer for answer in record if answer.number < number)
     return {
         (row, answer.annotator): answer.value

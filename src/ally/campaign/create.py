@@ -6,13 +6,15 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ally.campaign.changing import check_names, kept_model
 from ally.campaign.encoding import encode_samples
-from ally.campaign.settings import Evaluate, Settings
-from ally.campaign.source import beside, cache, encoded_folder, kept_options, kept_place, new_sample
+from ally.campaign.places import beside, cache, encoded_folder, kept_options, kept_place
+from ally.campaign.settings import Evaluate, Settings, declarations
+from ally.campaign.source import check_options, new_sample, note_problems
 from ally.campaign.status import GIVEN
 from ally.encoders.samples import ENCODED
-from ally.errors import InputError, ModelError
-from ally.names import ANY_SHAPE, LEARNERS, ensure_model, ensure_objective, ensure_strategy
+from ally.errors import InputError
+from ally.names import ANY_SHAPE, LEARNERS
 from ally.sources import Samples, open_source
 from ally.store import NewSample, Store
 from ally.store import create as create_store
@@ -28,17 +30,21 @@ EVALUATE, PART, LEAST = 100, 10, 20
 def create(
     place: str | Path,
     source: Any,
-    options: Mapping[str, Any],
-    chosen: Mapping[str, Any],
+    given: Mapping[str, Any],
     *,
-    evaluate: Evaluate | None,
     clock: Callable[[], float],
     progress: Progress | None,
-) -> tuple[Store, Samples]:
-    """`chosen` are settings but for the place, options and fingerprint of the source, and for `evaluate`."""
+) -> tuple[Store, Samples, dict[str, Any]]:
+    """`given` are settings and options of the source; what was created, the source, and its options."""
+    declared = declarations()
+    names = [item.name for item in declared]
+    options = {name: value for name, value in given.items() if name not in names}
+    check_options(options, names)
+    chosen = {item.name: given.get(item.name, item.default) for item in declared}
+    chosen["model"] = kept_model(chosen["model"]) or "auto"
+    evaluate: Evaluate | None = chosen["evaluate"]
+    others = {name: value for name, value in chosen.items() if name not in ("encoder", "evaluate")}
     folder = beside(place)
-    chosen = {**chosen, "model": chosen.get("model") or "auto"}
-    others = {name: value for name, value in chosen.items() if name != "encoder"}
 
     def settings(fingerprint: Mapping[str, Any], evaluated: Evaluate) -> Settings:
         return Settings(
@@ -71,7 +77,8 @@ def create(
         return settings(samples.fingerprint(), evaluated()).to_json()
 
     store = create_store(place, finished, reading, now=clock(), seed=draft.seed, reserve=reserve, labelled_by=GIVEN)
-    return store, samples
+    note_problems(store, samples, round(clock(), 6))
+    return store, samples, options
 
 
 class _Reading:
@@ -112,29 +119,6 @@ def evaluate_by_default(samples: int) -> int:
     return size if size >= LEAST else 0
 
 
-def kept_model(model: Any) -> str | None:
-    """A model as text that a process of its own can rebuild it from: a name, ``module:builder``, or an estimator.
-
-    Functions and classes of a module are named by their import path; whatever has no text is refused.
-    """
-    if model is None or isinstance(model, str):
-        return model
-    if isinstance(model, type) and hasattr(model, "get_params"):
-        raise ModelError(f"model is the class {model.__name__}; pass an instance, {model.__name__}()")
-    if hasattr(model, "get_params") and hasattr(model, "fit"):
-        from ally.learning.stored_estimator import as_text
-
-        return as_text(model)
-    module, name = getattr(model, "__module__", None), getattr(model, "__qualname__", "")
-    if callable(model) and module not in (None, "__main__") and name and "<" not in name:
-        return f"{module}:{name}"
-    what = f"the function {name}" if name else f"a {type(model).__name__}"
-    raise ModelError(
-        f"model is {what}, which another process cannot rebuild; name it as 'module:builder', a function of a module "
-        "that gives an estimator or a network"
-    )
-
-
 def check_model(settings: Settings, samples: Samples) -> None:
     """The model can take the samples."""
     if settings.model is not None and settings.model not in (*ANY_SHAPE, *LEARNERS):
@@ -145,12 +129,3 @@ def check_model(settings: Settings, samples: Samples) -> None:
         learner = resolve_learner(settings.model, shape)
         if isinstance(learner, Network):
             learner.build(shape, 2)
-
-
-def check_names(settings: Settings) -> None:
-    """The strategy, the objective and the model exist and suit the task."""
-    ensure_strategy(settings.strategy, settings.task)
-    if settings.objective is not None:
-        ensure_objective(settings.objective)
-    if settings.model is not None:
-        ensure_model(settings.model)

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ally.campaign.answers import recent_values
-from ally.campaign.mapping import PoolMap, pool_map
-from ally.campaign.people import Pace, PairAgreement, agreements, paces, person
-from ally.campaign.settings import Settings
-from ally.campaign.showing import Content, content
+from ally.campaign.agreement import PairAgreement, agreements
+from ally.campaign.answers import recent_values, said
+from ally.campaign.content import Content, content
+from ally.campaign.people import Pace, paces, person
+from ally.campaign.pool_map import PoolMap, pool_map
+from ally.campaign.settings import current_settings
+from ally.campaign.source import CampaignSource
 from ally.campaign.status import GIVEN
-from ally.campaign.together import said
+from ally.campaign.telling import PageAnswer, Taken, Telling
 from ally.campaign.training.chart import Chart
 from ally.campaign.training.schedule import last_begun, running
 from ally.campaign.values import Pulse
 from ally.errors import DataError, InputError
-from ally.sources import Samples
 from ally.sources.images.shown import EDGES, Picture, Pictures
 from ally.store import Store, StoredAnswer
 
@@ -28,17 +29,16 @@ LONGEST_NOTE = 2000
 
 
 class CampaignPage:
-    """``campaign.page``. `cache` is the folder for small copies of images; None for a temporary one."""
+    """``campaign.page``. Small copies of images are kept in the cache of the source, or in a temporary folder."""
 
     def __init__(
         self,
         store: Store,
-        samples: Callable[[], Samples],
-        settings: Callable[[], Settings],
+        source: CampaignSource,
+        telling: Telling,
         clock: Callable[[], float],
-        cache: Path | None,
     ) -> None:
-        self._store, self._samples, self._settings, self._clock, self._cache = store, samples, settings, clock, cache
+        self._store, self._source, self._telling, self._clock = store, source, telling, clock
         self._opening = threading.Lock()
         self._shown: Pictures | None = None
         self._spare: tempfile.TemporaryDirectory[str] | None = None
@@ -47,17 +47,22 @@ class CampaignPage:
         if self._spare is not None:
             self._spare.cleanup()
 
+    def tell_together(self, given: Sequence[PageAnswer]) -> list[Taken | InputError]:
+        """Answers of one or several people with one flush, each taken or refused by itself, in their order. Training is
+        not offered: call `training.start_if_due` when nobody waits."""
+        return self._telling.together(given)
+
     def content(self, id: str) -> Content:
         """What a page shows of a sample of the campaign; an unknown id is an `IdError`."""
         self._store.rows([id])
-        return content(self._samples(), self._pictures, id)
+        return content(self._source.samples, self._pictures, id)
 
     def picture(self, id: str, size: str = "view") -> Picture:
         """The image of a sample, upright and encoded anew: "thumb", "view" or "large"."""
         if size not in EDGES:
             raise InputError.about("size", size, f"must be one of {', '.join(EDGES)}")
         self._store.rows([id])
-        path = self._samples().show(id).path
+        path = self._source.samples.show(id).path
         if path is None:
             raise DataError(f"{id!r} has no image; it is shown by its text or its columns")
         return self._pictures.make(path, size)
@@ -66,7 +71,7 @@ class CampaignPage:
     def _pictures(self) -> Pictures:
         with self._opening:
             if self._shown is None:
-                kept = self._cache
+                kept = self._source.cache
                 if kept is None:
                     self._spare = tempfile.TemporaryDirectory(prefix="ally-pictures-")
                 self._shown = Pictures(Path(self._spare.name) if self._spare else kept / "pictures")  # type: ignore[operator]
@@ -116,11 +121,11 @@ class CampaignPage:
         data = None if model is None else self._store.models.map(model.number)
         if model is None or data is None:
             return None
-        return pool_map(self._store, self._settings(), Chart.from_bytes(data), model.number)
+        return pool_map(self._store, current_settings(self._store), Chart.from_bytes(data), model.number)
 
     def label_count(self) -> int:
         """Labels bought so far, as `status` counts them."""
-        counts = self._store.count(self._clock(), self._settings().store_policy)
+        counts = self._store.count(self._clock(), current_settings(self._store).store_policy)
         return sum(counts.said.values()) - counts.said.get(GIVEN, 0)
 
     def numbers(self) -> list[float]:

@@ -1,19 +1,17 @@
-"""The people who label: who they are, how fast they are, and how far they agree."""
+"""The people who label: who they are, and how fast they are."""
 
 from __future__ import annotations
 
 import getpass
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import pairwise
 from statistics import median
-from typing import Any
 
 from ally.campaign.status import GIVEN
 from ally.campaign.values import Value
 from ally.errors import InputError
-from ally.sources.export.answers import reads
 from ally.store import StoredAnswer
 
 PAUSE = 120.0
@@ -33,18 +31,6 @@ class Pace(Value):
     last_at: float
 
 
-@dataclass(frozen=True)
-class PairAgreement(Value):
-    """Two people on the samples that both labelled: the share of equal labels, and Cohen's kappa (1 is the same, 0 is
-    chance)."""
-
-    one: str
-    other: str
-    samples: int
-    same: float
-    kappa: float | None
-
-
 def paces(record: Iterable[StoredAnswer], besides: str) -> list[Pace]:
     """Of everybody in the record but `besides`, who labelled most first."""
     counts: Counter[str] = Counter()
@@ -60,25 +46,6 @@ def paces(record: Iterable[StoredAnswer], besides: str) -> list[Pace]:
 def _per_minute(times: list[float]) -> float | None:
     gaps = [later - earlier for earlier, later in pairwise(times) if 0 < later - earlier < PAUSE]
     return round(60.0 / median(gaps), 2) if gaps and median(gaps) > 0 else None
-
-
-def agreements(opinions: Mapping[int, list[StoredAnswer]]) -> list[PairAgreement]:
-    """Of every two people who labelled the same samples, those with most samples first."""
-    pairs: dict[tuple[str, str], list[tuple[Any, Any]]] = {}
-    for people in opinions.values():
-        labels = sorted((said.annotator, reads(said.value)) for said in people if said.kind == "label")
-        for (one, first), (other, second) in combinations(labels, 2):
-            pairs.setdefault((one, other), []).append((first, second))
-    found = [_pair(one, other, labels) for (one, other), labels in pairs.items()]
-    return sorted(found, key=lambda pair: (-pair.samples, pair.one, pair.other))
-
-
-def _pair(one: str, other: str, labels: list[tuple[Any, Any]]) -> PairAgreement:
-    n = len(labels)
-    same = sum(first == second for first, second in labels) / n
-    left, right = Counter(first for first, _ in labels), Counter(second for _, second in labels)
-    chance = sum(left[label] * right[label] for label in left) / n**2
-    return PairAgreement(one, other, n, same, None if chance == 1.0 else (same - chance) / (1.0 - chance))
 
 
 def person(name: str | None) -> str:

@@ -8,6 +8,7 @@ from the declarations.
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -19,6 +20,7 @@ from ally.metrics import metric_for
 from ally.types import BOTH_TASKS, Task
 
 if TYPE_CHECKING:
+    from ally.store import Store
     from ally.store.values import Policy
 
 Vote: TypeAlias = Literal["last", "majority"]
@@ -249,6 +251,25 @@ class Settings:
         if values.get("classes") is not None:
             values["classes"] = tuple(values["classes"])
         return cls(**values)
+
+
+def lists_settings(function: Any) -> Any:
+    """Shows the settings in the signature and the documentation of a function that takes them as ``**chosen``."""
+    shown = inspect.signature(function)
+    parameters = [item for item in shown.parameters.values() if item.kind is not inspect.Parameter.VAR_KEYWORD]
+    settings = [
+        inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=item.default, annotation=item.kind)
+        for item in declarations()
+    ]
+    function.__signature__ = shown.replace(parameters=[*parameters, *settings, shown.parameters["chosen"]])
+    lines = [f"            {item.name}: {item.meaning}" for item in declarations()]
+    function.__doc__ += "\n        Settings:\n" + "\n".join(lines)
+    return function
+
+
+def current_settings(store: Store) -> Settings:
+    """Those on record now; another process may change them."""
+    return Settings.from_json(store.settings)
 
 
 def changed_settings(settings: Settings, chosen: Mapping[str, Any]) -> Settings:

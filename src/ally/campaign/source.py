@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-import os
-import re
-from collections.abc import Iterable, Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, Unpack
 
-from ally.campaign.answers import settled
+from ally.campaign.answers import Vocabulary, settled
 from ally.campaign.encoding import encoded_again
-from ally.campaign.settings import Settings
+from ally.campaign.places import (
+    PATHS,
+    absolute,
+    beside,
+    cache,
+    encoded_folder,
+    found_place,
+    kept_options,
+    kept_place,
+    on_disk,
+)
+from ally.campaign.settings import Settings, current_settings
 from ally.campaign.status import GIVEN
 from ally.campaign.values import Scanned
-from ally.encoders.places import kept_for
+from ally.encoders.samples import ENCODED
 from ally.errors import DataError, InputError
 from ally.sources import Answer, Sample, Samples, open_source
 from ally.store import NewSample, Store
@@ -50,28 +60,79 @@ def check_options(options: Mapping[str, Any], settings: Iterable[str] = ()) -> N
 
 LOOKED_AT = 1000
 """Samples that a source is recognised by."""
-PATHS = ("embeddings", "ids", "folder")
-"""Options of a source that name files."""
 
 
-def kept_place(place: Any, folder: Path | None) -> str | None:
-    """What is kept of a source's place: its absolute path; relative to the store if it lies below the store's
-    folder."""
-    if not isinstance(place, (str, Path)):
-        return None
-    path = Path(os.path.abspath(place))
-    if folder is not None and path.is_relative_to(folder):
-        return path.relative_to(folder).as_posix()
-    return str(path)
+class CampaignSource:
+    """``campaign.source``: the samples of a campaign, wherever they lie now."""
 
+    def __init__(
+        self,
+        place: str | Path,
+        store: Store,
+        clock: Callable[[], float],
+        vocabulary: Vocabulary,
+        source: Any,
+        options: Mapping[str, Any],
+        samples: Samples | None,
+        encoder: Any,
+    ) -> None:
+        self.place = absolute(place)
+        """Where the campaign is kept."""
+        self.encoder = encoder
+        """The encoder, where it was passed again."""
+        self._store, self._clock, self._vocabulary = store, clock, vocabulary
+        self._source, self._options, self._samples = source, options, samples
+        self._opening = threading.Lock()
 
-def kept_options(options: Mapping[str, Any], folder: Path | None) -> dict[str, Any]:
-    """Options as JSON can hold them; what lives in memory must be passed again."""
-    kept = {name: value for name, value in options.items() if value is not None}
-    for name in PATHS:
-        if name in kept:
-            kept[name] = kept_place(kept[name], folder)
-    return kept
+    @property
+    def samples(self) -> Samples:
+        """The source, opened on first use."""
+        with self._opening:
+            if self._samples is None:
+                settings = current_settings(self._store)
+                self._samples = found_source(settings, self.place, self._source, self._options, self.encoder)
+            return self._samples
+
+    @property
+    def size(self) -> int:
+        """How many samples there are, missing ones included."""
+        return self._store.size()
+
+    @property
+    def cache(self) -> Path | None:
+        """The folder for what can be recreated, such as the positions of rows in a long table; None if the campaign is
+        not a file."""
+        return cache(self.place)
+
+    def move(self, source: Any, **options: Unpack[SourceOptions]) -> None:
+        """Says where the source is now. It must be the same kind of source and hold samples that the campaign knows."""
+        check_options(options)
+        settings = current_settings(self._store)
+        samples = found_source(settings, self.place, source, options, self.encoder)
+        moved = moved_settings(settings, source, options, samples, self._store, beside(self.place))
+        self._store.change_settings(
+            lambda kept: replace(Settings.from_json(kept), place=moved.place, options=moved.options).to_json()
+        )
+        with self._opening:
+            self._source, self._options, self._samples = source, options, samples
+
+    def rescan(self, progress: Progress | None = None) -> Scanned:
+        """Reads the source again: adds new samples, sets missing ones aside, and takes back those that reappeared."""
+        settings = current_settings(self._store)
+        labels = self._vocabulary.of(settings)
+        return rescan(self._store, self.samples, settings, labels, self._clock(), progress)
+
+    def problems(self) -> tuple[str, ...]:
+        """Problems with single samples when the source was last read, in sentences; at most twenty."""
+        return problems(self._store)
+
+    def elsewhere(self) -> str | None:
+        """Where another process can open the campaign with this source; None if it cannot."""
+        kept = current_settings(self._store)
+        same = self._source is None or kept_place(self._source, beside(self.place)) == kept.place
+        encoded = not kept.fingerprint.get(ENCODED, {}).get("in memory")
+        found = on_disk(self.place) and kept.place is not None and None not in kept.options.values()
+        return str(self.place) if found and same and encoded else None
 
 
 def found_source(
@@ -80,18 +141,18 @@ def found_source(
     """The source as the settings describe it, or at the place now `given`, through the `encoder` if one is passed
     again."""
     folder = beside(store_place)
-    place = given if given is not None else _absolute(settings.place, folder)
+    place = given if given is not None else found_place(settings.place, folder)
     if place is None:
         raise InputError("the campaign's source lived in memory; pass it again: Campaign.open(place, source=...)")
     if given is None and not Path(place).exists():
         raise DataError(
             f"the source {place} is missing; bring it back, or say where it is now: `ally change NAME --from "
-            "PLACE`, Campaign.move(place)"
+            "PLACE`, campaign.source.move(place)"
         )
     kept = dict(settings.options)
     for name in PATHS:
         if isinstance(kept.get(name), str):
-            kept[name] = _absolute(kept[name], folder)
+            kept[name] = found_place(kept[name], folder)
     lost = next((name for name, value in kept.items() if value is None and name not in options), None)
     if lost is not None:
         raise InputError(
@@ -113,54 +174,6 @@ def moved_settings(
     samples.problems.clear()
     kept = {**settings.options, **kept_options(options, folder)}
     return replace(settings, place=kept_place(place, folder), options=kept)
-
-
-def _absolute(kept: str | None, folder: Path | None) -> Path | None:
-    if kept is None:
-        return None
-    return Path(kept) if folder is None else folder / kept
-
-
-def absolute(place: str | Path) -> str | Path:
-    """The place, wherever the program goes from here; URLs stay."""
-    return Path(place).absolute() if beside(place) is not None else place
-
-
-def on_disk(place: str | Path) -> bool:
-    return str(place) not in ("memory", ":memory:")
-
-
-def beside(place: str | Path) -> Path | None:
-    """The folder of a store that is a file."""
-    if isinstance(place, str) and ("://" in place or not on_disk(place)):
-        return None
-    return Path(place).absolute().parent
-
-
-def cache(place: str | Path) -> Path | None:
-    """Where what can be made anew may be kept, such as small copies of images: beside the store."""
-    folder = beside(place)
-    return None if folder is None else folder / f"{Path(place).name}-cache"
-
-
-def encoded_folder(place: str | Path) -> Path | None:
-    """Where vectors of an encoder are kept: beside the store; for one on a server in a folder of this machine; None for
-    one in memory."""
-    if beside(place) is not None:
-        return Path(place).absolute().with_suffix(".encoded")
-    # A password may change, and the campaign is the same.
-    return kept_for(re.sub("//[^@/]*@", "//", str(place))) if on_disk(place) else None
-
-
-def sqlite_journal() -> str:
-    """What keeps campaigns in files safe on this machine, in words."""
-    from ally.store.sqlite import SAFE_WAL, wal_is_safe
-
-    return (
-        "write-ahead log"
-        if wal_is_safe()
-        else f"rollback journal, as versions before {'.'.join(map(str, SAFE_WAL))} need it"
-    )
 
 
 def new_sample(sample: Sample, settings: Settings, first: dict[str, Any]) -> NewSample:

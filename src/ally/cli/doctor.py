@@ -93,7 +93,7 @@ def _machine() -> list[Finding]:
     import torch
 
     import ally
-    from ally.campaign.source import sqlite_journal
+    from ally.campaign.places import sqlite_journal
 
     cuda = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
@@ -223,9 +223,8 @@ def _healthy(campaign: Campaign) -> list[Finding]:
     found += [Finding("check", problem, good=False) for problem in problems] or [
         Finding("check", "no problem with store or source")
     ]
-    found.append(
-        Finding("source", f"{status.source}, {counted(len(campaign.problems()), 'problem')} when it was last read")
-    )
+    met = counted(len(campaign.source.problems()), "problem")
+    found.append(Finding("source", f"{status.source}, {met} when it was last read"))
     failed = status.training_state == "failed"
     words = f"a training failed: {status.training_error}" if failed else status.training_state
     found.append(

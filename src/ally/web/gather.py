@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from ally.campaign import Campaign
-from ally.campaign.together import Given, Taken
+from ally.campaign.telling import PageAnswer, Taken
 from ally.errors import InputError, StoreError
 
 TRAINING_PAUSE = 1.0
@@ -17,12 +17,12 @@ TRAINING_PAUSE = 1.0
 class Gatherer:
     def __init__(self, campaign: Campaign) -> None:
         self._campaign = campaign
-        self._waiting: list[tuple[Sequence[Given], asyncio.Future[list[Taken | InputError]]]] = []
+        self._waiting: list[tuple[Sequence[PageAnswer], asyncio.Future[list[Taken | InputError]]]] = []
         self._flushing: asyncio.Task[None] | None = None
         self._offering: asyncio.Task[None] | None = None
         self.flushes = 0
 
-    async def tell(self, given: Sequence[Given]) -> list[Taken | InputError]:
+    async def tell(self, given: Sequence[PageAnswer]) -> list[Taken | InputError]:
         """What became of each answer, once they are on disk. The answers are recorded even if the caller goes away."""
         told: asyncio.Future[list[Taken | InputError]] = asyncio.get_running_loop().create_future()
         self._waiting.append((given, told))
@@ -37,7 +37,7 @@ class Gatherer:
                 self.flushes += 1
                 try:
                     every = [one for given, _ in batch for one in given]
-                    done = iter(await asyncio.to_thread(self._campaign.tell_together, every))
+                    done = iter(await asyncio.to_thread(self._campaign.page.tell_together, every))
                     results: list[list[Taken | InputError] | BaseException] = [
                         [next(done) for _ in g] for g, _ in batch
                     ]

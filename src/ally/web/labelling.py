@@ -9,8 +9,7 @@ from fastapi.responses import FileResponse
 from starlette.exceptions import HTTPException
 
 from ally.campaign import Campaign
-from ally.campaign.together import Given as GivenAnswer
-from ally.campaign.together import Taken
+from ally.campaign.telling import PageAnswer, Taken
 from ally.errors import AnswerConflict, AnswerError, InputError, PoolExhausted
 from ally.types import SKIP
 from ally.web import schemas
@@ -92,10 +91,10 @@ def add_routes(router: Routes, campaign: Campaign, gatherer: Gatherer) -> None:
         """Answers, each with a key of its own; sent again with its key, an answer is recorded once."""
         who = person_of(request).annotator
         given = [_given(one, who) for one in body.answers]
-        possible = [one for one in given if isinstance(one, GivenAnswer)]
+        possible = [one for one in given if isinstance(one, PageAnswer)]
         done = iter(await gatherer.tell(possible) if possible else [])
         outcomes = [
-            _outcome(sent.key, next(done) if isinstance(one, GivenAnswer) else one)
+            _outcome(sent.key, next(done) if isinstance(one, PageAnswer) else one)
             for sent, one in zip(body.answers, given, strict=True)
         ]
         return schemas.Outcomes(outcomes=outcomes)
@@ -163,12 +162,12 @@ def _query(campaign: Campaign, found: Any) -> schemas.Query:
     )
 
 
-def _given(sent: schemas.NewAnswer, who: str) -> GivenAnswer | InputError:
+def _given(sent: schemas.NewAnswer, who: str) -> PageAnswer | InputError:
     if sent.skip == (sent.label is not None):
         return AnswerError(f"the answer to {sent.id!r} needs a label or a skip, one of the two")
     label = SKIP if sent.skip else sent.label
     extra = {"expects": sent.expects} if "expects" in sent.model_fields_set else {}
-    return GivenAnswer(sent.id, label, who, sent.key, sent.query, **extra)
+    return PageAnswer(sent.id, label, who, sent.key, sent.query, **extra)
 
 
 def _outcome(key: str, done: Taken | InputError) -> schemas.Outcome:

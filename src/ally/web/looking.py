@@ -29,17 +29,17 @@ def add_routes(router: Routes, campaign: Campaign, events: Events, access: Acces
     def about(request: Request) -> schemas.CampaignInfo:
         """What is labelled, with which classes, and who you are."""
         settings, me = campaign.settings, person_of(request)
-        classes = [] if settings.task == "regression" else campaign.classes()
+        classes = [] if settings.task == "regression" else list(campaign.classes)
         return schemas.CampaignInfo(
             name=_short(campaign.name),
             identity=hashlib.sha256(campaign.name.encode()).hexdigest()[:12],
             task=settings.task,
-            kind=campaign.samples.kind,
+            kind=campaign.source.samples.kind,
             classes=[schemas.Class(label=label, text=text_of(label)) for label in classes],
             open_classes=settings.task == "classification" and settings.classes is None,
             numbers=_range(campaign.page.numbers()) if settings.task == "regression" else None,
             labels=campaign.page.label_count(),
-            samples=campaign.size,
+            samples=campaign.source.size,
             budget=settings.budget,
             opinions=settings.opinions,
             lease_seconds=settings.lease_seconds,
@@ -114,7 +114,7 @@ def add_routes(router: Routes, campaign: Campaign, events: Events, access: Acces
                         for who, label in said.items()
                     ],
                 )
-                for id, said in list(campaign.disagreements().items())[:n]
+                for id, said in list(campaign.answers.disagreements().items())[:n]
             ],
             notes=[
                 schemas.Remark(id=id, annotator=who, text=text)
@@ -133,7 +133,7 @@ def add_routes(router: Routes, campaign: Campaign, events: Events, access: Acces
             )
         texts: dict[str, int] = {}
         if campaign.settings.task == "classification":
-            texts = {text_of(label): place for place, label in enumerate(campaign.classes())}
+            texts = {text_of(label): place for place, label in enumerate(campaign.classes)}
 
         def number(label: Any) -> float | None:
             if label is None:

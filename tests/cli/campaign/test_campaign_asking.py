@@ -157,8 +157,8 @@ def test_a_query_file_is_filled_in_and_saved(ally, rows, fill, ending):
     assert done.out == f"3 labels saved; 2 of query 1 still open: {ids[3]}, {ids[4]}\n"
     with library.Campaign.open("rows.db") as campaign:
         assert campaign.labels() == {id: rows[id] for id in ids[:3]}
-        assert {answer.annotator for answer in campaign.record()} == {"ann"}
-        assert {answer.query for answer in campaign.record()} == {1}
+        assert {answer.annotator for answer in campaign.answers.all()} == {"ann"}
+        assert {answer.query for answer in campaign.answers.all()} == {1}
     again = json.loads(ally("tell", "rows", f"next.{ending}", "--json").out)
     assert again == {"labelled": 3, "skipped": 0, "query": 1, "waiting": ids[3:], "numbers": [1, 2, 3], "slips": []}
 

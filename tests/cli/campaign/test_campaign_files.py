@@ -183,14 +183,14 @@ def test_vectors_in_the_order_of_the_samples(ally, tmp_path):
     (tmp_path / "t.txt").write_text("one\ntwo\nthree\nfour\n")
     ally("new", "t", "--from", "t.txt", "--embeddings", "V.npy", "--by-hand")
     with library.Campaign.open("t.db") as campaign:
-        two = next(sample.id for sample in campaign.samples.scan() if campaign.show(sample.id).text == "two")
-        assert campaign.samples.features([two]).read(np.arange(1)).tolist() == [[3.0, 4.0, 5.0]]
+        two = next(sample.id for sample in campaign.source.samples.scan() if campaign.show(sample.id).text == "two")
+        assert campaign.source.samples.features([two]).read(np.arange(1)).tolist() == [[3.0, 4.0, 5.0]]
     (tmp_path / "ids.txt").write_text("c\nb\na\n")
     (tmp_path / "s.csv").write_text("id,x\na,1\nb,2\nc,3\n")
     np.save(tmp_path / "W.npy", np.arange(3.0).reshape(3, 1))
     ally("new", "s", "--from", "s.csv", "--embeddings", "W.npy", "--ids", "ids.txt", "--by-hand")
     with library.Campaign.open("s.db") as campaign:
-        assert campaign.samples.features(["a"]).read(np.arange(1)).tolist() == [[2.0]]
+        assert campaign.source.samples.features(["a"]).read(np.arange(1)).tolist() == [[2.0]]
     told = ally("new", "u", "--from", "s.csv", "--embeddings", "V.npy", "--by-hand", code=2).err
     assert "there are 4 embeddings, and s.csv has 3 samples; give one for each" in told
     np.savez(tmp_path / "X.npz", X=np.arange(6.0).reshape(3, 2), ids=np.asarray(["p", "q", "r"]))

@@ -60,8 +60,8 @@ def test_commands_in_sentences(ally, digits, tmp_path):
     with library.Campaign.open("digits.db") as campaign:
         assert campaign.settings.classes == (*range(10), "none")
         assert ("012.png", 7, "ann") in {
-            (answer.sample, answer.value, answer.annotator) for answer in campaign.record()
+            (answer.sample, answer.value, answer.annotator) for answer in campaign.answers.all()
         }
-        assert {answer.annotator for answer in campaign.record()} <= {"ann", "import", getpass.getuser()}
+        assert {answer.annotator for answer in campaign.answers.all()} <= {"ann", "import", getpass.getuser()}
         ally("tell", "digits", "014.png=none")
         assert campaign.labels()["014.png"] == "none"

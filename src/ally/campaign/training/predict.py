@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from ally.campaign.encoding import encoded_again
-from ally.campaign.source import beside, encoded_folder
-from ally.campaign.training.kept import origin
+from ally.campaign.places import beside, encoded_folder
+from ally.campaign.training.models import origin
 from ally.errors import DataError, InputError
 from ally.learning.trained import Trained
 from ally.sources import Samples, open_source

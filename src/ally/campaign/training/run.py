@@ -17,8 +17,8 @@ from ally.campaign.training.chart import MOST, Chart, flat, nearest
 from ally.campaign.training.comparison import compare
 from ally.campaign.training.data import Part, TrainingData, gather, in_order
 from ally.campaign.training.encoding import encode_first
-from ally.campaign.training.kept import measured_model, pack
 from ally.campaign.training.measures import agreement, evaluation, scores
+from ally.campaign.training.models import measured_model, pack
 from ally.campaign.training.review import suspects
 from ally.campaign.training.schedule import begin
 from ally.campaign.values import METRIC, Figure, MeasuredBy

@@ -7,19 +7,23 @@ training that failed is on record in the store and is tried again, at once or af
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Unpack
 
-from ally.campaign.settings import Settings
+from ally.campaign.settings import Settings, current_settings
+from ally.campaign.source import CampaignSource, SourceOptions
 from ally.campaign.training import worker
 from ally.campaign.training.schedule import LOCK, due, running
+from ally.campaign.values import Suspect
+from ally.checks import check_count
 from ally.errors import InputError, StoreBusy, StoreError
-from ally.sources import Samples
-from ally.store import Store
+from ally.store import Measure, Store
 from ally.types import Progress
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ally.learning.trained import Trained
 
 PATIENCE = 24 * 3600.0
@@ -33,11 +37,8 @@ class Trainer:
     """``campaign.training``. Nothing here imports torch before it trains or loads a model."""
 
     store: Store
-    settings: Callable[[], Settings]
-    samples: Callable[[], Samples]
+    source: CampaignSource
     clock: Callable[[], float]
-    place: Callable[[], str | None]
-    """Where another process can open the campaign with its source; None if it cannot."""
 
     def train(self, progress: Progress | None = None) -> int:
         """Trains on all labels, in this process; the number of the model."""
@@ -55,18 +56,18 @@ class Trainer:
 
     def start(self) -> None:
         """Starts a training in another process, whether it is due or not."""
-        place = self.place()
+        place = self.source.elsewhere()
         if place is None:
             raise InputError(
                 "another process cannot open this campaign, because it, its source or its encoder lives in memory; use "
                 "retrain(wait=True)"
             )
-        worker.start(place, now=True, threads=self.settings().threads)
+        worker.start(place, now=True, threads=self._settings.threads)
 
     def start_if_due(self) -> bool:
         """Starts a training in another process if one is due; whether it did."""
-        settings = self.settings()
-        if not settings.automatic or (place := self.place()) is None:
+        settings = self._settings
+        if not settings.automatic or (place := self.source.elsewhere()) is None:
             return False
         if not due(self.store, settings.batch) or running(self.store):
             return False
@@ -77,7 +78,7 @@ class Trainer:
 
         It makes none while another process trains. Samples that take long to encode follow in the next training.
         """
-        made, batch = 0, self.settings().batch
+        made, batch = 0, self._settings.batch
         while True:
             with self.store.exclusive(LOCK, WAIT) as mine:
                 if not mine:
@@ -97,6 +98,10 @@ class Trainer:
                 return made
 
     @property
+    def _settings(self) -> Settings:
+        return current_settings(self.store)
+
+    @property
     def has_model(self) -> bool:
         """Whether there is a model that predicts; the first ranking, made without labels, is not one."""
         model = self.store.models.newest()
@@ -106,17 +111,94 @@ class Trainer:
         """The newest model, trained on every label, with everything needed to predict; its `write` makes a .safetensors
         file. Its `about` has the number of its labels (``"labels"``) and the figure of the model that was measured
         (``"measured"``), which saw no held-out label."""
-        from ally.campaign.training.kept import handed_model
+        from ally.campaign.training.models import handed_model
 
         weights, number = self._newest()
         return handed_model(weights, f"model {number} of {self.store.name}")
 
     def measured(self) -> tuple[Trained, int]:
         """The newest model of the learning curve, which saw no held-out label, and its number."""
-        from ally.campaign.training.kept import measured_model
+        from ally.campaign.training.models import measured_model
 
         weights, number = self._newest()
         return measured_model(weights, f"model {number} of {self.store.name}"), number
+
+    def evaluate(self) -> Measure:
+        """The newest model on the evaluation sample as it is labelled now; recorded."""
+        from ally.campaign.training.data import gather
+        from ally.campaign.training.measures import evaluation
+
+        settings = self._settings
+        if settings.evaluate == "cv":
+            raise InputError("no samples are held out, as evaluate='cv'; each training measures by cross-validation")
+        trained, number = self.measured()
+        samples = self.source.samples
+        data = gather(self.store, samples, settings, 0)
+        if not len(data.evaluate):
+            raise InputError(
+                "no sample of the evaluation sample is labelled yet; answer queries, some of them are about it"
+            )
+        found = evaluation(trained, samples, data.evaluate, data.training, settings)
+        self.store.models.put_measures(number, found)
+        return found[0]
+
+    def hold_out(self, n: int) -> int:
+        """Makes the evaluation sample n samples large, which it is not yet: the others are drawn at random from those
+        that nobody was asked about; how many were added."""
+        settings = self._settings
+        more = check_count("evaluate", n) - settings.held_out
+        if more <= 0:
+            raise InputError.about(
+                "evaluate", n, f"is not more than the {settings.held_out} samples held out already; none is given back"
+            )
+        if not settings.held_out_share:
+            raise InputError("the share of queries for held-out samples is 0; change held_out_share first, to 0.25 say")
+        added = self.store.reserve("evaluate", more, self.clock())
+        self.store.change_settings(
+            lambda kept: replace(Settings.from_json(kept), evaluate=settings.held_out + more).to_json()
+        )
+        self.store.log(self.clock(), "settings", {"evaluate": settings.held_out + more})
+        return len(added)
+
+    def suspects(self, n: int) -> list[Suspect]:
+        """At most n labels that are likely to be wrong, likeliest first; those answered anew since the training are
+        left out."""
+        model = self.store.models.newest()
+        entries = [] if model is None else model.report.get("suspects", [])
+        labels = self.store.labels(self._settings.store_policy)
+        touched = {answer.row for answer in self.store.answers(0 if model is None else model.seen)}
+        standing = [entry for entry in entries if entry["row"] in labels and entry["row"] not in touched][:n]
+        ids = self.store.ids([entry["row"] for entry in standing])
+        return [
+            Suspect(id, label.value, label.annotator, float(entry["dual"]), entry["predicted"], entry["probability"])
+            for entry, id in zip(standing, ids, strict=True)
+            for label in [labels[entry["row"]]]
+        ]
+
+    def predict(
+        self, source: Any = None, *, every_class: bool = False, **options: Unpack[SourceOptions]
+    ) -> pd.DataFrame:
+        """See `Campaign.predict`."""
+        from ally.campaign.training.predict import predict
+
+        trained = self.model()
+        if source is not None:
+            return predict(trained, source, options, self.source.place, self.source.encoder, every_class=every_class)
+        labelled = self.store.labels(self._settings.store_policy)
+        ids = [sample.id for sample in self.store.samples() if not sample.gone and sample.row not in labelled]
+        return self._predicted(trained, ids, every_class)
+
+    def predictions(self, ids: Sequence[str]) -> pd.DataFrame:
+        """What the newest model of the curve says of samples of the campaign, labelled or not, with the probability of
+        every class; it saw no held-out label. Samples that cannot be read are left out."""
+        return self._predicted(self.measured()[0], ids, every_class=True)
+
+    def _predicted(self, trained: Trained, ids: Sequence[str], every_class: bool) -> pd.DataFrame:
+        from ally.campaign.training.predict import predict_samples
+
+        samples = self.source.samples
+        gone = set(samples.missing(ids))
+        return predict_samples(trained, samples, [id for id in ids if id not in gone], every_class=every_class)
 
     def _newest(self) -> tuple[bytes, int]:
         """What the store keeps of the newest model, and its number."""
@@ -129,4 +211,4 @@ class Trainer:
     def _run(self, progress: Progress | None = None, *, at_once: bool = True) -> int:
         from ally.campaign.training.run import train
 
-        return train(self.store, self.samples, self.settings(), self.clock, progress, at_once=at_once)
+        return train(self.store, lambda: self.source.samples, self._settings, self.clock, progress, at_once=at_once)

@@ -92,7 +92,7 @@ def _ensure_told(campaign: Campaign, out: Path | None) -> None:
         raise InputError(
             f"{out} already exists and was not written by `ally ask` ({error}); give --out another name"
         ) from error
-    lost = campaign.untold(given)
+    lost = campaign.answers.untold(given)
     if lost:
         such = f"the skip of {lost[0]!r}" if given[lost[0]] is SKIP else f"{given[lost[0]]!r} for {lost[0]!r}"
         raise InputError(
@@ -131,12 +131,12 @@ def tell(
 
     with opened(name) as campaign:
         given = told_answers.read(
-            answers or [], partial(campaign.read_answers, id_column=id_column, label_column=label_column)
+            answers or [], partial(campaign.answers.read, id_column=id_column, label_column=label_column)
         )
         number = given.query if query is None else query
         try:
             if given.adjudicates:
-                told = campaign.adjudicate(given.by_id, annotator=annotator, key=key)
+                told = campaign.relabel(given.by_id, annotator=annotator, key=key, settle=True)
             elif number is None:
                 told = campaign.relabel(given.by_id, annotator=annotator, key=key, add_classes=add_classes)
             else:

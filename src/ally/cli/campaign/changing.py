@@ -39,7 +39,7 @@ def change(
             settings["classes"] = _classes(campaign, settings["classes"])
         changed = campaign.change(source=source, **settings) if settings or source is not None else campaign.settings
         if evaluate is not None:
-            campaign.hold_out(evaluate)
+            campaign.training.hold_out(evaluate)
             changed = campaign.settings
     if as_json:
         dump(
@@ -59,7 +59,7 @@ def change(
 
 def _classes(campaign: Campaign, text: str) -> tuple[Any, ...]:
     """Existing classes keep their type: 0 stays a number next to a new class such as none."""
-    return tuple(read_classes(text, campaign.classes()))
+    return tuple(read_classes(text, list(campaign.classes)))
 
 
 def _words(option: str, value: Any) -> str:

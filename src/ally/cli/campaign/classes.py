@@ -40,7 +40,7 @@ def classes(
             _say_classes(campaign, as_json)
             return
         change = _changed(campaign, action, labels or [], annotator)
-        left = campaign.classes()
+        left = list(campaign.classes)
         called = typed(name, campaign)
     if as_json:
         dump({**change.to_json(), "classes": left})
@@ -61,7 +61,7 @@ def unknown_classes(error: Exception, name: str) -> str:
 def _changed(campaign: Campaign, action: Action, given: list[str], annotator: str | None) -> ClassChange:
     from ally.errors import InputError
 
-    edit, known = campaign.edit_classes(annotator), campaign.classes()
+    edit, known = campaign.classes.by(annotator), list(campaign.classes)
     counts = {"add": (1, None), "rename": (2, 2), "merge": (2, None), "remove": (1, 1), "undo": (0, 0)}
     least, most = counts[action]
     if len(given) < least or (most is not None and len(given) > most):
@@ -97,7 +97,7 @@ def _say_classes(campaign: Campaign, as_json: bool) -> None:
     counts = campaign.status().classes
     from ally.sources.export.answers import reads
 
-    lines = [(label, counts.get(reads(label), 0)) for label in campaign.classes()]
+    lines = [(label, counts.get(reads(label), 0)) for label in campaign.classes]
     if as_json:
         declared = campaign.settings.classes is not None
         dump({"declared": declared, "classes": [{"class": label, "labels": n} for label, n in lines]})

@@ -125,7 +125,7 @@ def rescan(name: Name, source: Moved = None, as_json: AsJson = False) -> None:
     Example: ally rescan pets
     """
     with opened(name, source) as campaign, live_progress() as progress:
-        found = campaign.rescan(progress)
+        found = campaign.source.rescan(progress)
     if as_json:
         dump(found.to_json())
         return
@@ -137,12 +137,12 @@ def rescan(name: Name, source: Moved = None, as_json: AsJson = False) -> None:
 
 def _write_wide(campaign: Campaign, out: Path, skips: bool) -> int:
     """Labels beside what a person sees of each sample and what the newest model says of it."""
-    answers = campaign.current(skips=skips)
+    answers = campaign.answers.current(skips=skips)
     ids = [answer.id for answer in answers]
     seen = shown(campaign, ids, True)
     said: dict[str, dict[str, Any]] = {}
     if campaign.training.has_model and ids:
-        table = campaign.predictions(ids).rename(columns={"label": "predicted"})
+        table = campaign.training.predictions(ids).rename(columns={"label": "predicted"})
         said = {line["id"]: {str(name): value for name, value in line.items()} for line in table.to_dict("records")}
     rows = [
         {
@@ -170,7 +170,7 @@ def _answer_line(answer: Answer) -> dict[str, Any]:
 def _write_model(campaign: Campaign, out: Path) -> Path:
     target = out if out.suffix.lower() == WEIGHTS else out.with_name(out.name + WEIGHTS)
     check_out(target, (WEIGHTS,))
-    from ally.campaign.training.kept import origin
+    from ally.campaign.training.models import origin
 
     model = campaign.training.model()
     model.write(target)
@@ -179,7 +179,7 @@ def _write_model(campaign: Campaign, out: Path) -> Path:
 
 
 def _record(campaign: Campaign) -> Iterator[dict[str, Any]]:
-    for answer in campaign.record():
+    for answer in campaign.answers.all():
         yield {
             "number": answer.number,
             "id": answer.sample,

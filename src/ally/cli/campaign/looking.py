@@ -35,7 +35,7 @@ def status(name: Name, as_json: AsJson = False) -> None:
     with opened(name) as campaign:
         found, automatic = campaign.status(), campaign.settings.automatic
         place, called = shown_place(name, campaign), typed(name, campaign)
-        agreed = campaign.agreement() if len(found.annotators) > 1 else None
+        agreed = campaign.answers.agreement() if len(found.annotators) > 1 else None
     if as_json:
         dump({**found.to_json(), "agreement": None if agreed is None else agreed.to_json()})
         return
@@ -96,7 +96,7 @@ def _disagreements(name: str, n: int, out: Path | None, as_json: bool, show: boo
     from ally.types import SKIP
 
     with opened(name, source) as campaign:
-        every, counts, called = campaign.disagreements(), campaign.labels(), typed(name, campaign)
+        every, counts, called = campaign.answers.disagreements(), campaign.labels(), typed(name, campaign)
         found = list(every.items())[:n]
         wanted = (out is not None or as_json or show) and show is not False
         seen = shown(campaign, [id for id, _ in found], show) if wanted else {}

@@ -146,12 +146,12 @@ def _hint(campaign: Campaign) -> list[str]:
     """What an encoder would bring, where one would serve and none is there."""
     from ally.campaign.encoding import missing_encoder
 
-    words = missing_encoder(campaign.samples, campaign.settings)
+    words = missing_encoder(campaign.source.samples, campaign.settings)
     return [] if words is None else [words]
 
 
 def _page(campaign: Campaign, status: Status, place: str, source: str, following: str, hint: list[str]) -> list[str]:
-    settings, samples = campaign.settings, campaign.samples
+    settings, samples = campaign.settings, campaign.source.samples
     one, many = WORDS[samples.kind]
     if settings.task == "regression":
         wanted = "labels are numbers"
@@ -183,7 +183,7 @@ def _page(campaign: Campaign, status: Status, place: str, source: str, following
     lines += _column_lines(samples.columns())
     if len(samples.problems):
         lines.append(f"  {counted(len(samples.problems), 'problem')}:")
-        lines += [f"  {line}" for line in problem_lines(campaign.problems(), FEW)]
+        lines += [f"  {line}" for line in problem_lines(campaign.source.problems(), FEW)]
     return [*lines, f"next: {following}"]
 
 
@@ -200,16 +200,16 @@ def _column_lines(columns: dict[str, str]) -> list[str]:
 def _data(campaign: Campaign, status: Status, following: str, hint: list[str]) -> dict[str, Any]:
     return {
         "name": campaign.name,
-        "kind": campaign.samples.kind,
+        "kind": campaign.source.samples.kind,
         "task": status.task,
         "classes": None if campaign.settings.classes is None else list(campaign.settings.classes),
         "samples": status.samples,
         "given": status.given,
         "evaluate": campaign.settings.evaluate,
         "validate": status.validate.samples,
-        "columns": campaign.samples.columns(),
+        "columns": campaign.source.samples.columns(),
         "encoder": status.encoder,
-        "notes": [*campaign.samples.notes, *hint],
-        "problems": list(campaign.problems()),
+        "notes": [*campaign.source.samples.notes, *hint],
+        "problems": list(campaign.source.problems()),
         "next": following,
     }

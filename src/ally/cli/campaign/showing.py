@@ -44,7 +44,7 @@ def shown(campaign: Campaign, ids: Sequence[str], wanted: bool | None) -> dict[s
     if not wanted:
         return found
     try:
-        _ = campaign.samples
+        _ = campaign.source.samples
     except AllyError as error:
         note(f"note: only ids are listed, because the source cannot be opened: {error}")
         return found
@@ -57,14 +57,14 @@ def columns_of(shown: dict[str, dict[str, Any]]) -> list[str]:
 
 
 def _long(campaign: Campaign) -> bool:
-    if campaign.kept_in is not None or campaign.settings.fingerprint.get("from") != "rows":
+    if campaign.source.cache is not None or campaign.settings.fingerprint.get("from") != "rows":
         return False
-    if campaign.size > LONG:
+    if campaign.source.size > LONG:
         note(
-            f"note: only ids are listed, because finding rows in a table of {campaign.size} takes a while; --show adds "
-            "the rows"
+            f"note: only ids are listed, because finding rows in a table of {campaign.source.size} takes a while; "
+            "--show adds the rows"
         )
-    return campaign.size > LONG
+    return campaign.source.size > LONG
 
 
 def _columns(campaign: Campaign, id: str) -> dict[str, Any]:

@@ -1,0 +1,64 @@
+"""A query: samples held out for measuring, samples at random to compare with, and those the model wants."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+from ally.campaign.settings import Settings, current_settings
+from ally.campaign.values import AskedSample, CampaignQuery
+from ally.checks import check_count
+from ally.errors import PoolExhausted
+from ally.store import Store, StoredQuery
+from ally.store.values import AskKind
+
+
+def ask(store: Store, annotator: str, n: int | None, now: float, key: str | None, at_most: bool) -> CampaignQuery:
+    """See `Campaign.ask`."""
+    settings = current_settings(store)
+    count = settings.batch if n is None else check_count("n", n)
+    parts = partial(composition, settings, count)
+    lease, opinions = settings.lease_seconds, settings.opinions
+    try:
+        stored = store.ask(annotator, count, now, lease, key, first=parts, opinions=opinions)
+    except PoolExhausted:
+        # The pool is used up: what is left are samples held out.
+        stored = store.ask(
+            annotator,
+            count,
+            now,
+            lease,
+            key,
+            first=lambda number: {**parts(number), "evaluate": count, "validate": count},
+            at_most=at_most,
+            opinions=opinions,
+        )
+    return given_query(stored)
+
+
+def given_query(stored: StoredQuery) -> CampaignQuery:
+    samples = tuple(AskedSample(asked.id, asked.kind, asked.score, asked.why or {}) for asked in stored.samples)
+    return CampaignQuery(stored.number, stored.annotator, samples, stored.until, stored.model, stored.total)
+
+
+def composition(settings: Settings, n: int, number: int) -> dict[AskKind, int]:
+    """At most how many of the `n` samples of query `number` (1, 2, …) are of each kind; the rest are active.
+
+    Shares are kept over queries of equal size: with a share of a quarter and one sample a query, every fourth is held
+    out.
+    """
+    held_out = settings.held_out + settings.validate
+    shares: dict[AskKind, float] = {
+        "evaluate": settings.held_out_share * settings.held_out / held_out if held_out else 0.0,
+        "validate": settings.held_out_share * settings.validate / held_out if held_out else 0.0,
+        "random": settings.random_share,
+    }
+    # Phases: in queries of one sample, two kinds with equal shares would always fall due together, and one never have
+    # its turn.
+    counts = {kind: _due(share, n, number, place / len(shares)) for place, (kind, share) in enumerate(shares.items())}
+    return {kind: count for kind, count in counts.items() if count}
+
+
+def _due(share: float, n: int, number: int, phase: float) -> int:
+    """How many fall to this query if `share` of all samples asked so far is to be of a kind."""
+    return math.floor(number * n * share + phase + 1e-9) - math.floor((number - 1) * n * share + phase + 1e-9)

@@ -1,0 +1,123 @@
+"""The answers on record: every one that was given, the labels that count, what people disagree about, and files of
+them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ally.campaign.agreement import agreement_of
+from ally.campaign.answers import said
+from ally.campaign.settings import current_settings
+from ally.campaign.source import CampaignSource
+from ally.campaign.values import Agreement
+from ally.errors import IdError
+from ally.files import write_whole
+from ally.sources import Answer, Shown, read_answers, write_answers, write_image_folder
+from ally.sources.export.answers import reads
+from ally.sources.export.label_studio import as_tasks
+from ally.store import Store, StoredAnswer
+from ally.types import SKIP
+
+ADJUDICATED = "adjudicated"
+"""The kind of event that tells which samples somebody settled, and by which answer at the latest."""
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerRecord:
+    """``campaign.answers``."""
+
+    store: Store
+    source: CampaignSource
+
+    def all(self) -> Iterator[StoredAnswer]:
+        """Every answer ever given, in order: who, when, what, for which query. Includes undone answers and undos."""
+        return self.store.answers()
+
+    def current(self, *, skips: bool = True) -> list[Answer]:
+        """The labels that count, and the skips, with who gave them and when, in the order of samples."""
+        decided = self.store.decided(current_settings(self.store).store_policy)
+        rows = sorted(row for row, label in decided.items() if skips or label.kind == "label")
+        return [
+            Answer(id, said(decided[row]), decided[row].annotator, _written(decided[row].at))
+            for row, id in zip(rows, self.store.ids(rows), strict=True)
+        ]
+
+    def untold(self, answers: Mapping[str, Any]) -> list[str]:
+        """Ids of answers that are not on record as what somebody says now, and would be lost with the file that holds
+        them."""
+        opinions = self.store.opinions(self.store.rows(_known(self.store, list(answers))))
+        told = {people[0].sample: {_reads(said(answer)) for answer in people} for people in opinions.values()}
+        return [id for id, label in answers.items() if _reads(label) not in told.get(id, ())]
+
+    def disagreements(self) -> dict[str, dict[str, Any]]:
+        """By id, the label of each annotator, for samples they label differently that nobody has settled since."""
+        labels = self.store.labels(current_settings(self.store).store_policy)
+        settled: dict[str, int] = {}
+        for event in self.store.events():
+            settled |= event.detail.get("samples", {}) if event.kind == ADJUDICATED else {}
+        people = self.store.opinions([row for row, label in labels.items() if label.disagree]).values()
+        return {
+            answers[0].sample: {answer.annotator: said(answer) for answer in answers}
+            for answers in people
+            if settled.get(answers[0].sample, 0) < max(answer.number for answer in answers)
+        }
+
+    def agreement(self) -> Agreement | None:
+        """Krippendorff's alpha of the annotators, over all and for each class; None before two of them labelled two
+        samples both."""
+        return agreement_of(self.store, current_settings(self.store).task)
+
+    def read(self, path: str | Path, *, id_column: str | None = None, label_column: str | None = None) -> list[Answer]:
+        """The answers of a file, whose columns are ``id`` and ``label``, those of the campaign's source, or those
+        named. Nothing is recorded."""
+        layout = current_settings(self.store).fingerprint.get("layout", {})
+        own = {"id": layout.get("id"), "label": layout.get("label")}
+        known = {sample.id for sample in self.store.samples()} if Path(path).suffix.lower() == ".json" else None
+        return read_answers(path, id_column=id_column, label_column=label_column, own=own, known=known)
+
+    def export(self, path: str | Path, *, skips: bool = True, link: bool = False) -> int:
+        """See `Campaign.export`."""
+        answers, kind = self.current(skips=skips), Path(path).suffix.lower()
+        if kind not in ("", ".json"):
+            return write_answers(path, answers)
+        samples = self.source.samples
+        gone = set(samples.missing([answer.id for answer in answers]))
+        if kind == "":
+            return write_image_folder(path, [one for one in answers if one.id not in gone], samples, link=link)
+        shown = {answer.id: _task_data(samples.show(answer.id)) for answer in answers if answer.id not in gone}
+        write_whole(Path(path), json.dumps(as_tasks(answers, shown), ensure_ascii=False, indent=1).encode())
+        return len(answers)
+
+
+def _task_data(shown: Shown) -> dict[str, Any]:
+    """What Label Studio shows of a sample."""
+    data: dict[str, Any] = {str(name): value for name, value in shown.columns.items()}
+    if shown.text is not None:
+        data["text"] = shown.text
+    if shown.path is not None:
+        data["image"] = str(shown.path)
+    return data
+
+
+def _reads(label: Any) -> Any:
+    return label if label is SKIP else reads(label)
+
+
+def _known(store: Store, ids: list[str]) -> list[str]:
+    """Those of the ids that the store knows."""
+    try:
+        store.rows(ids)
+    except IdError:
+        half = len(ids) // 2
+        return [*_known(store, ids[:half]), *_known(store, ids[half:])] if half else []
+    return ids
+
+
+def _written(at: float) -> str:
+    """A time as files hold it."""
+    return datetime.fromtimestamp(at, UTC).isoformat()

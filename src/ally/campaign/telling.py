@@ -1,0 +1,148 @@
+"""How answers get on record: checked, compared with others for slips, written to disk, and followed by a training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ally.campaign.answers import Vocabulary, compared_with, likely_slips, new_answers, said
+from ally.campaign.classes import Classes
+from ally.campaign.people import person
+from ally.campaign.record import ADJUDICATED
+from ally.campaign.settings import Settings, current_settings
+from ally.campaign.training.trainer import Trainer
+from ally.campaign.values import Told, Value
+from ally.errors import InputError, StoreError, UnknownClasses
+from ally.sources import Answer
+from ally.sources.export.answers import reads
+from ally.store import ANYTHING, AnswerCall, NewAnswer, Recorded, Store
+
+
+@dataclass(frozen=True)
+class PageAnswer:
+    """An answer as a page sends it; a label, or `ally.SKIP`. `expects` is the number of the annotator's own answer that
+    the page shows, None for none; by default it does not matter."""
+
+    id: str
+    label: Any
+    annotator: str
+    key: str | None = None
+    query: int | None = None
+    expects: int | None = ANYTHING
+
+
+@dataclass(frozen=True)
+class Taken(Value):
+    """An answer on disk. `before` is the label that stood, by `before_by`; `slip` what looks like a slip of the
+    finger."""
+
+    number: int
+    repeated: bool
+    before: Any = None
+    before_by: str | None = None
+    slip: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Telling:
+    """Takes answers for one campaign."""
+
+    store: Store
+    clock: Callable[[], float]
+    vocabulary: Vocabulary
+    training: Trainer
+
+    def tell(self, query: int, answers: Mapping[str, Any], annotator: str | None, key: str | None, add: bool) -> Told:
+        """Answers to a query; with `add`, labels that are no class yet become classes."""
+        who = person(annotator or self.store.query(query).annotator)
+        new, settings = self._checked(answers, who, add)
+        waiting = [id for id in self.store.waiting(query, settings.opinions) if id not in answers]
+        told = self._record(who, new, query, key)
+        with suppress(StoreError):  # the answers are on record, and that is to be said
+            waiting = self.store.waiting(query, settings.opinions)
+        return replace(told, query=query, waiting=tuple(waiting))
+
+    def relabel(
+        self,
+        answers: Mapping[str, Any] | Sequence[Answer],
+        annotator: str | None,
+        key: str | None = None,
+        *,
+        add: bool = False,
+        settle: bool = False,
+    ) -> Told:
+        """Answers of one's own choice; with `settle` they end disagreements."""
+        who = person(annotator)
+        told = self._record(who, self._checked(answers, who, add)[0], None, key)
+        if settle:
+            settled = dict.fromkeys(answers, max(told.numbers))
+            self.store.log(self.clock(), ADJUDICATED, {"samples": settled})
+        return told
+
+    def together(self, given: Sequence[PageAnswer]) -> list[Taken | InputError]:
+        """Answers of several people with one flush, in the order given: what is on record now, or why it is not."""
+        settings = current_settings(self.store)
+        known = self.vocabulary.of(settings)
+        compared = compared_with(self.store, settings, self.vocabulary, self.store.last_answer())
+        refused: list[InputError | None] = []
+        calls: list[AnswerCall] = []
+        for one in given:
+            try:
+                (new,) = new_answers({one.id: one.label}, settings, known)
+            except InputError as error:
+                refused.append(error)
+            else:
+                refused.append(None)
+                calls.append(AnswerCall(one.annotator, new, one.query, one.key, one.expects))
+        recorded = iter(self.store.answer_together(calls, self.clock(), settings.opinions))
+        found: list[Taken | InputError] = []
+        for one, problem in zip(given, refused, strict=True):
+            outcome = problem if problem is not None else next(recorded)
+            found.append(_taken(outcome, one, settings, compared) if isinstance(outcome, Recorded) else outcome)
+        return found
+
+    def _checked(
+        self, answers: Mapping[str, Any] | Sequence[Answer], who: str, add: bool
+    ) -> tuple[list[NewAnswer], Settings]:
+        """The answers as the store takes them; with `add` their new classes are declared first."""
+        settings = current_settings(self.store)
+        try:
+            return new_answers(answers, settings, self.vocabulary.of(settings)), settings
+        except UnknownClasses as error:
+            if not add:
+                raise
+            given = answers if isinstance(answers, Mapping) else [answer.id for answer in answers]
+            self.store.rows(list(given))  # an unknown id is refused before a class is added
+            Classes(self.store, self.clock, who).add(list({reads(label): label for label in error.labels}.values()))
+        settings = current_settings(self.store)
+        return new_answers(answers, settings, self.vocabulary.of(settings)), settings
+
+    def _record(self, annotator: str, answers: Sequence[NewAnswer], query: int | None, key: str | None) -> Told:
+        settings, before = current_settings(self.store), self.store.last_answer()
+        compared = compared_with(self.store, settings, self.vocabulary, before)
+        labels = {answer.sample: answer.value for answer in answers if answer.kind == "label"}
+        slips = likely_slips(settings, compared, labels)
+        receipt = self.store.answer(annotator, self.clock(), answers, query, key)
+        self.offer_training()
+        skipped = sum(answer.kind == "skip" for answer in answers)
+        known = sum(number <= before for number in receipt.numbers)
+        return Told(receipt.numbers, len(answers) - skipped, skipped, known=known, slips=tuple(slips))
+
+    def offer_training(self) -> None:
+        """Called after answers were saved: if no training can start, that must not look like a failure to save."""
+        with suppress(OSError, StoreError):
+            self.training.start_if_due()
+
+
+def _taken(outcome: Recorded, one: PageAnswer, settings: Settings, compared: Mapping[str, Any]) -> Taken:
+    slips = [] if outcome.repeated else likely_slips(settings, compared, {one.id: one.label})
+    before = outcome.before
+    return Taken(
+        outcome.number,
+        outcome.repeated,
+        None if before is None else said(before),
+        None if before is None else before.annotator,
+        slips[0] if slips else None,
+    )
