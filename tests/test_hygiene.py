@@ -11,10 +11,10 @@ import ally
 from ally.errors import InputError
 from ally.estimators import ConstrainedClassifier
 from ally.execution.memory import Scratch
-from ally.hygiene import Copies, Hygiene, choose, find_copies, put_last
+from ally.hygiene import EqualInputs, Hygiene, choose, find_copies, put_last
 from ally.hygiene.choose import REPEATS, Subsets, typical_distance
 from ally.hygiene.copies import fingerprints
-from ally.hygiene.distances import Metric, farthest
+from ally.hygiene.distances import Distances, farthest
 from ally.learning.snapshot import Snapshot, View
 from ally.rng import Streams
 from ally.selection import Selection, Top
@@ -127,7 +127,7 @@ def test_fingerprints_of_whole_numbers_do_not_collide():
 
 
 def test_collapse_keeps_one_and_orders_the_rest():
-    copies = Copies(np.arange(10), np.array([0, 1, 0, 1, 4, 4, 6, 0, 4, 9]))
+    copies = EqualInputs(np.arange(10), np.array([0, 1, 0, 1, 4, 4, 6, 0, 4, 9]))
     distinct, rest = copies.collapse(np.array([2, 3, 4, 5, 6, 7, 8, 9]))  # 0 and 1 are taken
     assert distinct.tolist() == [4, 6, 9]
     assert rest.tolist() == [5, 8, 2, 3, 7]
@@ -409,7 +409,7 @@ def test_distances_have_naive_twins(offset):
     generator = torch.Generator().manual_seed(2)
     points = (torch.randn(2500, 3, generator=generator) + offset).float()
     others = (torch.randn(1100, 3, generator=generator) + offset).float()
-    metric, limit = Metric(points[0].double()), 0.02
+    metric, limit = Distances(points[0].double()), 0.02
     squared = (points.double()[:, None] - others.double()[None]).square().sum(2)
     torch.testing.assert_close(metric.squared(points, others), squared, rtol=1e-9, atol=1e-12)
     assert metric.near(points, others, limit).tolist() == (squared <= limit).any(1).tolist()
@@ -478,14 +478,14 @@ def test_the_farthest_are_those_of_a_full_sort():
     points = torch.randn(3000, 4, generator=torch.Generator().manual_seed(3)).float()
     gaps = torch.cdist(points.double(), points.double()).fill_diagonal_(torch.inf).sort(1).values[:, 4]
     expected = gaps.argsort(descending=True)[:60]
-    found = farthest(points, 60, Metric(points[0].double()), Streams(0))
+    found = farthest(points, 60, Distances(points[0].double()), Streams(0))
     assert found.tolist() == expected.tolist()
-    assert farthest(points, 0, Metric(points[0].double()), Streams(0)).tolist() == []
+    assert farthest(points, 0, Distances(points[0].double()), Streams(0)).tolist() == []
     many = torch.randn(9000, 4, generator=torch.Generator().manual_seed(4))
     many[[5, 4500, 8999]] *= 50
-    assert set(farthest(many, 3, Metric(many[0].double()), Streams(0)).tolist()) == {5, 4500, 8999}
-    assert farthest(torch.zeros(50, 2), 5, Metric(torch.zeros(2).double()), Streams(0)).tolist() == []
-    assert farthest(torch.zeros(1, 2), 1, Metric(torch.zeros(2).double()), Streams(0)).tolist() == []
+    assert set(farthest(many, 3, Distances(many[0].double()), Streams(0)).tolist()) == {5, 4500, 8999}
+    assert farthest(torch.zeros(50, 2), 5, Distances(torch.zeros(2).double()), Streams(0)).tolist() == []
+    assert farthest(torch.zeros(1, 2), 1, Distances(torch.zeros(2).double()), Streams(0)).tolist() == []
 
 
 def test_an_outlier_does_not_set_what_is_near():

@@ -15,7 +15,7 @@ from ally.errors import AnswerError, InputError, LabelError
 from ally.estimators import learner_of, takes_objects
 from ally.execution.memory import Scratch
 from ally.explain import why
-from ally.hygiene import Copies, Hygiene, choose, find_copies, put_last
+from ally.hygiene import EqualInputs, Hygiene, choose, find_copies, put_last
 from ally.learning.learner import Fitted, Learner
 from ally.learning.objectives import Objective, resolve_objective
 from ally.learning.pool_learner import PoolLearner, blind
@@ -137,7 +137,7 @@ class Loop:
             geometry=self._geometry,
         )
         self._hygiene = _resolve_hygiene(hygiene)
-        self._copies: Copies | None = None
+        self._copies: EqualInputs | None = None
         self._budget = memory_budget
         self._open: dict[str, IntArray] = {}
         self._fits: list[Fitted] = []

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from ally.sources.identity import Index, Seen, id_keys
+from ally.sources.identity import Index, SeenIds, id_keys
 from ally.sources.problems import KEPT, Problems
 
 ROWS = 200_000
@@ -69,7 +69,7 @@ assert not heavy, heavy
 
 
 def test_ids_met_before():
-    seen, plain = Seen(), set()
+    seen, plain = SeenIds(), set()
     for number in np.random.default_rng(0).integers(0, 20_000, 30_000).tolist():
         assert seen.add(str(number)) is (number not in plain)
         plain.add(number)

@@ -10,7 +10,7 @@ from typing import Any
 from ally.campaign.values import Value
 from ally.errors import DataError, IdError
 from ally.sources import Samples
-from ally.sources.images.shown import Frame, Pictures
+from ally.sources.images.shown import ImageFrame, Pictures
 
 LONGEST = 1_000_000
 """Characters of a text that are shown."""
@@ -24,7 +24,7 @@ class Content(Value):
 
     id: str
     kind: str
-    image: Frame | None = None
+    image: ImageFrame | None = None
     text: str | None = None
     cut: int = 0
     columns: Mapping[str, Any] = field(default_factory=dict)

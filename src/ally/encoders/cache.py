@@ -28,7 +28,7 @@ def content_key(content: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "little")
 
 
-class _Found:
+class _KeyIndex:
     """Record numbers by key; of equal keys the last one counts."""
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class VectorCache:
         self.path = vectors_file(folder, identity)
         self._width = width
         self._records = Records(self.path, f"{width} {identity}", _fields(width))
-        self._found = _Found()
+        self._found = _KeyIndex()
         self._map: AnyArray = np.empty(0, self._records.dtype)
 
     def find(self, keys: Keys) -> IntArray:
@@ -102,7 +102,7 @@ class Stamps:
         self._records = Records(
             folder / "photos.stamps", "stamps", [("place", "<u8"), ("stamp", "<u8"), ("key", "<u8"), ("spare", "<u4")]
         )
-        self._found = _Found()
+        self._found = _KeyIndex()
         self._map: AnyArray = np.empty(0, self._records.dtype)
 
     def find(self, places: Keys, stamps: Keys) -> tuple[Keys, NDArray[np.bool_]]:

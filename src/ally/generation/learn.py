@@ -32,7 +32,7 @@ Side = Literal["pool", "labelled"]
 
 
 @dataclass(frozen=True, eq=False)
-class Ranked:
+class RankedRows:
     """Samples by absolute row, their predicted log(1 + λ) and their predicted class (or target)."""
 
     rows: IntArray
@@ -49,8 +49,8 @@ class Learned:
     report: FitReport
     rank_quality: float | None
     """Cross-validated Spearman correlation of the head with λ."""
-    pool: Ranked = field(repr=False)
-    labelled: Ranked = field(repr=False)
+    pool: RankedRows = field(repr=False)
+    labelled: RankedRows = field(repr=False)
     notes: tuple[str, ...] = ()
     validation: int = 0
     """Labelled samples that were held out to stop the training by."""
@@ -125,7 +125,7 @@ def learn(
             raise InputError(f"objective {objective!r} has no dual for each label; use 'pdcl' or 'feasibility'")
         fitted = head.fit(Labelled(snapshot.labelled, snapshot.labels, snapshot.duals), seeds.child("dual head"))
         pooled, labelled = (
-            Ranked(side.rows, fitted(side).numpy(), side.predictions.numpy().copy())
+            RankedRows(side.rows, fitted(side).numpy(), side.predictions.numpy().copy())
             for side in (snapshot.candidates, snapshot.labelled)
         )
         dual = DualOf(fit, fitted)

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from ally.execution.memory import Scratch
-from ally.hygiene.distances import Metric, farthest
+from ally.hygiene.distances import Distances, farthest
 from ally.hygiene.settings import Hygiene, SetAside
 from ally.learning.snapshot import Snapshot
 from ally.rng import Streams
@@ -76,7 +76,7 @@ def _choose(
     points = snapshot.candidates.points
     if len(snapshot.candidates) == n or not hygiene.compares:
         return pick(snapshot, scores, n), SetAside()
-    metric = Metric(points[0].double())
+    metric = Distances(points[0].double())
     subsets = Subsets(snapshot, scores, scratch)
     keep = torch.ones(len(points), dtype=torch.bool)
     if hygiene.outliers is not None:
@@ -111,7 +111,7 @@ def keep_apart(
     n: int,
     pick: Pick,
     met: Sequence[torch.Tensor],
-    metric: Metric,
+    metric: Distances,
     limit: float,
 ) -> tuple[Selection, int, int]:
     """Picks n of those to `keep`, sets aside the picks near `met` or near an earlier pick, and picks again until there

@@ -24,7 +24,7 @@ Fingerprint: TypeAlias = Callable[[AnyArray], Marks]
 
 
 @dataclass(frozen=True, eq=False)
-class Copies:
+class EqualInputs:
     """Which rows have the same input."""
 
     rows: IntArray
@@ -77,7 +77,7 @@ def find_copies(
     chunk_size: int | None = None,
     progress: Progress | None = None,
     fingerprint: Fingerprint = fingerprints,
-) -> Copies:
+) -> EqualInputs:
     """Compares `rows` (ascending) by value: -0.0 equals 0.0, NaN equals NaN. Holds O(m) numbers and a chunk of
     samples."""
     kind = source.read(rows[:1]).dtype
@@ -97,7 +97,7 @@ def find_copies(
         leads = np.ones(len(follower), dtype=bool)
         leads[1:] = leader[1:] != leader[:-1]
         follower, leader = _follow(follower, leads)
-    return Copies(rows, rows[first])
+    return EqualInputs(rows, rows[first])
 
 
 def _groups(marks: Marks) -> tuple[IntArray, BoolArray]:

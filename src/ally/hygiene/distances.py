@@ -12,7 +12,7 @@ from ally.sources import blocks
 
 
 @dataclass(frozen=True, eq=False)
-class Metric:
+class Distances:
     """Euclidean distances in float64 by inner products, around an origin near the samples so that an offset costs no
     precision."""
 
@@ -49,7 +49,7 @@ NEIGHBOURS = 5
 SAMPLE = 4096
 
 
-def farthest(points: torch.Tensor, count: int, metric: Metric, streams: Streams) -> torch.Tensor:
+def farthest(points: torch.Tensor, count: int, metric: Distances, streams: Streams) -> torch.Tensor:
     """Positions of up to `count` points, farthest first, (n, d) → (count,): by distance to the fifth nearest of a
     seeded sample.
 

@@ -11,9 +11,9 @@ head of the ranking is brought from one kind to the next, and it is offered when
 picks of plain greedy, ties to the lowest position, whatever the number of threads or shards.
 
 A centre adds to a target only if it is nearer than all others: after c centres, for one pair in about c. Where sketches
-of a few numbers (`Frame.sketches`) leave few pairs to look at, as they do for trained embeddings, bounds come from
-those pairs alone. No pair is
-stored: beyond the targets, of which there are few, the ranking costs 9 bytes a candidate.
+of a few numbers (`SingleFrame.sketches`) leave few pairs to look at, as they do for trained embeddings, bounds come
+from those pairs alone. No pair is stored: beyond the targets, of which there are few, the ranking costs 9
+bytes a candidate.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import torch
 
 from ally.execution.engine import Crew
 from ally.features import Representation
-from ally.selection.neighbours import Frame, Points, Singles, frame, nearest, room
+from ally.selection.neighbours import Points, SingleFrame, Singles, frame, nearest, room
 from ally.selection.pairs import (
     Double,
     Doubles,
@@ -163,7 +163,7 @@ class Targets:
     weights: Double
     """(t,) w."""
     kernel: Kernel
-    frame: Frame
+    frame: SingleFrame
 
 
 class Cover:

@@ -28,7 +28,7 @@ class Step:
     """(2·k·r, d): u and then p, class by class, as rows of length d."""
 
 
-class Design:
+class FisherDesign:
     """A, AFA, and a bound of the largest eigenvalue of AF."""
 
     def __init__(self, matrix: torch.Tensor, pooled: torch.Tensor) -> None:
@@ -77,7 +77,7 @@ class Design:
 
 def first_design(
     parts: Sequence[torch.Tensor], count: int, labelled: FisherRows, classes: int, n: int, ridge: float
-) -> Design:
+) -> FisherDesign:
     """The design before any pick, from the summed information (kd, kd) of the parts of `count` candidates.
 
     The labelled mean weighs L / (L + n). Measured against the last of C classes, λI becomes λ(I − 11ᵀ/C) ⊗ I.
@@ -91,4 +91,4 @@ def first_design(
         known = total_information(labelled)
         pooled += known
         matrix += known / (len(labelled) + n)
-    return Design(matrix, pooled.div_(count + len(labelled)))
+    return FisherDesign(matrix, pooled.div_(count + len(labelled)))

@@ -48,23 +48,25 @@ def k_means(
         return np.concatenate(crew.each("clusters"))
 
 
-class Part(NamedTuple):
+class PointRun(NamedTuple):
     """A run of points, of which those at positions `among` are asked about; None is all."""
 
     points: Rows
     among: IntArray | None
 
 
-def parts(points: Rows, among: IntArray | None, number: int) -> list[Part]:
+def parts(points: Rows, among: IntArray | None, number: int) -> list[PointRun]:
     """Near-equal runs of the points, not copied."""
     if isinstance(points, UnitRows):
-        return [Part(UnitRows(cast(torch.Tensor, part)), which) for part, which in parts(points.rows, among, number)]
+        return [
+            PointRun(UnitRows(cast(torch.Tensor, part)), which) for part, which in parts(points.rows, among, number)
+        ]
     edges = np.linspace(0, len(points), number + 1).astype(int).tolist()
     if among is None:
-        return [Part(points[start:stop], None) for start, stop in pairwise(edges)]
+        return [PointRun(points[start:stop], None) for start, stop in pairwise(edges)]
     inside = pairwise(np.searchsorted(among, edges).tolist())
     return [
-        Part(points[start:stop], among[slice(*which)] - start)
+        PointRun(points[start:stop], among[slice(*which)] - start)
         for (start, stop), which in zip(pairwise(edges), inside, strict=True)
     ]
 
@@ -72,7 +74,7 @@ def parts(points: Rows, among: IntArray | None, number: int) -> list[Part]:
 class Assigned:
     """A part of the points and the centroids they are nearest to."""
 
-    def __init__(self, frame: Frame, means: torch.Tensor, part: Part) -> None:
+    def __init__(self, frame: Frame, means: torch.Tensor, part: PointRun) -> None:
         self._frame, self._centroids, self._part = frame, Centroids(means), part
 
     def clusters(self) -> IntArray:

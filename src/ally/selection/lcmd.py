@@ -53,7 +53,7 @@ class LCMD:
         return picked(snapshot, torch.from_numpy(positions), torch.from_numpy(reach).sqrt())
 
 
-class Change(NamedTuple):
+class AfterPick(NamedTuple):
     """What a shard says after a pick."""
 
     centres: int
@@ -72,24 +72,24 @@ class Clusters(Nearest):
         super().__init__(*args, **kwargs)
         self._said = np.zeros_like(self.sums())
 
-    def offer(self) -> Change:
+    def offer(self) -> AfterPick:
         change = self.sums() - self._said
         which = np.flatnonzero(change)
         self._said[which] += change[which]
-        return Change(self.count, self.peak(), which, change[which])
+        return AfterPick(self.count, self.peak(), which, change[which])
 
-    def take(self, pick: Pick) -> Change:
+    def take(self, pick: Pick) -> AfterPick:
         self.add(pick)
         return self.offer()
 
-    def weigh_anew(self, scale: float) -> Change:
+    def weigh_anew(self, scale: float) -> AfterPick:
         """All sums, at a new scale."""
         self.weigh(scale)
         self._said[:] = 0
         return self.offer()
 
 
-def farthest_of_largest(crew: Crew, size: int, sums: IntArray, offers: list[Change]) -> Pick:
+def farthest_of_largest(crew: Crew, size: int, sums: IntArray, offers: list[AfterPick]) -> Pick:
     """The pick of LCMD; `sums` (centres,) are kept from call to call, `size` is the number of all rows."""
     peak = max(offer.peak for offer in offers)
     for offer in offers:

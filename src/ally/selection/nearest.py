@@ -37,7 +37,7 @@ class Nearest:
         self._field = Field(rows, len(self._known.h) + picks)
         self._start = shard.start
         self._prune = prune
-        self._sketches, self._triangle = Check(prune, share=0.5, rest=3), Check(prune, share=0.5, rest=3)
+        self._sketches, self._triangle = PruneCheck(prune, share=0.5, rest=3), PruneCheck(prune, share=0.5, rest=3)
         self._left_by_sketches = len(rows.h)
         self._free = 0
         self.count = 0
@@ -108,7 +108,7 @@ class Nearest:
 
     def _meet(self) -> None:
         """The known centres come: bounded by sketches, or by matrix products while sketches leave too much."""
-        sketches = Check(self._prune, share=0.125, rest=7)
+        sketches = PruneCheck(self._prune, share=0.125, rest=7)
         for first in range(0, len(self._known.h), BATCH):
             batch = self._known.part(slice(first, first + BATCH))
             by: Bounds = "sketches" if sketches.due() else "products" if self._prune == "auto" else "none"
@@ -139,7 +139,7 @@ class Nearest:
         self.count += 1
 
 
-class Check:
+class PruneCheck:
     """Whether a check is worth its time: it rests `rest` times after it has let more than a `share` of the rows
     pass."""
 

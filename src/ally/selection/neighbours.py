@@ -56,8 +56,8 @@ class Points:
 
 @dataclass(frozen=True, eq=False)
 class Singles:
-    """Rows in single precision, seen in a `Frame`; norms_i + norms_j − 2⟨i, j⟩ is at most scale² times the squared
-    distance."""
+    """Rows in single precision, seen in a `SingleFrame`; norms_i + norms_j − 2⟨i, j⟩ is at most scale² times the
+    squared distance."""
 
     factors: tuple[Single, ...]
     norms: Single
@@ -84,7 +84,7 @@ def room() -> Single:
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
+class SingleFrame:
     """How rows are seen in single precision: less `centre` (d,) where they have one factor, each factor times a power
     of two."""
 
@@ -123,7 +123,7 @@ class Frame:
         return Singles((factor,), ((1.0 - margin) * norms - UNDERFLOW).astype(np.float32))
 
 
-def frame(*groups: Points) -> Frame:
+def frame(*groups: Points) -> SingleFrame:
     """A frame in which the points of all groups have lengths of about 1 or less, centred on the first points of the
     last group."""
     first = groups[-1][: min(BLOCK, len(groups[-1]))]
@@ -132,9 +132,9 @@ def frame(*groups: Points) -> Frame:
         lengths = np.max([longest(points[block]) for points in groups for block in blocks(len(points))], axis=0)
     scales = tuple(2.0 ** -np.ceil(np.log2(some)) if some > 0 else 1.0 for some in lengths)
     if len(first) > 1:
-        return Frame(None, scales)
+        return SingleFrame(None, scales)
     centre = first[0].mean(0)
-    return Frame(centre, scales, directions(scales[0] * (first[0] - centre)))
+    return SingleFrame(centre, scales, directions(scales[0] * (first[0] - centre)))
 
 
 def directions(rows: Double) -> Double | None:

@@ -217,14 +217,14 @@ class TargetHead:
 
 
 @dataclass(frozen=True, eq=False)
-class Kernel:
+class CandidateKernel:
     """k(x, x') = h̃ᵀAh̃' among the candidates: `left` is h̃ and `right` Ah̃, (m, d + 1) each."""
 
     left: torch.Tensor
     right: torch.Tensor
 
 
-def kernel(snapshot: Snapshot, weights: torch.Tensor, ridge: float) -> tuple[Kernel, float]:
+def kernel(snapshot: Snapshot, weights: torch.Tensor, ridge: float) -> tuple[CandidateKernel, float]:
     """The kernel with labelled samples of the given weights (L,), and their degrees of freedom Σ w h̃ᵀAh̃."""
     known, rows = snapshot.labelled.embeddings.double(), snapshot.candidates.embeddings.double()
     known = known if len(known) else rows[:0]
@@ -240,7 +240,7 @@ def kernel(snapshot: Snapshot, weights: torch.Tensor, ridge: float) -> tuple[Ker
         information += (known[block] * weights[block, None]).T @ known[block]
     precision = information + ridge * torch.eye(len(information), dtype=torch.float64)
     covariance = torch.cholesky_inverse(torch.linalg.cholesky(precision))
-    return Kernel(rows, rows @ covariance), float((covariance * information).sum())
+    return CandidateKernel(rows, rows @ covariance), float((covariance * information).sum())
 
 
 class Picks:
@@ -249,7 +249,7 @@ class Picks:
     A pick borders both by a row and a column, which costs O(t²).
     """
 
-    def __init__(self, kernel: Kernel, paths: int, n: int, noise: float) -> None:
+    def __init__(self, kernel: CandidateKernel, paths: int, n: int, noise: float) -> None:
         self._kernel, self._noise, self._count = kernel, noise, 0
         self._places = torch.zeros(paths, n, dtype=torch.int64)
         self._gram = torch.zeros(paths, n, n, dtype=torch.float64)

@@ -33,14 +33,14 @@ class Frame32:
 
 
 @dataclass(frozen=True, eq=False)
-class Singles:
+class ProductSingles:
     """Rows in single precision, and their squared norms less a margin."""
 
     left: torch.Tensor
     right: torch.Tensor
     norms: torch.Tensor
 
-    def lower(self, others: Singles) -> Single:
+    def lower(self, others: ProductSingles) -> Single:
         """At most the squared distances, (len(self), len(others))."""
         inner = self.right @ others.right.T
         if self.left.shape[1]:
@@ -54,7 +54,7 @@ def unit(length: float) -> float:
     return math.ldexp(1.0, -min(max(math.frexp(length)[1], -250), 250))
 
 
-def singles(left: Real, right: Real, seen: Frame32) -> Singles:
+def singles(left: Real, right: Real, seen: Frame32) -> ProductSingles:
     """left (m, C), C = 0 for rows of one factor, and right (m, d)."""
     a, h = (
         torch.from_numpy(x).float() for x in (left.astype(np.float64) * seen.left, (right - seen.mean) * seen.right)
@@ -63,4 +63,4 @@ def singles(left: Real, right: Real, seen: Frame32) -> Singles:
     if a.shape[1]:
         norms *= a.double().square().sum(1)
     margin = 1.01 * (a.shape[1] + h.shape[1] + 24) * 2.0**-24
-    return Singles(a, h, ((1.0 - margin) * norms - UNDERFLOW).float())
+    return ProductSingles(a, h, ((1.0 - margin) * norms - UNDERFLOW).float())

@@ -30,7 +30,7 @@ SHARE = 2.0**-13
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
+class SketchFrame:
     """How rows are sketched: their directions u (7, C) and v (7, d) after `mean` (d,) is taken off, times `unit`."""
 
     mean: Double
@@ -51,7 +51,7 @@ class Frame:
         return (2.0 + 1.0 / SHARE) * delta * delta + 2.0**-140 * self.area
 
 
-def frame(a: AnyArray, h: AnyArray) -> Frame:
+def frame(a: AnyArray, h: AnyArray) -> SketchFrame:
     """Directions of a sample of rows, in float64: a (m, C), C = 0 for rows of one factor, and h (m, d)."""
     u, v = np.zeros((NUMBERS - 1, a.shape[1])), np.zeros((NUMBERS - 1, h.shape[1]))
     plain = a.shape[1] == 0
@@ -67,7 +67,7 @@ def frame(a: AnyArray, h: AnyArray) -> Frame:
             u[r], v[r] = ours[pair // len(theirs)], theirs[pair % len(theirs)]
         lengths = lengths * np.linalg.norm(a, axis=1)
     exponent = math.frexp(float(lengths.max()))[1]
-    return Frame(mean, u, v, math.ldexp(1.0, -min(max(exponent, -500), 500)))
+    return SketchFrame(mean, u, v, math.ldexp(1.0, -min(max(exponent, -500), 500)))
 
 
 def directions(x: AnyArray) -> Double:

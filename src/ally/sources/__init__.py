@@ -8,7 +8,7 @@ from ally.sources.defaults import DefaultLearner, default_learner
 from ally.sources.embeddings import Vectors, open_vectors
 from ally.sources.export import Answer, check_answers, read_answers, write_answers, write_image_folder
 from ally.sources.opening import open_source
-from ally.sources.problems import Problem, Problems
+from ally.sources.problems import Problems, SampleProblem
 from ally.sources.samples import Kind, Sample, Samples, Shown
 
 __all__ = [
@@ -17,9 +17,9 @@ __all__ = [
     "Checked",
     "DefaultLearner",
     "Kind",
-    "Problem",
     "Problems",
     "Sample",
+    "SampleProblem",
     "Samples",
     "Scaler",
     "Shown",

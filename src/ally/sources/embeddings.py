@@ -15,7 +15,7 @@ from ally.errors import DataError, IdError, InputError, NonFiniteInput
 from ally.sources.arrays.convert import as_source
 from ally.sources.arrays.samples import read_array, read_ids, texts_of
 from ally.sources.base import Source
-from ally.sources.identity import Index, Seen, id_keys
+from ally.sources.identity import Index, SeenIds, id_keys
 from ally.sources.paths import ensure_readable
 from ally.sources.rows import TABLES, Row, open_rows
 from ally.sources.rows.columns import as_number
@@ -35,7 +35,7 @@ class Embeddings:
             raise DataError(
                 f"there are {len(values)} embeddings and {len(ids)} ids; give one id per row, in the same order"
             )
-        seen, index = Seen(), Index()
+        seen, index = SeenIds(), Index()
         for row, id in enumerate(ids):
             if not seen.add(id):
                 raise IdError(f"the id {id!r} has more than one embedding; keep one")

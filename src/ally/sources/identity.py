@@ -67,7 +67,7 @@ def id_keys(ids: Sequence[str]) -> AnyArray:
     return np.fromiter((id_key(id) for id in ids), dtype=np.uint64, count=len(ids))
 
 
-class Seen:
+class SeenIds:
     """The ids met so far, as keys in an open table of 16 to 32 bytes per id."""
 
     def __init__(self) -> None:

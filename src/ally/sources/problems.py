@@ -11,7 +11,7 @@ KEPT = 1000
 """Problems kept word for word; the others are counted."""
 
 
-class Problem(NamedTuple):
+class SampleProblem(NamedTuple):
     id: str
     """The sample; for a row that has no id, ``line 7`` or ``row 7``."""
     kind: ProblemKind
@@ -22,11 +22,11 @@ class Problems:
     """Problems by id. A problem met again is the same problem; above `KEPT` they are counted only."""
 
     def __init__(self) -> None:
-        self._kept: dict[Problem, None] = {}
+        self._kept: dict[SampleProblem, None] = {}
         self.counts: Counter[ProblemKind] = Counter()
 
     def add(self, id: str, kind: ProblemKind, reason: str) -> None:
-        problem = Problem(id, kind, reason)
+        problem = SampleProblem(id, kind, reason)
         if problem in self._kept:
             return
         self.counts[kind] += 1
@@ -40,7 +40,7 @@ class Problems:
     def __len__(self) -> int:
         return self.counts.total()
 
-    def __iter__(self) -> Iterator[Problem]:
+    def __iter__(self) -> Iterator[SampleProblem]:
         return iter(tuple(self._kept))
 
     @property
@@ -49,7 +49,7 @@ class Problems:
         problem = next(iter(self._kept))
         return f"{problem.id}: {problem.reason}"
 
-    def of(self, id: str) -> tuple[Problem, ...]:
+    def of(self, id: str) -> tuple[SampleProblem, ...]:
         return tuple(problem for problem in self._kept if problem.id == id)
 
     def __str__(self) -> str:

@@ -20,7 +20,7 @@ from ally.web.events import Events
 from ally.web.gather import Gatherer
 from ally.web.guard import Guard
 from ally.web.limits import Buckets
-from ally.web.problems import PROBLEMS, Problem, install
+from ally.web.problems import PROBLEMS, ProblemDetail, install
 from ally.web.routing import Routes
 
 SCREENS = ("/", "/grid", "/progress", "/review", "/settings")
@@ -85,7 +85,7 @@ def _api(page: Page) -> FastAPI:
     @api.get("/api/openapi.json", include_in_schema=False)
     def schema() -> dict[str, object]:
         found = api.openapi()
-        found["components"]["schemas"].setdefault("Problem", Problem.model_json_schema())
+        found["components"]["schemas"].setdefault("ProblemDetail", ProblemDetail.model_json_schema())
         return found
 
     _serve_files(api)

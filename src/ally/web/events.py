@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from ally.campaign import Campaign
 from ally.errors import StoreError
-from ally.web.schemas import Pulse
+from ally.web.schemas import PulseInfo
 
 PAUSE = 1.0
 """Seconds between two looks at the campaign: others may change it from their own programs."""
@@ -20,8 +20,8 @@ MOST_STREAMS, MOST_OF_ONE = 300, 8
 class Events:
     def __init__(self, campaign: Campaign) -> None:
         self._campaign = campaign
-        self._streams: dict[asyncio.Queue[Pulse | None], str] = {}
-        self._last: Pulse | None = None
+        self._streams: dict[asyncio.Queue[PulseInfo | None], str] = {}
+        self._last: PulseInfo | None = None
         self._labels = (-1, 0)
         self._rest_until = 0.0
         self._closed = False
@@ -32,7 +32,7 @@ class Events:
         return self._closed or len(self._streams) >= MOST_STREAMS or mine >= MOST_OF_ONE
 
     async def stream(self, annotator: str) -> AsyncIterator[str]:
-        queue: asyncio.Queue[Pulse | None] = asyncio.Queue(maxsize=100)
+        queue: asyncio.Queue[PulseInfo | None] = asyncio.Queue(maxsize=100)
         self._streams[queue] = annotator
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._watch())
@@ -63,7 +63,7 @@ class Events:
                     self._send(pulse)
             await asyncio.sleep(PAUSE)
 
-    def _look(self) -> Pulse:
+    def _look(self) -> PulseInfo:
         found = self._campaign.page.pulse()
         began = time.monotonic()
         # Counting goes through all answers: it takes no more than a tenth of the time.
@@ -73,7 +73,7 @@ class Events:
         share = None
         if found.training and found.seconds and found.begun:
             share = round(min(0.99, max(0.0, (time.time() - found.begun) / found.seconds)), 2)
-        return Pulse(
+        return PulseInfo(
             last_answer=found.last_answer,
             labels=self._labels[1],
             model=found.model,
@@ -81,7 +81,7 @@ class Events:
             share=share,
         )
 
-    def _send(self, pulse: Pulse | None) -> None:
+    def _send(self, pulse: PulseInfo | None) -> None:
         for queue in list(self._streams):
             with suppress(asyncio.QueueFull):  # a client that does not read gets the next one
                 queue.put_nowait(pulse)

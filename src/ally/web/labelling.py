@@ -14,8 +14,8 @@ from ally.errors import AnswerConflict, AnswerError, InputError, PoolExhausted
 from ally.types import SKIP
 from ally.web import schemas
 from ally.web.gather import Gatherer
+from ally.web.readable import asked, plain, text_of
 from ally.web.routing import Routes, person_of
-from ally.web.wording import asked, plain, text_of
 
 SampleId = Annotated[str, Query(min_length=1, max_length=1000)]
 DAY = 86400
@@ -30,17 +30,19 @@ LINKS = {
 
 def add_routes(router: Routes, campaign: Campaign, gatherer: Gatherer) -> None:
     @router.post("/queries", responses={200: {"links": LINKS}})
-    def ask(body: schemas.NewQuery, request: Request) -> schemas.Query:
+    def ask(body: schemas.NewQuery, request: Request) -> schemas.QueryInfo:
         """The next samples, kept for you for a while. The same key gives the same query again."""
         try:
             found = campaign.ask(body.n, annotator=person_of(request).annotator, key=body.key, at_most=True)
         except PoolExhausted as none:
             lease = campaign.settings.lease_seconds
-            return schemas.Query(query=None, until=0.0, lease_seconds=lease, model=None, samples=[], ended=_ended(none))
+            return schemas.QueryInfo(
+                query=None, until=0.0, lease_seconds=lease, model=None, samples=[], ended=_ended(none)
+            )
         return _query(campaign, found)
 
     @router.get("/queries/{number}")
-    def query(number: schemas.Number, request: Request) -> schemas.Query:
+    def query(number: schemas.Number, request: Request) -> schemas.QueryInfo:
         """A query of yours."""
         return _query(campaign, _own(campaign, number, request))
 
@@ -87,7 +89,7 @@ def add_routes(router: Routes, campaign: Campaign, gatherer: Gatherer) -> None:
         return FileResponse(found.path, media_type=found.mime, headers=headers)
 
     @router.post("/answers")
-    async def answer(body: schemas.NewAnswers, request: Request) -> schemas.Outcomes:
+    async def answer(body: schemas.SentAnswers, request: Request) -> schemas.Outcomes:
         """Answers, each with a key of its own; sent again with its key, an answer is recorded once."""
         who = person_of(request).annotator
         given = [_given(one, who) for one in body.answers]
@@ -106,7 +108,7 @@ def add_routes(router: Routes, campaign: Campaign, gatherer: Gatherer) -> None:
         notes = campaign.page.notes()
         return schemas.GivenAnswers(
             answers=[
-                schemas.Given(
+                schemas.GivenAnswer(
                     number=said.number,
                     id=said.sample,
                     label=said.value,
@@ -151,9 +153,9 @@ def _ended(none: PoolExhausted) -> str:
     return "Every sample is labelled or skipped."
 
 
-def _query(campaign: Campaign, found: Any) -> schemas.Query:
+def _query(campaign: Campaign, found: Any) -> schemas.QueryInfo:
     lease = campaign.settings.lease_seconds
-    return schemas.Query(
+    return schemas.QueryInfo(
         query=found.id,
         until=found.until,
         lease_seconds=lease,
@@ -162,7 +164,7 @@ def _query(campaign: Campaign, found: Any) -> schemas.Query:
     )
 
 
-def _given(sent: schemas.NewAnswer, who: str) -> PageAnswer | InputError:
+def _given(sent: schemas.SentAnswer, who: str) -> PageAnswer | InputError:
     if sent.skip == (sent.label is not None):
         return AnswerError(f"the answer to {sent.id!r} needs a label or a skip, one of the two")
     label = SKIP if sent.skip else sent.label

@@ -18,8 +18,8 @@ from ally.types import SKIP
 from ally.web import schemas
 from ally.web.access import Access
 from ally.web.events import Events
+from ally.web.readable import plain, text_of
 from ally.web.routing import Routes, person_of
-from ally.web.wording import plain, text_of
 
 EXPORTS = {"csv": "text/csv", "jsonl": "application/x-ndjson"}
 
@@ -63,7 +63,7 @@ def add_routes(router: Routes, campaign: Campaign, events: Events, access: Acces
             gone=status.gone,
             evaluate=[status.evaluate.labelled, status.evaluate.samples],
             metric=status.curve[0].metric if status.curve else "accuracy",
-            curve=[schemas.Point.model_validate(line.to_json()) for line in status.curve],
+            curve=[schemas.CurvePoint.model_validate(line.to_json()) for line in status.curve],
             advice=schemas.AdviceLine(
                 stop=status.advice.stop,
                 sentence=status.advice.sentence,
@@ -80,7 +80,7 @@ def add_routes(router: Routes, campaign: Campaign, events: Events, access: Acces
             minutes_left=None if left is None or rate is None else round(left / rate, 1),
             agreements=[schemas.PairLine(**pair.to_json()) for pair in campaign.page.agreements()],
             disagreements=status.disagreements,
-            training=schemas.Training(
+            training=schemas.TrainingInfo(
                 state=status.training_state,
                 error=status.training_error,
                 waiting=max(0, status.waiting),
@@ -94,7 +94,7 @@ def add_routes(router: Routes, campaign: Campaign, events: Events, access: Acces
         """Labels that are likely to be wrong, samples on which people differ, and remarks."""
         return schemas.Review(
             suspects=[
-                schemas.Suspect(
+                schemas.SuspectLine(
                     id=one.id,
                     label=plain(one.label),
                     text=text_of(one.label),
@@ -107,7 +107,7 @@ def add_routes(router: Routes, campaign: Campaign, events: Events, access: Acces
                 for one in campaign.review(n)
             ],
             disagreements=[
-                schemas.Disagreement(
+                schemas.DisagreementLine(
                     id=id,
                     opinions=[
                         schemas.Opinion(annotator=who, label=None if label is SKIP else label, text=text_of(label))

@@ -31,7 +31,7 @@ TITLES = {
 }
 
 
-class Problem(BaseModel):
+class ProblemDetail(BaseModel):
     """What went wrong, and the next step, in `detail`."""
 
     title: str
@@ -41,7 +41,7 @@ class Problem(BaseModel):
 
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
-    status: {"description": title, "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
+    status: {"description": title, "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDetail"}}}}
     for status, title in TITLES.items()
     if status != 500
 }

@@ -26,7 +26,7 @@ class Release(Body):
     only: Annotated[list[Id], Field(max_length=AT_ONCE)] | None = None
 
 
-class NewAnswer(Body):
+class SentAnswer(Body):
     """A label, or a skip. `expects` is the number of your own answer to this sample that you saw, or null if you saw
     none; leave it out to answer whatever is on record."""
 
@@ -38,8 +38,8 @@ class NewAnswer(Body):
     expects: Number | None = None
 
 
-class NewAnswers(Body):
-    answers: Annotated[list[NewAnswer], Field(min_length=1, max_length=AT_ONCE)]
+class SentAnswers(Body):
+    answers: Annotated[list[SentAnswer], Field(min_length=1, max_length=AT_ONCE)]
 
 
 class Undo(Body):
@@ -125,7 +125,7 @@ class Why(BaseModel):
     nearest: list[str]
 
 
-class Asked(BaseModel):
+class AskedLine(BaseModel):
     id: str
     kind: Literal["active", "random", "evaluate", "validate"]
     guess: Guess | None
@@ -133,13 +133,13 @@ class Asked(BaseModel):
     why: Why
 
 
-class Query(BaseModel):
+class QueryInfo(BaseModel):
     query: int | None
     """Its number; null where nothing is left to ask about, and `ended` says why."""
     until: float
     lease_seconds: float
     model: int | None
-    samples: list[Asked]
+    samples: list[AskedLine]
     ended: str | None = None
 
 
@@ -187,7 +187,7 @@ class Outcomes(BaseModel):
     outcomes: list[Outcome]
 
 
-class Given(BaseModel):
+class GivenAnswer(BaseModel):
     number: int
     id: str
     label: LabelValue | None
@@ -198,7 +198,7 @@ class Given(BaseModel):
 
 
 class GivenAnswers(BaseModel):
-    answers: list[Given]
+    answers: list[GivenAnswer]
 
 
 class UndoneAnswer(BaseModel):
@@ -227,7 +227,7 @@ class PairLine(BaseModel):
     kappa: float | None
 
 
-class Point(BaseModel):
+class CurvePoint(BaseModel):
     number: int
     labels: int
     value: float | None
@@ -250,7 +250,7 @@ class AdviceLine(BaseModel):
     gain: Expected | None
 
 
-class Training(BaseModel):
+class TrainingInfo(BaseModel):
     state: Literal["none", "running", "done", "failed", "interrupted"]
     error: str | None
     waiting: int
@@ -266,7 +266,7 @@ class Progress(BaseModel):
     gone: int
     evaluate: list[int]
     metric: str
-    curve: list[Point]
+    curve: list[CurvePoint]
     advice: AdviceLine
     comparison: str | None
     classes: dict[str, int]
@@ -275,11 +275,11 @@ class Progress(BaseModel):
     minutes_left: float | None
     agreements: list[PairLine]
     disagreements: int
-    training: Training
+    training: TrainingInfo
     notes: list[str]
 
 
-class Suspect(BaseModel):
+class SuspectLine(BaseModel):
     id: str
     label: LabelValue | None
     text: str
@@ -296,7 +296,7 @@ class Opinion(BaseModel):
     text: str
 
 
-class Disagreement(BaseModel):
+class DisagreementLine(BaseModel):
     id: str
     opinions: list[Opinion]
 
@@ -308,8 +308,8 @@ class Remark(BaseModel):
 
 
 class Review(BaseModel):
-    suspects: list[Suspect]
-    disagreements: list[Disagreement]
+    suspects: list[SuspectLine]
+    disagreements: list[DisagreementLine]
     notes: list[Remark]
 
 
@@ -327,7 +327,7 @@ class MapPoints(BaseModel):
     states: list[Literal["free", "asked", "labelled", "skipped"]]
 
 
-class Pulse(BaseModel):
+class PulseInfo(BaseModel):
     """What the stream of events says: sent as JSON under the event ``pulse`` whenever it changes."""
 
     last_answer: int

@@ -9,7 +9,7 @@ from html import escape
 from typing import Any, NamedTuple
 
 
-class Cell(NamedTuple):
+class TableCell(NamedTuple):
     """A cell of a table: what is read, what it is sorted by (the text if None), and a class for its looks."""
 
     text: str
@@ -17,7 +17,9 @@ class Cell(NamedTuple):
     look: str = ""
 
 
-def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[Cell]], *, words: Sequence[int] = (0,)) -> str:
+def table(
+    caption: str, head: Sequence[str], rows: Sequence[Sequence[TableCell]], *, words: Sequence[int] = (0,)
+) -> str:
     """A table that scrolls within itself and sorts by a click on its head; `words` are the columns that hold text."""
     titles = "".join(
         f'<th scope="col"{_class("words" if place in words else "")}><button '
@@ -35,7 +37,7 @@ def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[Cell]], *, 
     )
 
 
-def _cell(cell: Cell, place: int, words: bool) -> str:
+def _cell(cell: TableCell, place: int, words: bool) -> str:
     key = "" if cell.key is None or math.isnan(cell.key) else f' data-key="{cell.key!r}"'
     kind = _class(" ".join(filter(None, ["words" if words else "", cell.look])))
     if place == 0:

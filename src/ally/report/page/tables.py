@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ally.metrics import metric_named
-from ally.report.page.html import Cell, table
+from ally.report.page.html import TableCell, table
 from ally.report.statistics.comparison import Comparison
 from ally.report.statistics.efficiency import Ratio
 from ally.report.statistics.pairs import without_spread
@@ -34,14 +34,14 @@ def comparison_table(comparisons: list[Comparison]) -> str:
     ]
     rows = [
         [
-            Cell(c.strategy),
-            Cell(f"{c.curve_mean:.{digits}f}", c.curve_mean),
-            Cell(f"{c.final:.{digits}f}" + (f" ± {c.final_std:.{digits}f}" if c.seeds > 1 else ""), c.final),
-            Cell(f"{c.area:.{digits}f}", c.area),
-            Cell("" if c.gain is None else f"{c.gain:+.{digits}f}", c.gain),
-            Cell(interval(c, digits), c.low),
-            Cell(str(c.pairs) if c.pairs else "", c.pairs),
-            Cell(
+            TableCell(c.strategy),
+            TableCell(f"{c.curve_mean:.{digits}f}", c.curve_mean),
+            TableCell(f"{c.final:.{digits}f}" + (f" ± {c.final_std:.{digits}f}" if c.seeds > 1 else ""), c.final),
+            TableCell(f"{c.area:.{digits}f}", c.area),
+            TableCell("" if c.gain is None else f"{c.gain:+.{digits}f}", c.gain),
+            TableCell(interval(c, digits), c.low),
+            TableCell(str(c.pairs) if c.pairs else "", c.pairs),
+            TableCell(
                 c.verdict + (f" (than {c.baseline})" if several and c.baseline and c.gain is not None else ""),
                 None,
                 LOOKS.get(c.verdict, ""),
@@ -77,9 +77,14 @@ def efficiency_table(summary: Summary, dataset: str) -> str:
     for one in summary.efficiencies:
         if one.dataset == dataset:
             ratios = [cell for ratio in summary.ratios[dataset, one.series] for cell in ratio_cells(ratio)]
-            reached = Cell(f"{one.reached} of {len(one.by_seed)}", float(one.reached))
+            reached = TableCell(f"{one.reached} of {len(one.by_seed)}", float(one.reached))
             rows.append(
-                [Cell(one.series), Cell(str(one.labels), one.labels.labels + one.labels.censored / 2), reached, *ratios]
+                [
+                    TableCell(one.series),
+                    TableCell(str(one.labels), one.labels.labels + one.labels.censored / 2),
+                    reached,
+                    *ratios,
+                ]
             )
     value = f"{target.value:.{metric_named(target.metric).digits(target.value)}f}"
     return table(f"{dataset}: labels to reach {target.metric} {value} (set by {target.series})", head, rows)
@@ -93,16 +98,18 @@ def overall_table(summary: Summary) -> str:
         both = summary.ratios.get(("", name), (None, None))
         if any(both):
             sets = max(ratio.sets for ratio in both if ratio is not None)
-            rows.append([Cell(name), Cell(str(sets), sets), *(cell for ratio in both for cell in ratio_cells(ratio))])
+            rows.append(
+                [TableCell(name), TableCell(str(sets), sets), *(cell for ratio in both for cell in ratio_cells(ratio))]
+            )
     return table("Labels needed, as a ratio: geometric mean over data sets and seeds", head, rows)
 
 
-def ratio_cells(ratio: Ratio | None) -> list[Cell]:
+def ratio_cells(ratio: Ratio | None) -> list[TableCell]:
     if ratio is None:
-        return [Cell(""), Cell("")]
+        return [TableCell(""), TableCell("")]
     certain = ratio.low is not None and ratio.high is not None and not ratio.bound and ratio.seeds >= MARKED
     look = "" if not certain else "good" if (ratio.high or 1) < 1 else "bad" if (ratio.low or 1) > 1 else ""
-    return [Cell(str(ratio), ratio.value, look), Cell(ratio.interval, ratio.low)]
+    return [TableCell(str(ratio), ratio.value, look), TableCell(ratio.interval, ratio.low)]
 
 
 def paired_table(caption: str, metric: str, tests: list[PairedTest]) -> str:
@@ -122,13 +129,13 @@ def paired_table(caption: str, metric: str, tests: list[PairedTest]) -> str:
     ]
     rows = [
         [
-            Cell(one.first),
-            Cell(one.second),
-            Cell(str(one.seeds), one.seeds),
-            Cell(f"{one.difference:+.{digits}f}", one.difference),
-            Cell(interval(one, digits), one.low),
+            TableCell(one.first),
+            TableCell(one.second),
+            TableCell(str(one.seeds), one.seeds),
+            TableCell(f"{one.difference:+.{digits}f}", one.difference),
+            TableCell(interval(one, digits), one.low),
             *(
-                Cell(
+                TableCell(
                     p_value(p),
                     p,
                     "good" if look and p < 0.05 and one.difference > 0 else "bad" if look and p < 0.05 else "",
@@ -151,27 +158,27 @@ def win_table(summary: Summary) -> str:
     names = [name for name in summary.series if name in sums]
     rows = []
     for row in names:
-        cells = [Cell("–") if row == column else _record(summary, row, column) for column in names]
-        rows.append([Cell(row), Cell(str(sums[row]), float(sums[row].wins - sums[row].losses)), *cells])
+        cells = [TableCell("–") if row == column else _record(summary, row, column) for column in names]
+        rows.append([TableCell(row), TableCell(str(sums[row]), float(sums[row].wins - sums[row].losses)), *cells])
     return table("Wins / ties / losses of the row against the column", ["series", "all", *names], rows)
 
 
-def _record(summary: Summary, row: str, column: str) -> Cell:
+def _record(summary: Summary, row: str, column: str) -> TableCell:
     if (row, column) not in summary.wins:
-        return Cell("")
+        return TableCell("")
     record = summary.wins[row, column]
     balance = record.wins - record.losses
-    return Cell(str(record), float(balance), "good" if balance > 0 else "bad" if balance < 0 else "")
+    return TableCell(str(record), float(balance), "good" if balance > 0 else "bad" if balance < 0 else "")
 
 
 def cost_table(summary: Summary, dataset: str) -> str:
     head = ["series", "training, ms per label", "queries, ms per label", "one query, s"]
     rows = [
         [
-            Cell(cost.series),
-            Cell(_milliseconds(cost.train_per_label), cost.train_per_label),
-            Cell(_milliseconds(cost.query_per_label), cost.query_per_label),
-            Cell("" if math.isnan(cost.query) else f"{cost.query:.2f}", cost.query),
+            TableCell(cost.series),
+            TableCell(_milliseconds(cost.train_per_label), cost.train_per_label),
+            TableCell(_milliseconds(cost.query_per_label), cost.query_per_label),
+            TableCell("" if math.isnan(cost.query) else f"{cost.query:.2f}", cost.query),
         ]
         for cost in summary.costs
         if cost.dataset == dataset

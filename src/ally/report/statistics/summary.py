@@ -13,11 +13,11 @@ from ally.report.statistics.comparison import Comparison, compare_where_possible
 from ally.report.statistics.curves import average_curves, gaps
 from ally.report.statistics.efficiency import Efficiency, Ratio, Target, counts_as_baseline, efficiencies, label_ratio
 from ally.report.statistics.series import add_series, series_of
-from ally.report.statistics.significance import PairedTest, Record, against_baseline, all_pairs, win_matrix
+from ally.report.statistics.significance import PairedTest, WinsAndLosses, against_baseline, all_pairs, win_matrix
 
 
 @dataclass(frozen=True)
-class Cost:
+class SeriesCost:
     """Medians over campaigns of one series on one data set."""
 
     dataset: str
@@ -30,7 +30,7 @@ class Cost:
     """Seconds of one query; NaN before the first."""
 
 
-def costs(results: pd.DataFrame) -> list[Cost]:
+def costs(results: pd.DataFrame) -> list[SeriesCost]:
     """One per data set and series, in the order of the file."""
     found = []
     for (dataset, series), rows in results.groupby(["dataset", "series"], sort=False):
@@ -46,7 +46,7 @@ def costs(results: pd.DataFrame) -> list[Cost]:
         asked = (campaigns["last"] - campaigns["first"]).where(lambda labels: labels > 0)
         one = rows[rows["query_seconds"] > 0]["query_seconds"]
         found.append(
-            Cost(
+            SeriesCost(
                 str(dataset),
                 str(series),
                 float((campaigns["train"] / campaigns["last"]).median()),
@@ -76,8 +76,8 @@ class Summary:
     """Against the baseline."""
     pairs: tuple[PairedTest, ...] = field(repr=False)
     """All against all."""
-    wins: dict[tuple[str, str], Record] = field(repr=False)
-    costs: tuple[Cost, ...] = field(repr=False)
+    wins: dict[tuple[str, str], WinsAndLosses] = field(repr=False)
+    costs: tuple[SeriesCost, ...] = field(repr=False)
     gaps: tuple[str, ...]
     smoothing: float | None = None
     constants: Mapping[str, float] = field(default_factory=dict)

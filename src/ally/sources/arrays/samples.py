@@ -14,7 +14,7 @@ from ally.errors import DataError, IdError, InputError
 from ally.sources.arrays.convert import as_source
 from ally.sources.arrays.memory import Channels
 from ally.sources.base import Source
-from ally.sources.identity import Index, Seen, content_hash, id_keys, odd_id
+from ally.sources.identity import Index, SeenIds, content_hash, id_keys, odd_id
 from ally.sources.paths import ensure_readable
 from ally.sources.problems import Problems
 from ally.sources.rows.frames import is_frame
@@ -63,7 +63,7 @@ class ArraySamples:
 
     def scan(self) -> Iterator[Sample]:
         self.problems.clear()
-        seen, found = Seen(), 0
+        seen, found = SeenIds(), 0
         for row, id in enumerate(self._all_ids()):
             odd = odd_id(id)
             if odd is not None:
@@ -136,7 +136,7 @@ class ArraySamples:
 
     def _where(self, ids: Sequence[str]) -> tuple[Any, Any]:
         if self._index is None:
-            index, seen = Index(), Seen()
+            index, seen = Index(), SeenIds()
             for row, id in enumerate(self._all_ids()):
                 if seen.add(id):
                     index.add(id, row)

@@ -41,7 +41,7 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Frame:
+class ImageFrame:
     """Size of an image, upright, and a stamp that changes with the file."""
 
     width: int
@@ -56,13 +56,13 @@ class Pictures:
     folder: Path
     _turns: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(AT_ONCE), repr=False)
 
-    def frame(self, path: Path) -> Frame:
+    def frame(self, path: Path) -> ImageFrame:
         """From the head of the file alone. Raises `DataError` with the reason if it is no image."""
         with _opened(path) as picture:
             width, height = picture.size
             if picture.getexif().get(0x0112, 1) in (5, 6, 7, 8):
                 width, height = height, width
-        return Frame(width, height, _stamp(path))
+        return ImageFrame(width, height, _stamp(path))
 
     def make(self, path: Path, size: str) -> Picture:
         """The image at one of the `EDGES`."""

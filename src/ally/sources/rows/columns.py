@@ -124,7 +124,7 @@ class CategoryColumn:
 
 
 @dataclass(frozen=True)
-class Encoder:
+class ColumnEncoder:
     """Columns of a table as features (n, d) float64."""
 
     columns: tuple[NumberColumn | CategoryColumn, ...]
@@ -133,7 +133,9 @@ class Encoder:
     """By column, how it is read: its kind and what becomes of missing values, or why it is left out."""
 
     @classmethod
-    def learn(cls, rows: Iterable[Mapping[str, Any]], kinds: Mapping[str, ColumnKind | None], place: str) -> Encoder:
+    def learn(
+        cls, rows: Iterable[Mapping[str, Any]], kinds: Mapping[str, ColumnKind | None], place: str
+    ) -> ColumnEncoder:
         """From one pass over the rows. `kinds` names the columns; None leaves the kind to what they hold."""
         tallies = {name: _Tally() for name in kinds}
         n = 0
@@ -178,7 +180,7 @@ class Encoder:
         ]
 
     @classmethod
-    def from_json(cls, kept: Iterable[Mapping[str, Any]]) -> Encoder:
+    def from_json(cls, kept: Iterable[Mapping[str, Any]]) -> ColumnEncoder:
         return cls(
             tuple(
                 NumberColumn(entry["name"], float(entry["mean"]), bool(entry["marked"]))

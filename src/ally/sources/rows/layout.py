@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ally.errors import DataError, InputError
-from ally.sources.identity import Seen, is_missing
+from ally.sources.identity import SeenIds, is_missing
 from ally.sources.rows import Row, Rows
 from ally.sources.rows.columns import MOSTLY, ColumnKind, as_number
 from ally.sources.samples import Kind
@@ -169,7 +169,7 @@ def is_id(name: str) -> bool:
 
 
 @dataclass
-class _Found:
+class _ColumnContents:
     """What the first rows of a column hold."""
 
     present: int = 0
@@ -203,8 +203,8 @@ class _Found:
         )
 
 
-def _survey(rows: Rows, names: Sequence[str]) -> dict[str, _Found]:
-    found = {name: _Found() for name in names}
+def _survey(rows: Rows, names: Sequence[str]) -> dict[str, _ColumnContents]:
+    found = {name: _ColumnContents() for name in names}
     number = 0
     for row in rows.scan():
         if isinstance(row, Row):
@@ -216,7 +216,7 @@ def _survey(rows: Rows, names: Sequence[str]) -> dict[str, _Found]:
     return found
 
 
-def _text_column(found: Mapping[str, _Found]) -> tuple[str | None, str | None]:
+def _text_column(found: Mapping[str, _ColumnContents]) -> tuple[str | None, str | None]:
     """The column of texts to learn from, and a sentence that says so and which option decides otherwise."""
     if "text" in found:
         return "text", "the column 'text' is labelled and learned from"
@@ -238,7 +238,7 @@ def _text_column(found: Mapping[str, _Found]) -> tuple[str | None, str | None]:
 
 def _unique_column(rows: Rows, candidates: Sequence[str]) -> tuple[str | None, str]:
     """The first candidate that differs in every row, from one pass, and a sentence that says so."""
-    seen = {name: Seen() for name in candidates if name in rows.columns}
+    seen = {name: SeenIds() for name in candidates if name in rows.columns}
     repeated: dict[str, str] = {}
     for row in rows.scan() if seen else ():
         if isinstance(row, Row):

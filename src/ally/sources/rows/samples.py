@@ -14,13 +14,13 @@ from ally.errors import DataError, IdError, InputError
 from ally.sources.base import Source
 from ally.sources.embeddings import Embeddings
 from ally.sources.export.cells import read_label
-from ally.sources.identity import Index, KeptIndex, Seen, content_hash, id_keys, is_missing, odd_id, row_hash
+from ally.sources.identity import Index, KeptIndex, SeenIds, content_hash, id_keys, is_missing, odd_id, row_hash
 from ally.sources.images.folder import load_images
 from ally.sources.images.thumbnails import Thumbnails, check_image
 from ally.sources.paths import MIME, inside, is_image
 from ally.sources.problems import Problems
 from ally.sources.rows import BadRow, Row, Rows
-from ally.sources.rows.columns import Encoder
+from ally.sources.rows.columns import ColumnEncoder
 from ally.sources.rows.layout import Layout
 from ally.sources.samples import ById, Kind, Sample, Shown, ensure_none_gone, note_gone
 from ally.sources.text import WordWeights
@@ -51,7 +51,7 @@ class RowSamples:
         self._folder = folder
         self._thumbnails = thumbnails
         self._embeddings = embeddings
-        self._encoder = Encoder.from_json(kept["encoder"]) if kept and "encoder" in kept else None
+        self._encoder = ColumnEncoder.from_json(kept["encoder"]) if kept and "encoder" in kept else None
         self._words = WordWeights.from_json(kept["words"]) if kept and "words" in kept else None
         self._index: Index | None = None
         self._kept_index = kept_index
@@ -176,7 +176,7 @@ class RowSamples:
     def _walk(self, problems: Problems, *, hashed: bool = True) -> Iterator[tuple[Sample, Row]]:
         """Every row that has an id of its own, with it. Without `hashed` contents are not hashed, unless ids are made
         of them."""
-        layout, seen, copies = self._layout, Seen(), Counter[str]()
+        layout, seen, copies = self._layout, SeenIds(), Counter[str]()
         for row in self._rows.scan():
             if isinstance(row, BadRow):
                 problems.add(row.name, "unreadable", row.reason)
@@ -298,10 +298,10 @@ class RowSamples:
             raise DataError("the folder of the images is not known; pass folder=")
         return load_images(self._folder, names, ids, self._thumbnails, self.problems)
 
-    def _table(self) -> Encoder:
+    def _table(self) -> ColumnEncoder:
         if self._encoder is None:
             good = (row.values for row in self._rows.scan() if isinstance(row, Row))
-            self._encoder = Encoder.learn(good, self._layout.learned, self._rows.place)
+            self._encoder = ColumnEncoder.learn(good, self._layout.learned, self._rows.place)
         return self._encoder
 
     def _weights(self) -> WordWeights:

@@ -6,7 +6,7 @@ from typing import Any
 
 from ally.campaign import AskedSample
 from ally.types import SKIP
-from ally.web.schemas import Asked, Guess, Why
+from ally.web.schemas import AskedLine, Guess, Why
 
 MEASURES = ("evaluate", "validate")
 """Samples that measure the model: a guess beside them would lead the answer."""
@@ -26,7 +26,7 @@ def plain(label: Any) -> Any:
     return None if label is SKIP else label
 
 
-def asked(sample: AskedSample) -> Asked:
+def asked(sample: AskedSample) -> AskedLine:
     guess = None
     if sample.kind not in MEASURES and sample.why.get("predicted") is not None:
         predicted, chance = sample.why["predicted"], sample.why.get("probability")
@@ -34,7 +34,7 @@ def asked(sample: AskedSample) -> Asked:
     near = sample.why.get("near") or [sample.why.get("nearest_labelled")]
     nearest = [] if sample.kind in MEASURES else [str(id) for id in near if id is not None]
     why = Why(sentence=_sentence(sample), score=sample.score, nearest=nearest)
-    return Asked(id=sample.id, kind=sample.kind, guess=guess, why=why)
+    return AskedLine(id=sample.id, kind=sample.kind, guess=guess, why=why)
 
 
 def _sentence(sample: AskedSample) -> str:
