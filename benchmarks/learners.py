@@ -27,7 +27,7 @@ import pandas as pd
 from ally.datasets import load
 from ally.datasets.places import locate
 from ally.datasets.text import read_questions, read_reviews
-from ally.learning.auto import Chosen
+from ally.learning.auto import chosen_name
 from ally.learning.learner import Examples
 from ally.learning.objectives import ERM
 from ally.learning.resolve import resolve_learner
@@ -113,7 +113,7 @@ def ours(data: Data, name: str, rows: Any, seed: int) -> tuple[Any, str]:
     learner = resolve_learner(name, source.shape).prepared(source, np.arange(len(source)))
     learner = learner.settled(examples, ERM(), streams(seed))
     fitted = learner.fit(examples, ERM(), streams(seed))
-    return fitted.predict(seen(data.test, data.vectors)), learner.name if isinstance(learner, Chosen) else ""
+    return fitted.predict(seen(data.test, data.vectors)), chosen_name(learner)
 
 
 def theirs(data: Data, name: str, rows: Any, seed: int) -> tuple[Any, str]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ally.experiment.cell import Cell, Record, Round, model_name, objective_name
 from ally.experiment.trial import Trial
-from ally.learning.auto import Chosen
+from ally.learning.auto import chosen_name
 from ally.loop import Loop
 from ally.metrics import METRICS
 from ally.pool import Oracle
@@ -35,7 +35,7 @@ def campaign(trial: Trial, cell: Cell, past: Sequence[Round] = ()) -> Iterator[R
         trial = trial.measured_on(cell.test)
     oracle = Oracle(trial.pool_labels)
     loop = begin(trial, cell, oracle, streams)
-    chosen = loop.learner.name if isinstance(loop.learner, Chosen) else ""
+    chosen = chosen_name(loop.learner)
     past = [done for done in past if done.asked][: cell.rounds]
     leading = None if cell.leader is None else campaign(trial, cell.leader, past)
     for done in past:
@@ -118,4 +118,4 @@ def begin(trial: Trial, cell: Cell, oracle: Oracle, streams: Streams) -> Loop:
         validation=validation,
     )
     first = loop(model=cell.model)
-    return loop(model=first.learner) if isinstance(first.learner, Chosen) else first
+    return loop(model=first.learner) if chosen_name(first.learner) else first

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ import torch
 from ally.errors import AllyError, ModelError
 from ally.execution.devices import resolve_device
 from ally.learning.estimator import Estimator
-from ally.learning.learner import Examples, Fitted, Learner, Unlabelled
+from ally.learning.learner import Examples, Fitted, Learner
 from ally.learning.linear import LinearLearner
 from ally.learning.network import Network
 from ally.learning.objectives import ERM, Objective
@@ -29,6 +29,11 @@ from ally.learning.training import Training
 from ally.rng import Streams
 from ally.sources import Source
 from ally.types import AnyArray, FloatArray, IntArray, Progress, Task
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ally.learning.learner import How
 
 FEWEST = 10
 """With fewer labels nothing is measured."""
@@ -64,6 +69,14 @@ class Measured(NamedTuple):
     rank: float
 
 
+class Chosen(NamedTuple):
+    """One learner of the slate, with why it was chosen."""
+
+    candidate: Candidate
+    note: str
+    measured: tuple[Measured, ...] = ()
+
+
 @dataclass(frozen=True)
 class AutoLearner:
     """Chooses when labels are there, and again when they have grown by half.
@@ -72,11 +85,13 @@ class AutoLearner:
         training: of the networks in the slate.
         budget: seconds of one core, by estimate, that choosing may take; None for `BUDGET`, or `IMAGES`.
         slate: candidates instead of those for the kind of samples, simplest first.
+        chosen: what is used, once `settled`.
     """
 
     training: Training = Training()
     budget: float | None = None
     slate: tuple[Candidate, ...] | None = None
+    chosen: Chosen | None = None
 
     def __post_init__(self) -> None:
         resolve_device(self.training.device)
@@ -84,19 +99,26 @@ class AutoLearner:
     def supports(self, objective: Objective, task: Task, needs: Collection[str] = ()) -> str | None:
         if self.slate is None:
             return None
-        reasons = [candidate.learner.supports(objective, task, needs) for candidate in self.slate]
+        among = self.slate if self.chosen is None else (self.chosen.candidate,)
+        reasons = [candidate.learner.supports(objective, task, needs) for candidate in among]
         return None if None in reasons else next(reason for reason in reasons if reason is not None)
 
     def prepared(self, source: Source, rows: IntArray, chunk_size: int | None = None) -> AutoLearner:
+        if self.chosen is not None:
+            ready = _prepared(self.chosen.candidate, source, rows, chunk_size)
+            return replace(self, chosen=self.chosen._replace(candidate=ready))
         slate = slate_for(source, self.training) if self.slate is None else self.slate
-        ready = tuple(
-            replace(candidate, learner=candidate.learner.prepared(source, rows, chunk_size)) for candidate in slate
-        )
-        return replace(self, slate=ready)
+        return replace(self, slate=tuple(_prepared(candidate, source, rows, chunk_size) for candidate in slate))
 
     def settled(
         self, examples: Examples, objective: Objective, streams: Streams, progress: Progress | None = None
-    ) -> Learner:
+    ) -> AutoLearner:
+        """With a learner chosen; nothing is chosen again for the labels it was chosen by."""
+        if self.chosen is not None:
+            return self
+        return replace(self, chosen=self._choice(examples, objective, streams, progress))
+
+    def _choice(self, examples: Examples, objective: Objective, streams: Streams, progress: Progress | None) -> Chosen:
         slate = [one for one in self._slate() if one.learner.supports(objective, examples.task) is None]
         if not slate:
             raise ModelError(
@@ -113,29 +135,14 @@ class AutoLearner:
     def points(self, source: Source, rows: IntArray) -> torch.Tensor:
         return self._slate()[0].learner.points(source, rows)
 
-    def fit(
-        self,
-        examples: Examples,
-        objective: Objective,
-        streams: Streams,
-        *,
-        validation: Examples | None = None,
-        unlabelled: Unlabelled | None = None,
-        progress: Progress | None = None,
-        member: int = 0,
-    ) -> Fitted:
-        learner: Learner = self
-        if self.slate is None:
-            learner = self.prepared(examples.source, examples.rows)
-        return learner.settled(examples, objective, streams.child("learner"), progress).fit(
-            examples,
-            objective,
-            streams,
-            validation=validation,
-            unlabelled=unlabelled,
-            progress=progress,
-            member=member,
-        )
+    def fit(self, examples: Examples, objective: Objective, streams: Streams, **how: Unpack[How]) -> Fitted:
+        ready = self.prepared(examples.source, examples.rows) if self.slate is None else self
+        chosen = ready.settled(examples, objective, streams.child("learner"), how.get("progress")).chosen
+        assert chosen is not None
+        fitted: Any = chosen.candidate.learner.fit(examples, objective, streams, **how)
+        report = replace(fitted.report, notes=(chosen.note, *fitted.report.notes))
+        told: Fitted = replace(fitted, report=report)
+        return told
 
     def _slate(self) -> tuple[Candidate, ...]:
         if self.slate is None:
@@ -143,56 +150,14 @@ class AutoLearner:
         return self.slate
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """One learner of the slate, with why it was chosen; nothing is chosen again for the labels it was chosen by."""
+def chosen_name(learner: Learner) -> str:
+    """What a learner that chooses among others has chosen; "" for any other."""
+    chosen = learner.chosen if isinstance(learner, AutoLearner) else None
+    return "" if chosen is None else chosen.candidate.name
 
-    candidate: Candidate
-    note: str
-    measured: tuple[Measured, ...] = ()
 
-    @property
-    def name(self) -> str:
-        return self.candidate.name
-
-    def supports(self, objective: Objective, task: Task, needs: Collection[str] = ()) -> str | None:
-        return self.candidate.learner.supports(objective, task, needs)
-
-    def prepared(self, source: Source, rows: IntArray, chunk_size: int | None = None) -> Chosen:
-        learner = self.candidate.learner.prepared(source, rows, chunk_size)
-        return replace(self, candidate=replace(self.candidate, learner=learner))
-
-    def settled(
-        self, examples: Examples, objective: Objective, streams: Streams, progress: Progress | None = None
-    ) -> Chosen:
-        return self
-
-    def points(self, source: Source, rows: IntArray) -> torch.Tensor:
-        return self.candidate.learner.points(source, rows)
-
-    def fit(
-        self,
-        examples: Examples,
-        objective: Objective,
-        streams: Streams,
-        *,
-        validation: Examples | None = None,
-        unlabelled: Unlabelled | None = None,
-        progress: Progress | None = None,
-        member: int = 0,
-    ) -> Fitted:
-        fitted: Any = self.candidate.learner.fit(
-            examples,
-            objective,
-            streams,
-            validation=validation,
-            unlabelled=unlabelled,
-            progress=progress,
-            member=member,
-        )
-        report = replace(fitted.report, notes=(self.note, *fitted.report.notes))
-        told: Fitted = replace(fitted, report=report)
-        return told
+def _prepared(candidate: Candidate, source: Source, rows: IntArray, chunk_size: int | None) -> Candidate:
+    return replace(candidate, learner=candidate.learner.prepared(source, rows, chunk_size))
 
 
 def slate_for(source: Source, training: Training = Training()) -> tuple[Candidate, ...]:

@@ -37,11 +37,12 @@ from ally.checks import check_count
 from ally.constrained import Power, Slacks, resolve_eps
 from ally.errors import AllyError, InputError, ModelError, OneClassError
 from ally.learning.calibration import folds
-from ally.learning.fitted_estimator import FittedEstimator, called, first_steps, last_step, read_samples, takes_nan
+from ally.learning.fitted_estimator import FittedEstimator, read_samples
 from ally.learning.geometry import Geometry, Leaves, Nowhere, Standardised, Transformed, scaler_with_gaps
 from ally.learning.learner import Examples, FitReport, Unlabelled
 from ally.learning.losses import TargetScale
 from ally.learning.objectives import ERM, PDCL, Feasibility, Objective
+from ally.learning.pipelines import called, first_steps, last_step, takes_nan
 from ally.rng import Streams
 from ally.sources import Scaler, Source, fit_scaler
 from ally.types import AnyArray, FloatArray, IntArray, Progress, Task

@@ -4,28 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from sklearn.ensemble._forest import BaseForest
-from sklearn.pipeline import Pipeline
 
 from ally.errors import InputError, ModelError, NonFiniteInput
-from ally.learning.geometry import Geometry, Standardised, dense, is_sparse, len_of
-from ally.learning.learner import FitReport, Fitted
+from ally.learning.geometry import Geometry, Leaves, Nowhere, Standardised, Transformed, dense, is_sparse, len_of
+from ally.learning.learner import FitReport
 from ally.learning.losses import TargetScale
-from ally.learning.snapshot import Seen, View, by_blocks, predict_labels
-from ally.sources import Source
+from ally.learning.pipelines import called, first_steps, last_step, takes_nan
+from ally.learning.snapshot import ByBlocks, Seen
+from ally.learning.stored_estimator import as_bytes, from_bytes, untrusted
+from ally.sources import Scaler, Source
 from ally.sources.arrays.scaling import check_finite
 from ally.types import AnyArray, FloatArray, IntArray, Task
 
-if TYPE_CHECKING:
-    from ally.learning.readouts import Readout
-
 
 @dataclass(frozen=True, eq=False)
-class FittedEstimator:
+class FittedEstimator(ByBlocks):
     """An estimator, and what its columns and units mean."""
 
     estimator: Any = field(repr=False)
@@ -51,21 +49,6 @@ class FittedEstimator:
     def spreads(self) -> bool:
         """The trees of a forest are its posterior."""
         return isinstance(last_step(self.estimator), BaseForest)
-
-    def view(
-        self,
-        source: Source,
-        rows: IntArray,
-        *,
-        readouts: Sequence[Readout] = (),
-        members: Sequence[Fitted] = (),
-        seed: int = 0,
-        start: int = 0,
-    ) -> View:
-        return by_blocks(self, source, rows, self._look, readouts=readouts, members=members, seed=seed, start=start)
-
-    def predict(self, source: Source) -> AnyArray:
-        return predict_labels(self, source)
 
     def inputs(self, source: Source, rows: IntArray) -> Any:
         """Samples in the form that the estimator takes: an array (B, d), a sparse matrix, texts, or a frame."""
@@ -118,9 +101,29 @@ class FittedEstimator:
         return found
 
     def packed(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
-        from ally.learning.stored_estimator import packed
-
-        return packed(self)
+        facts: dict[str, Any] = {
+            "kind": "estimator",
+            "own": None,
+            "columns": list(self.columns),
+            "target": [self.scale.mean, self.scale.std],
+            "shape": None if self.shape is None else list(self.shape),
+        }
+        tensors = {"estimator": as_bytes(self.estimator, self.own)}
+        if untrusted(tensors["estimator"], None):
+            facts["own"] = self.own
+        geometry = self.geometry
+        if isinstance(geometry, Standardised):
+            facts["geometry"] = "inputs"
+            if geometry.scaler is not None:
+                tensors["input.mean"] = torch.from_numpy(np.ascontiguousarray(geometry.scaler.mean))
+                tensors["input.scale"] = torch.from_numpy(np.ascontiguousarray(geometry.scaler.scale))
+        elif isinstance(geometry, Transformed):
+            facts["geometry"] = "transformed"
+            facts["projected"] = None if geometry.projection is None else len(geometry.projection)
+            tensors["geometry"] = as_bytes(geometry.steps, self.own)
+        else:
+            facts["geometry"] = "leaves" if isinstance(geometry, Leaves) else "nowhere"
+        return facts, tensors
 
     def _look(self, x: Any, rows: IntArray) -> Seen:
         points = self.geometry(x)
@@ -174,25 +177,6 @@ class FittedEstimator:
             )
 
 
-def last_step(estimator: Any) -> Any:
-    """The estimator at the end of a pipeline; the estimator itself otherwise."""
-    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
-
-
-def first_steps(estimator: Any) -> Any:
-    """The steps of a pipeline before its last; None if there are none."""
-    return estimator[:-1] if isinstance(estimator, Pipeline) and len(estimator.steps) > 1 else None
-
-
-def called(estimator: Any) -> str:
-    return type(last_step(estimator)).__name__
-
-
-def takes_nan(estimator: Any) -> bool:
-    tags = getattr(estimator, "__sklearn_tags__", None)
-    return bool(tags is not None and tags().input_tags.allow_nan)
-
-
 def read_samples(source: Source, rows: IntArray, estimator: Any) -> Any:
     """Samples in the form that an estimator takes; numbers are checked, unless it takes NaN."""
     native = getattr(source, "take", None)
@@ -209,3 +193,32 @@ def _like(x: Any, values: AnyArray) -> Any:
     if is_sparse(x):
         return type(x)(values)
     return type(x)(values, columns=x.columns, index=x.index) if hasattr(x, "iloc") else values
+
+
+def rebuilt(
+    facts: dict[str, Any], tensors: dict[str, torch.Tensor], report: FitReport, classes: tuple[Any, ...] | None
+) -> FittedEstimator:
+    """A fitted estimator from what `FittedEstimator.packed` gave."""
+    own = facts.get("own")
+    estimator = from_bytes(tensors["estimator"], own)
+    geometry: Geometry
+    if facts["geometry"] == "leaves":
+        geometry = Leaves(last_step(estimator), first_steps(estimator))
+    elif facts["geometry"] == "transformed":
+        geometry = Transformed.projected(from_bytes(tensors["geometry"], own), facts["projected"])
+    elif facts["geometry"] == "nowhere":
+        geometry = Nowhere()
+    else:
+        means = [tensors[name].numpy() for name in ("input.mean", "input.scale") if name in tensors]
+        geometry = Standardised(Scaler(*means) if means else None)
+    return FittedEstimator(
+        estimator,
+        facts["task"],
+        classes,
+        tuple(int(column) for column in facts["columns"]),
+        TargetScale(*map(float, facts["target"])),
+        report,
+        geometry=geometry,
+        shape=None if facts["shape"] is None else tuple(int(side) for side in facts["shape"]),
+        own=own,
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -13,23 +13,20 @@ from torch import nn
 from torch.nn import functional as F
 
 from ally.errors import InputError, ModelError, NonFiniteInput
-from ally.learning.learner import FitReport, Fitted
+from ally.learning.learner import FitReport
 from ally.learning.losses import TargetScale
-from ally.learning.snapshot import Seen, View, by_blocks, predict_labels
+from ally.learning.snapshot import ByBlocks, Seen
 from ally.models import MODELS, has_dropout, own_network
 from ally.models.split import DROPOUT
 from ally.rng import seeded_torch
 from ally.sources import Checked, Scaler, Source, blocks
 from ally.types import AnyArray, IntArray, Task
 
-if TYPE_CHECKING:
-    from ally.learning.readouts import Readout
-
 WEIGHTS = "network."
 
 
 @dataclass(frozen=True, eq=False)
-class FittedNetwork:
+class FittedNetwork(ByBlocks):
     """A network in evaluation mode, with the duals of the epoch it was kept from."""
 
     model: nn.Module = field(repr=False)
@@ -57,21 +54,6 @@ class FittedNetwork:
     @property
     def spreads(self) -> bool:
         return has_dropout(self.model)
-
-    def view(
-        self,
-        source: Source,
-        rows: IntArray,
-        *,
-        readouts: Sequence[Readout] = (),
-        members: Sequence[Fitted] = (),
-        seed: int = 0,
-        start: int = 0,
-    ) -> View:
-        return by_blocks(self, source, rows, self._look, readouts=readouts, members=members, seed=seed, start=start)
-
-    def predict(self, source: Source) -> AnyArray:
-        return predict_labels(self, source)
 
     def inputs(self, source: Source, rows: IntArray) -> torch.Tensor:
         """Samples as the network takes them, on its device."""

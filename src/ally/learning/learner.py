@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, runtime_checkable
 
 import numpy as np
 import torch
@@ -123,6 +123,15 @@ class FitReport:
     """ε of constraints over the pool."""
     notes: tuple[str, ...] = ()
     """What a user should know about the fit, in sentences."""
+
+
+class How(TypedDict, total=False):
+    """What `Learner.fit` takes by name, for learners that pass it on."""
+
+    validation: Examples | None
+    unlabelled: Unlabelled | None
+    progress: Progress | None
+    member: int
 
 
 @runtime_checkable

@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,18 +18,15 @@ from ally.constrained.convex import CAP, Constraints, Design, Solution, cross_en
 from ally.constrained.strength import grid, logistic_strength, ridge_strength
 from ally.errors import InputError, ModelError
 from ally.learning.fitted_network import seen_through
-from ally.learning.learner import Examples, FitReport, Fitted, Unlabelled
+from ally.learning.learner import Examples, FitReport, Unlabelled
 from ally.learning.losses import PRIMARY, TargetScale, resolve_loss
 from ally.learning.objectives import ERM, PDCL, Feasibility, Objective
-from ally.learning.snapshot import Seen, View, by_blocks, predict_labels
+from ally.learning.snapshot import ByBlocks, Seen
 from ally.learning.splits import repeated_splits
 from ally.rng import Streams
 from ally.sources import Scaler, Source, fit_scaler
 from ally.sources.arrays.scaling import Scaling
 from ally.types import AnyArray, FloatArray, IntArray, Progress, Task
-
-if TYPE_CHECKING:
-    from ally.learning.readouts import Readout
 
 WIDE, AXES, SAMPLE = 1024, 256, 1024
 """Inputs of more than `WIDE` features are embedded along the `AXES` directions in which `SAMPLE` of them vary most."""
@@ -50,7 +47,6 @@ class LinearLearner:
             as they are: for vectors of an encoder. None decides by the samples: common for sparse matrices and for
             vectors, columns for tables.
         C: None chooses it by cross-validation at every fit. Of features as they are scaled here.
-
         tighten: a linear model with more features than labels may fit all of them closer than ε, and then no
             constraint is felt: all duals are zero and rank nothing. True takes ``"auto"`` for ε then, and a note says
             so.
@@ -239,17 +235,12 @@ class _Fit:
 
 
 def _every_class(design: Design, found: Solution, seen: IntArray, outputs: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Weights (d, K) and intercepts (K,) of the raw features as they are scaled. A class without labels has no weights;
-    on average over the labelled samples it has the probability of one label more."""
+    """Weights (d, K) and intercepts (K,) of the raw features as they are scaled. A class without labels has the
+    probability 0 everywhere: any logit above −∞ would win where those of the others are small."""
     own = design.features(found.weights)
-    weights, intercept = np.zeros((len(own), outputs)), np.zeros(outputs)
+    weights, intercept = np.zeros((len(own), outputs)), np.full(outputs, -np.inf)
     weights[:, seen] = own
     intercept[seen] = found.intercept - design.mean @ own
-    missing = np.setdiff1d(np.arange(outputs), seen)
-    if len(missing):
-        logits = found.outputs(design.rows)
-        total = np.log(np.exp(logits - logits.max(1, keepdims=True)).sum(1)) + logits.max(1)
-        intercept[missing] = float(total.mean()) - math.log(len(logits) + 1)
     return torch.from_numpy(weights), torch.from_numpy(intercept)
 
 
@@ -272,7 +263,7 @@ def _embedded(x: torch.Tensor, axes: AnyArray | None) -> torch.Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class FittedLinear:
+class FittedLinear(ByBlocks):
     """W and b of the scaled features, float64."""
 
     weights: torch.Tensor = field(repr=False)
@@ -297,21 +288,6 @@ class FittedLinear:
     @property
     def spreads(self) -> bool:
         return False
-
-    def view(
-        self,
-        source: Source,
-        rows: IntArray,
-        *,
-        readouts: Sequence[Readout] = (),
-        members: Sequence[Fitted] = (),
-        seed: int = 0,
-        start: int = 0,
-    ) -> View:
-        return by_blocks(self, source, rows, self._look, readouts=readouts, members=members, seed=seed, start=start)
-
-    def predict(self, source: Source) -> AnyArray:
-        return predict_labels(self, source)
 
     def inputs(self, source: Source, rows: IntArray) -> torch.Tensor:
         return _flat(self.scaler, source, rows, self.shape)

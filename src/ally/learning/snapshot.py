@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import torch
@@ -17,6 +17,11 @@ from ally.types import AnyArray, IntArray, Progress, Task
 if TYPE_CHECKING:
     from ally.learning.learner import Fitted
     from ally.learning.readouts import Readout
+
+    class Looking(Fitted, Protocol):
+        def _look(self, x: Any, rows: IntArray) -> Seen:
+            """One block of `inputs` at these rows."""
+            ...
 
 
 RUN = 16 * BLOCK
@@ -139,6 +144,25 @@ def by_blocks(
         torch.cat([part.predictions for part in seen]),
         {name: torch.cat(parts) for name, parts in read.items()},
     )
+
+
+class ByBlocks:
+    """`view` and `predict` of a `Fitted` that looks at one block of samples at a time."""
+
+    def view(
+        self: Looking,
+        source: Source,
+        rows: IntArray,
+        *,
+        readouts: Sequence[Readout] = (),
+        members: Sequence[Fitted] = (),
+        seed: int = 0,
+        start: int = 0,
+    ) -> View:
+        return by_blocks(self, source, rows, self._look, readouts=readouts, members=members, seed=seed, start=start)
+
+    def predict(self: Looking, source: Source) -> AnyArray:
+        return predict_labels(self, source)
 
 
 def view(

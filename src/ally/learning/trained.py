@@ -20,11 +20,11 @@ from safetensors.torch import load, save
 from ally.errors import DataError
 from ally.execution.memory import Scratch
 from ally.files import write_whole
+from ally.learning.fitted_estimator import rebuilt as rebuilt_estimator
 from ally.learning.fitted_network import rebuilt
 from ally.learning.learner import FitReport, Fitted
 from ally.learning.linear import rebuilt as rebuilt_linear
 from ally.learning.snapshot import View, class_array, view
-from ally.learning.stored_estimator import rebuilt as rebuilt_estimator
 from ally.pool import LabelCode
 from ally.registry import Registry
 from ally.sources import Source

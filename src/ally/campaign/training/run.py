@@ -24,7 +24,7 @@ from ally.campaign.training.schedule import begin
 from ally.campaign.values import METRIC, Figure, MeasuredBy
 from ally.errors import AllyError, StoreError
 from ally.hygiene import Hygiene
-from ally.learning.auto import Chosen
+from ally.learning.auto import chosen_name
 from ally.learning.learner import Learner
 from ally.learning.objectives import PDCL, Objective
 from ally.learning.splits import repeated_splits
@@ -121,8 +121,8 @@ class _Round:
         trained = loop.trained().with_about(self._about(self.material.training))
         self.model = loop.learner  # the loops below need not read the pool for it again, nor choose again
         self.report["notes"] += [said for said in trained.fit.report.notes if said not in self.report["notes"]]
-        if isinstance(self.model, Chosen):
-            self.report["learner"] = self.model.name
+        if chosen_name(self.model):
+            self.report["learner"] = chosen_name(self.model)
         self.report["fit"] = {name: value for name, value in asdict(trained.fit.report).items() if _plain(value)}
         self.report["suspects"] = self._suspects(loop)
         measures = self._measures(trained)
