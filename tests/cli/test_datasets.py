@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from ally.cli import datasets as page
 from ally.datasets import DATASETS, Entry, File
-from ally.datasets.idx import read_mnist
+from ally.datasets.official_images import read_mnist
 from ally.errors import DataError, InputError, UnknownName
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from ally.datasets import load
 from ally.datasets.batches import read_python_batch
-from ally.datasets.cifar import read_batch
+from ally.datasets.official_images import read_batch
 from ally.errors import DataError
 
 

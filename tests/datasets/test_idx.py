@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ally.datasets import load
-from ally.datasets.idx import read_idx
+from ally.datasets.official_images import read_idx
 from ally.errors import DataError
 
 

@@ -3,7 +3,7 @@ import pytest
 from scipy.io import savemat
 
 from ally.datasets import load
-from ally.datasets.svhn import read_digits
+from ally.datasets.official_images import read_digits
 from ally.errors import DataError
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ally.datasets.entry import Entry
 from ally.datasets.listed_images import IMAGES
 from ally.datasets.listed_tables import TABLES
-from ally.datasets.listed_text import TEXT
+from ally.datasets.text import TEXT
 from ally.registry import Registry
 
 DATASETS: Registry[Entry] = Registry("data set", {**IMAGES, **TABLES, **TEXT})

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from ally.datasets.cifar import BINARY, PYTHON, read_cifar10
 from ally.datasets.entry import Archive, Entry, File
-from ally.datasets.idx import read_mnist
-from ally.datasets.stl import FOLDER, read_stl10
-from ally.datasets.svhn import read_svhn
+from ally.datasets.official_images import (
+    CIFAR_BINARY,
+    CIFAR_PYTHON,
+    STL_FOLDER,
+    read_cifar10,
+    read_mnist,
+    read_stl10,
+    read_svhn,
+)
 from ally.datasets.tiny_imagenet import read_tiny_imagenet, read_tiny_imagenet_32
 
 IMAGENET_TERMS = "ImageNet terms: non-commercial research and teaching only"
@@ -73,8 +78,8 @@ IMAGES = {
         read=read_cifar10,
         files=tuple(
             File(
-                f"{BINARY}/{name}.bin",
-                instead=(File(f"{PYTHON}/{name}", md5),),
+                f"{CIFAR_BINARY}/{name}.bin",
+                instead=(File(f"{CIFAR_PYTHON}/{name}", md5),),
                 needed=name == "test_batch",
                 size=10_000 * 3073,
             )
@@ -85,7 +90,7 @@ IMAGES = {
                 "cifar-10-binary.tar.gz",
                 "md5:c32a1d4ab5d03f1284b67883e8d87530",
                 ("https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",),
-                tuple(f"{BINARY}/{name}.bin" for name in CIFAR_PYTHON_FILES),
+                tuple(f"{CIFAR_BINARY}/{name}.bin" for name in CIFAR_PYTHON_FILES),
             ),
         ),
     ),
@@ -113,13 +118,13 @@ IMAGES = {
         ),
         terms="ImageNet terms; cite the authors",
         read=read_stl10,
-        files=tuple(File(f"{FOLDER}/{name}", checksum) for name, checksum in STL_FILES.items()),
+        files=tuple(File(f"{STL_FOLDER}/{name}", checksum) for name, checksum in STL_FILES.items()),
         archives=(
             Archive(
                 "stl10_binary.tar.gz",
                 "md5:91f7769df0f17e558f3565bffb0c7dfb",
                 ("http://ai.stanford.edu/~acoates/stl10/stl10_binary.tar.gz",),
-                tuple(f"{FOLDER}/{name}" for name in STL_FILES),
+                tuple(f"{STL_FOLDER}/{name}" for name in STL_FILES),
             ),
         ),
     ),

@@ -6,10 +6,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Literal
 
-from ally.datasets.builtin import read_builtin, read_digit_images
 from ally.datasets.entry import Entry, File
-from ally.datasets.parkinsons import read_parkinsons
-from ally.datasets.uci import read_uci
+from ally.datasets.official_tables import read_builtin, read_digit_images, read_parkinsons, read_uci
 
 UCI_TERMS = "CC BY 4.0"
 CITE = "cite the authors"

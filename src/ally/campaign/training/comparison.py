@@ -21,24 +21,24 @@ LEAST = 20
 
 
 def compare(
-    store: Store, settings: Settings, material: TrainingData, samples: Samples, fit: Callable[[Part], Trained]
+    store: Store, settings: Settings, data: TrainingData, samples: Samples, fit: Callable[[Part], Trained]
 ) -> RandomComparison | None:
     """The m labels asked at random against the first m asked by the model; None before there are enough of each."""
-    if not settings.random_share or len(material.evaluate) < LEAST:
+    if not settings.random_share or len(data.evaluate) < LEAST:
         return None
     asked = store.asked_as()
     by_kind: dict[str, list[tuple[int, int]]] = {"random": [], "active": []}
-    for place, row in enumerate(material.training.rows):
+    for place, row in enumerate(data.training.rows):
         kind, query, _ = asked.get(row, ("none", 0, None))
         if kind in by_kind:
             by_kind[kind].append((query, place))
     m = min(map(len, by_kind.values()))
-    arms = {kind: material.training.at([place for _, place in sorted(found)[:m]]) for kind, found in by_kind.items()}
+    arms = {kind: data.training.at([place for _, place in sorted(found)[:m]]) for kind, found in by_kind.items()}
     if m < LEAST or any(settings.task == "classification" and len(set(arm.labels)) < 2 for arm in arms.values()):
         return None
-    features = samples.features(material.evaluate.ids)
+    features = samples.features(data.evaluate.ids)
     said = {kind: fit(arm).predict(features)[0] for kind, arm in arms.items()}
-    truth = np.asarray(material.evaluate.labels, dtype=object)
+    truth = np.asarray(data.evaluate.labels, dtype=object)
     if settings.task == "classification":
         right = {kind: (predicted == truth).astype(np.float64) for kind, predicted in said.items()}
         return _difference(m, right["active"], right["random"], None)

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ally.campaign.settings import Settings
+from ally.campaign.training.schedule import UNENCODED
+from ally.encoders.samples import EncodedSamples
 from ally.rng import streams
 from ally.sources import Samples
 from ally.sources.export.answers import reads
+from ally.sources.identity import id_keys
 from ally.store import Store
 from ally.store.values import Role
+from ally.types import Progress
+
+SECONDS = 60.0
+"""A training in the background encodes for so long, or for three times as long as the last training took."""
 
 
 @dataclass(frozen=True)
@@ -102,3 +109,28 @@ def gather(store: Store, samples: Samples, settings: Settings, turn: int) -> Tra
 def _labelled(part: Sequence[tuple[int, str]], labels: dict[int, Any], gone: set[str]) -> Part:
     there = [(row, id) for row, id in part if id not in gone]
     return Part(tuple(row for row, _ in there), tuple(id for _, id in there), tuple(labels[row] for row, _ in there))
+
+
+def encode_first(
+    store: Store, samples: Samples, data: TrainingData, progress: Progress | None, at_once: bool
+) -> tuple[TrainingData, dict[str, Any]]:
+    """The data, with those candidates that are encoded, and what the report says about it.
+
+    Labelled samples come first, then as many candidates as time allows: annotators do not wait for a pool that takes
+    hours to encode. Queries come from a model of what is encoded, and the rest follows in the next training.
+    """
+    if not isinstance(samples, EncodedSamples):
+        return data, {}
+    samples.prepare([*data.training.ids, *data.validate.ids, *data.evaluate.ids], progress)
+    candidates = data.candidates
+    # By a hash of the id: the same random order each time, so that what is encoded stays a random part of the pool.
+    order = np.argsort(id_keys(candidates.ids), kind="stable").tolist()
+    newest = store.models.newest()
+    last = 0.0 if newest is None else float(newest.report.get("seconds", 0.0))
+    seconds = None if at_once else max(SECONDS, 3 * last)
+    done = samples.prepare([candidates.ids[place] for place in order], progress, seconds)
+    notes = list(samples.encoder_notes)
+    if done < len(candidates):
+        notes.append(f"{done} of {len(candidates)} unlabelled samples are encoded; the others follow")
+        data = replace(data, candidates=candidates.at(sorted(order[:done])))
+    return data, {UNENCODED: len(candidates) - done, "notes": notes}

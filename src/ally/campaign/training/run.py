@@ -15,8 +15,7 @@ from ally.campaign.settings import Settings
 from ally.campaign.source import set_aside
 from ally.campaign.training.chart import MOST, Chart, flat, nearest
 from ally.campaign.training.comparison import compare
-from ally.campaign.training.data import Part, TrainingData, gather, in_order
-from ally.campaign.training.encoding import encode_first
+from ally.campaign.training.data import Part, TrainingData, encode_first, gather, in_order
 from ally.campaign.training.measures import agreement, evaluation, scores
 from ally.campaign.training.models import measured_model, pack
 from ally.campaign.training.review import suspects
@@ -62,12 +61,12 @@ def train(
     seen = labels = 0
     try:
         samples = source()
-        material, encoding = encode_first(store, samples, gather(store, samples, settings, turn), progress, at_once)
-        seen, labels = material.seen, len(material.training)
-        this = _Round(store, samples, settings, material, progress)
+        data, encoding = encode_first(store, samples, gather(store, samples, settings, turn), progress, at_once)
+        seen, labels = data.seen, len(data.training)
+        this = _Round(store, samples, settings, data, progress)
         weights, report, ranking, measures = this.run()
         broken = {problem.id: problem.reason for problem in samples.problems if problem.kind in KINDS_GONE}
-        set_aside(store, clock(), {**dict.fromkeys(material.gone, "it is not there any more"), **broken})
+        set_aside(store, clock(), {**dict.fromkeys(data.gone, "it is not there any more"), **broken})
         report["notes"] += encoding.pop("notes", [])
         report |= {"begun": begun, **encoding, "seconds": time.perf_counter() - started}
         return store.models.put(
@@ -93,32 +92,32 @@ class _Round:
     """The steps of one training over one `TrainingData`."""
 
     def __init__(
-        self, store: Store, samples: Samples, settings: Settings, material: TrainingData, progress: Progress | None
+        self, store: Store, samples: Samples, settings: Settings, data: TrainingData, progress: Progress | None
     ) -> None:
         self.store = store
         self.samples = samples
         self.settings = settings
-        self.material = material
+        self.data = data
         self.progress = progress
         self.model: str | Learner
-        self.model, self.training = _learner(samples, settings, len(material.training))
-        self.classes = list(settings.classes or material.classes) if settings.task == "classification" else None
+        self.model, self.training = _learner(samples, settings, len(data.training))
+        self.classes = list(settings.classes or data.classes) if settings.task == "classification" else None
         self.map: bytes | None = None
         by: MeasuredBy = "cv" if settings.evaluate == "cv" else "held-out"
         self.report: dict[str, Any] = {
             "notes": [],
             "by": by,
-            "candidates": len(material.candidates),
-            "free": material.free,
+            "candidates": len(data.candidates),
+            "free": data.free,
         }
 
     def run(self) -> tuple[bytes | None, dict[str, Any], list[Ranked], list[Measure]]:
         if not self._trainable():
-            ranking = self._ranking(self._loop(Part())) if len(self.material.candidates) else []
+            ranking = self._ranking(self._loop(Part())) if len(self.data.candidates) else []
             return None, self.report, ranking, []
-        loop = self._loop(self.material.training)
+        loop = self._loop(self.data.training)
         ranking = self._ranking(loop)
-        trained = loop.trained().with_about(self._about(self.material.training))
+        trained = loop.trained().with_about(self._about(self.data.training))
         self.model = loop.learner  # the loops below need not read the pool for it again, nor choose again
         self.report["notes"] += [said for said in trained.fit.report.notes if said not in self.report["notes"]]
         if chosen_name(self.model):
@@ -130,7 +129,7 @@ class _Round:
 
     def _mapped(self, trained: Trained, ranking: list[Ranked]) -> list[Ranked]:
         """Draws the map, and names the labelled samples nearest to each that is asked about."""
-        labelled, candidates = self.material.training, self.material.candidates
+        labelled, candidates = self.data.training, self.data.candidates
         asked = {entry.row for entry in ranking}
         order = streams(self.settings.seed).child("map").numpy("rows").permutation(len(candidates)).tolist()
         order.sort(key=lambda place: candidates.rows[place] not in asked)
@@ -155,7 +154,7 @@ class _Round:
         ]
 
     def _trainable(self) -> bool:
-        if not len(self.material.training):
+        if not len(self.data.training):
             self.report["cold"] = "there are no labels yet"
         elif self.classes is not None and len(self.classes) < 2:
             self.report["cold"] = f"all labels are {self.classes[0]!r} and a classifier needs two classes"
@@ -171,19 +170,19 @@ class _Round:
 
     def _kept(self, trained: Trained, measures: Sequence[Measure]) -> bytes:
         """The measured model, and one that is trained on every label where that makes a difference."""
-        every = self.material.every_label
+        every = self.data.every_label
         metric = self.settings.metric or METRIC[self.settings.task]
         found = next((measure for measure in measures if measure.name == metric), None)
         about = self._about(every)
         if found is not None:
-            labels, evaluated_on = len(self.material.training), found.n or 0
+            labels, evaluated_on = len(self.data.training), found.n or 0
             figure = Figure(labels, found.name, found.value, found.low, found.high, evaluated_on, self.report["by"])
             about["measured"] = figure.to_json()
         self.report["handed"] = len(every)
-        if len(every) == len(self.material.training):
+        if len(every) == len(self.data.training):
             return pack(trained.with_about(about), None)
         training = self.training
-        if len(self.material.validate):
+        if len(self.data.validate):
             # Nothing is left to stop early by: as many epochs as the measured model kept.
             training = replace(training, epochs=max(1, trained.fit.report.kept_epoch))
         classes = None if self.classes is None else list(self.settings.classes or in_order(every.labels))
@@ -201,8 +200,8 @@ class _Round:
         training: Training | None = None,
     ) -> Loop:
         """Labelled samples and candidates; ids are rows of the store."""
-        candidates = self.material.candidates
-        validate = self.material.validate if validate is None else validate
+        candidates = self.data.candidates
+        validate = self.data.validate if validate is None else validate
         classes = self.classes if classes is None else classes
         cold = not len(labelled)
         validation = None if cold or not len(validate) else (self.samples.features(validate.ids), list(validate.labels))
@@ -235,9 +234,9 @@ class _Round:
             return []
         return suspects(
             loop,
-            self.material.training,
+            self.data.training,
             self.samples,
-            accumulating=lambda: self._loop(self.material.training, strategy="random", objective=objective),
+            accumulating=lambda: self._loop(self.data.training, strategy="random", objective=objective),
             fit=self._arm,
             seed=self.settings.seed,
         )
@@ -256,7 +255,7 @@ class _Round:
         return entries
 
     def _ranked(self, query: Query) -> list[Ranked]:
-        names = dict(zip(self.material.training.rows, self.material.training.ids, strict=True))
+        names = dict(zip(self.data.training.rows, self.data.training.ids, strict=True))
         lines = query.why.to_dict("records")
         entries = []
         for row, value, line in zip(query.ids.tolist(), query.scores.tolist(), lines, strict=True):
@@ -273,25 +272,25 @@ class _Round:
 
     def _measures(self, trained: Trained) -> list[Measure]:
         found = []
-        evaluate = self.material.evaluate
+        evaluate = self.data.evaluate
         if len(evaluate):
-            found += evaluation(trained, self.samples, evaluate, self.material.training, self.settings)
-        if self.settings.evaluate == "cv" and len(self.material.training) >= LEAST_CV:
+            found += evaluation(trained, self.samples, evaluate, self.data.training, self.settings)
+        if self.settings.evaluate == "cv" and len(self.data.training) >= LEAST_CV:
             found += self._cross_validated()
         kappa = self._agreement(trained)
         if kappa is not None:
-            found.append(Measure("agreement", kappa, n=min(COMPARED, len(self.material.candidates))))
+            found.append(Measure("agreement", kappa, n=min(COMPARED, len(self.data.candidates))))
         share = self.report.get("positive_duals")
         if share is not None:
-            found.append(Measure("positive_duals", share, n=len(self.material.candidates)))
-        comparison = compare(self.store, self.settings, self.material, self.samples, self._arm)
+            found.append(Measure("positive_duals", share, n=len(self.data.candidates)))
+        comparison = compare(self.store, self.settings, self.data, self.samples, self._arm)
         if comparison is not None:
             self.report["comparison"] = asdict(comparison)
         return found
 
     def _cross_validated(self) -> list[Measure]:
         """What models on the other folds say of each training label but those that are the only ones of their class."""
-        part = self.material.training
+        part = self.data.training
         classification = self.settings.task == "classification"
         values = (
             np.unique([str(label) for label in part.labels], return_inverse=True)[1] if classification else part.labels
@@ -326,7 +325,7 @@ class _Round:
         """With the model before, on the same unlabelled samples."""
         before = self.store.models.newest()
         weights = None if before is None else self.store.models.weights(before.number)
-        some = self.material.candidates.ids[:: max(1, len(self.material.candidates) // COMPARED)][:COMPARED]
+        some = self.data.candidates.ids[:: max(1, len(self.data.candidates) // COMPARED)][:COMPARED]
         if weights is None or not some:
             return None
         features = self.samples.features(some)
