@@ -67,7 +67,7 @@ def test_the_first_batch_is_what_the_loop_would_ask(trained, table):
     pool = [sample.id for sample in store.samples("pool")]
     order = [id for id in pool if id in labels] + [id for id in pool if id not in labels]
     loop = ally.Loop(
-        trained.samples.features(order),
+        trained.source.samples.features(order),
         [labels.get(id) for id in order],
         ids=order,
         classes=["digit 0", "digit 1", "digit 2"],
