@@ -12,7 +12,7 @@ from ally.estimators import takes_objects
 from ally.hygiene import Hygiene
 from ally.learning.objectives import Objective
 from ally.loop import Loop, Query
-from ally.sources.mixed import as_features
+from ally.sources.query_input import as_features
 from ally.strategies import Strategy
 from ally.types import NULL, Progress, Task
 

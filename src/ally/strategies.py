@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ally.catalogue_names import ensure_task
 from ally.checks import check_count
 from ally.errors import InputError
 from ally.features import Gradient, LastLayer
@@ -17,7 +18,6 @@ from ally.learning.objectives import (
     resolve_objective,
 )
 from ally.learning.readouts import Readout, readouts_of
-from ally.names import ensure_task
 from ally.registry import Registry
 from ally.scoring import (
     Constant,

@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import LinearSVC
 
-from ally import names
+from ally import catalogue_names
 from ally.errors import DataError, ModelError
 from ally.learning import stored_estimator
 from ally.learning.estimator import Estimator
@@ -191,7 +191,7 @@ def test_builders_that_cannot_be_are_refused(own_module):
 
 
 def test_a_module_that_only_this_process_finds_is_no_model_for_a_worker(own_module, monkeypatch):
-    names.ensure_model(f"{own_module}:trees")
+    catalogue_names.ensure_model(f"{own_module}:trees")
     monkeypatch.delenv("PYTHONPATH")
     with pytest.raises(ModelError, match="can be imported here only"):
-        names.ensure_model(f"{own_module}:trees")
+        catalogue_names.ensure_model(f"{own_module}:trees")

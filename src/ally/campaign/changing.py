@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from ally.campaign.settings import Settings, changed_settings, current_settings, declared_classes
+from ally.catalogue_names import ensure_model, ensure_objective, ensure_strategy
 from ally.errors import ModelError
-from ally.names import ensure_model, ensure_objective, ensure_strategy
 from ally.store import Store
 
 NAMES = frozenset({"strategy", "objective", "model"})

@@ -12,9 +12,9 @@ from ally.campaign.places import beside, cache, encoded_folder, kept_options, ke
 from ally.campaign.settings import Evaluate, Settings, declarations
 from ally.campaign.source import check_options, new_sample, note_problems
 from ally.campaign.status import GIVEN
+from ally.catalogue_names import ANY_SHAPE, LEARNERS
 from ally.encoders.samples import ENCODED
 from ally.errors import InputError
-from ally.names import ANY_SHAPE, LEARNERS
 from ally.sources import Samples, open_source
 from ally.store import NewSample, Store
 from ally.store import create as create_store

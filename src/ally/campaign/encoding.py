@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from ally.campaign.settings import Settings
+from ally.catalogue_names import ANY_SHAPE, MODELS
 from ally.encoders import Encoder, default_encoder, open_encoder
 from ally.encoders.image import ImageModel
 from ally.encoders.opening import suggestion
 from ally.encoders.samples import ENCODED, KINDS, EncodedSamples, ensure_same
 from ally.encoders.text import TextModel
 from ally.errors import InputError
-from ally.names import ANY_SHAPE, MODELS
 from ally.sources import Samples
 
 AUTO, NONE = "auto", "none"

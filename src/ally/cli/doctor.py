@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ally.cli.campaign.names import AsJson, Moved, opened, place_of
+from ally.cli.campaign.opening import AsJson, Moved, opened, place_of
 from ally.cli.campaign.printing import counted, dump, few, say
 from ally.cli.console import stderr
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from ally.catalogue_names import ensure_model
 from ally.checks import check_count
 from ally.datasets import load
 from ally.errors import InputError
@@ -18,7 +19,6 @@ from ally.experiment.folder import Grid, run, told, trial
 from ally.hygiene import Hygiene
 from ally.learning.objectives import Objective, resolve_objective
 from ally.learning.training import Training
-from ally.names import ensure_model
 from ally.strategies import CATALOGUE
 from ally.types import Progress, Task
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ally.catalogue_names import KEPT_MODEL, built_by, ensure_model
 from ally.errors import ModelError
 from ally.learning.auto import AutoLearner
 from ally.learning.estimator import Estimator
@@ -14,7 +15,6 @@ from ally.learning.network import Network
 from ally.learning.stored_estimator import from_text
 from ally.learning.training import Training
 from ally.models import model_builder, model_name, own_network
-from ally.names import KEPT_MODEL, built_by, ensure_model
 from ally.registry import Registry
 
 

@@ -14,9 +14,9 @@ from typing import Any
 import torch
 from sklearn.base import clone
 
+from ally.catalogue_names import KEPT_MODEL
 from ally.errors import DataError, ModelError
 from ally.learning.pipelines import called
-from ally.names import KEPT_MODEL
 
 TRUSTED = frozenset(
     {

@@ -9,11 +9,11 @@ from typing import Any, TypeAlias
 
 from torch import nn
 
+from ally.catalogue_names import built_by
 from ally.errors import ModelError
 from ally.models.cnn import CNN
 from ally.models.mlp import MLP
 from ally.models.resnet import FULL, SLIM, ResNet18
-from ally.names import built_by
 from ally.registry import Registry
 
 ModelBuilder: TypeAlias = Callable[[tuple[int, ...], int], nn.Module]

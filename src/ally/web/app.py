@@ -17,11 +17,11 @@ from ally.campaign import Campaign
 from ally.web import labelling, looking, schemas
 from ally.web.access import COOKIE, SESSION_SECONDS, Access
 from ally.web.events import Events
-from ally.web.gather import Gatherer
 from ally.web.guard import Guard
 from ally.web.limits import Buckets
 from ally.web.problems import PROBLEMS, ProblemDetail, install
 from ally.web.routing import Routes
+from ally.web.shared_flush import Gatherer
 
 SCREENS = ("/", "/grid", "/progress", "/review", "/settings")
 MIMES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".html": "text/html"}

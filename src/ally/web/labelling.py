@@ -13,9 +13,9 @@ from ally.campaign.telling import PageAnswer, Taken
 from ally.errors import AnswerConflict, AnswerError, InputError, PoolExhausted
 from ally.types import SKIP
 from ally.web import schemas
-from ally.web.gather import Gatherer
 from ally.web.readable import asked, plain, text_of
 from ally.web.routing import Routes, person_of
+from ally.web.shared_flush import Gatherer
 
 SampleId = Annotated[str, Query(min_length=1, max_length=1000)]
 DAY = 86400

@@ -240,9 +240,9 @@ def test_a_key_makes_telling_happen_once(ally, rows):
 
 
 def test_a_long_table_shows_ids_only_where_rows_take_a_while_to_find(ally, rows, new_database, monkeypatch):
-    from ally.cli.campaign import showing
+    from ally.cli.campaign import sample_columns
 
-    monkeypatch.setattr(showing, "LONG", 59)
+    monkeypatch.setattr(sample_columns, "LONG", 59)
     assert "town" in ally("ask", "rows", "--n", 1).rows[0], "a file keeps where the rows are beside it"
     url = new_database()
     ally("new", url, "--from", "table.csv", "--by-hand")

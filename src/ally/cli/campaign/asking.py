@@ -10,10 +10,10 @@ import typer
 
 from ally.cli.campaign import answers as told_answers
 from ally.cli.campaign.classes import AddClasses, unknown_classes
-from ally.cli.campaign.names import Annotator, AsJson, IdColumn, Key, LabelColumn, Moved, Name, Show, opened, typed
+from ally.cli.campaign.opening import Annotator, AsJson, IdColumn, Key, LabelColumn, Moved, Name, Show, opened, typed
 from ally.cli.campaign.printing import counted, dump, few, note, say
+from ally.cli.campaign.sample_columns import columns_of, shown
 from ally.cli.campaign.sheets import check_out, write_rows
-from ally.cli.campaign.showing import columns_of, shown
 
 if TYPE_CHECKING:
     from ally.campaign import Campaign, CampaignQuery, Told

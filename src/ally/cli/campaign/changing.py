@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ally.campaign.settings import declarations
-from ally.cli.campaign.names import AsJson, Name, opened
+from ally.cli.campaign.opening import AsJson, Name, opened
 from ally.cli.campaign.options import read_classes, takes_settings
 from ally.cli.campaign.printing import dump, say
 

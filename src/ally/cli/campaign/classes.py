@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from ally.cli.campaign.names import Annotator, AsJson, Name, opened, typed
+from ally.cli.campaign.opening import Annotator, AsJson, Name, opened, typed
 from ally.cli.campaign.options import read_classes
 from ally.cli.campaign.printing import counted, dump, say, table_lines
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ally.cli.campaign.classes import AddClasses, unknown_classes
-from ally.cli.campaign.names import FEW, AsJson, IdColumn, LabelColumn, Moved, Name, opened, typed
+from ally.cli.campaign.opening import FEW, AsJson, IdColumn, LabelColumn, Moved, Name, opened, typed
 from ally.cli.campaign.printing import counted, dump, note, problem_lines, say
+from ally.cli.campaign.sample_columns import columns_of, shown
 from ally.cli.campaign.sheets import check_out, write_rows
-from ally.cli.campaign.showing import columns_of, shown
 from ally.cli.console import live_progress
 
 if TYPE_CHECKING:

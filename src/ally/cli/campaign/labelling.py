@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ally.cli.campaign.names import Moved, Name, opened
+from ally.cli.campaign.opening import Moved, Name, opened
 
 PORT = 8642
 

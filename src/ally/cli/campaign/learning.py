@@ -11,7 +11,7 @@ import typer
 
 from ally.cli.campaign.files import WEIGHTS
 from ally.cli.campaign.looking import curve_line
-from ally.cli.campaign.names import FEW, AsJson, Moved, Name, opened, typed
+from ally.cli.campaign.opening import FEW, AsJson, Moved, Name, opened, typed
 from ally.cli.campaign.printing import counted, dump, note, problem_lines, say
 from ally.cli.campaign.sheets import check_out, write_rows
 from ally.cli.console import live_progress, stderr

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ally.cli.campaign.names import AsJson, Moved, Name, Show, opened, shown_place, typed
+from ally.cli.campaign.opening import AsJson, Moved, Name, Show, opened, shown_place, typed
 from ally.cli.campaign.printing import counted, dump, few, note, say, table_lines
+from ally.cli.campaign.sample_columns import columns_of, shown
 from ally.cli.campaign.sheets import check_out, write_rows
-from ally.cli.campaign.showing import columns_of, shown
 
 if TYPE_CHECKING:
     from ally.campaign import Agreement, ModelLine, Status, Suspect

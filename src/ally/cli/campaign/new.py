@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from ally.cli.campaign.names import FEW, AsJson, new_place, shown_place, typed
+from ally.cli.campaign.opening import FEW, AsJson, new_place, shown_place, typed
 from ally.cli.campaign.options import takes_settings
 from ally.cli.campaign.printing import counted, dump, few, problem_lines, say
 from ally.cli.console import live_progress

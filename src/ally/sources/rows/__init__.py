@@ -11,7 +11,7 @@ from pathlib import Path
 from ally.errors import DataError
 from ally.sources.rows.base import BadRow, Row, Rows
 from ally.sources.rows.delimited import DelimitedRows
-from ally.sources.rows.held import HeldRows, json_rows, rows_of_dictionaries, sheet_rows
+from ally.sources.rows.in_memory import HeldRows, json_rows, rows_of_dictionaries, sheet_rows
 from ally.sources.rows.lines import JsonRows, TextRows
 from ally.sources.rows.parquet import ParquetRows
 

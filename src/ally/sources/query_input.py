@@ -13,7 +13,7 @@ from ally.sources.rows.frames import FrameRows, is_frame
 from ally.types import AnyArray
 
 
-class Mixed(NamedTuple):
+class QueryInput(NamedTuple):
     """Features that `as_source` takes, the ids that they came with (None: row numbers), and what was decided."""
 
     X: Any
@@ -21,31 +21,31 @@ class Mixed(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def as_features(X: Any, read: bool = True) -> Mixed:
+def as_features(X: Any, read: bool = True) -> QueryInput:
     """Texts become weights of words, columns of a table numbers and categories, as in a campaign; gaps are filled and
     marked. The index of a pandas frame is its ids, unless it only numbers the rows. Numbers stay as they are, and
     without `read` everything does: a pipeline of the user's own may want the texts themselves."""
     if is_frame(X) and hasattr(X, "collect"):
-        return Mixed(X)
+        return QueryInput(X)
     if is_frame(X) and (_plain(X) or not read):
-        return Mixed(X, _index(X))
+        return QueryInput(X, _index(X))
     if not read:
-        return Mixed(X)
+        return QueryInput(X)
     texts = _is_series(X) and len(X) > 0 and isinstance(next(iter(X)), str)
     listed = isinstance(X, (list, tuple)) and len(X) > 0 and isinstance(X[0], (str, Mapping))
     if not (is_frame(X) or texts or listed) or len(X) == 0:
-        return Mixed(X)
+        return QueryInput(X)
     samples = open_source(X)
     found = [sample.id for sample in samples.scan()]
     if len(found) != len(X):
         # A row that cannot be read would move all others to other numbers; the error names it.
-        return Mixed(X)
+        return QueryInput(X)
     layout = samples.fingerprint()["layout"]
     ids = _index(X) if is_frame(X) or texts else None
     if ids is None and layout["id"] is not None:
         ids = np.asarray(found)
     columns = [f"column {name!r}: {how}" for name, how in samples.columns().items()]
-    return Mixed(held_features(samples.features(found)), ids, (*samples.notes, *columns))
+    return QueryInput(held_features(samples.features(found)), ids, (*samples.notes, *columns))
 
 
 def _is_series(X: Any) -> bool:
