@@ -14,6 +14,7 @@ from typing import Literal
 
 import pandas as pd
 
+import ally
 from ally.datasets import load
 from ally.experiment.cell import Cell, model_name, objective_name
 from ally.experiment.encoded import encoded_trial
@@ -112,8 +113,6 @@ def _versions(out: Path) -> list[str]:
     """A sentence if cells in the folder were run with other versions than those of now."""
     import torch
 
-    import ally
-
     now = {"ally": ally.__version__, "torch": torch.__version__}
     found = [Journal(path).settings for path in cells_folder(out).glob("*.jsonl")]
     return [
@@ -144,8 +143,6 @@ def available_cores() -> int:
 def write_settings(out: Path, grid: Grid, notes: list[str], constants: Mapping[str, float]) -> None:
     """``settings.json``: what a report says beside the figures."""
     import torch
-
-    import ally
 
     facts = {
         "title": grid.title,

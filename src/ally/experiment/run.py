@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import pandas as pd
 
+import ally
 from ally.errors import AllyError, InputError
 from ally.experiment.cell import COLUMNS, Cell, Record
 from ally.experiment.journal import Journal
@@ -170,8 +171,6 @@ def _record(load: Load, name: str, cell: Cell, journal: Journal) -> None:
 def _settings(trial: Trial, name: str, cell: Cell) -> dict[str, Any]:
     """Everything that makes the cell what it is, as text, and with what it was run."""
     import torch
-
-    import ally
 
     told = {field: _told(field, value) for field, value in vars(cell).items() if value is not None}
     versions = {"ally": ally.__version__, "torch": torch.__version__}

@@ -12,6 +12,7 @@ from ally.errors import IdError, InputError, LabelError
 from ally.sources.base import blocks
 from ally.sources.export.cells import WRITTEN
 from ally.sources.identity import is_missing
+from ally.sources.opening import open_source
 from ally.sources.rows import BadRow, open_rows
 from ally.types import AnyArray
 
@@ -67,8 +68,6 @@ def _from_array(path: Path) -> tuple[Any, AnyArray | None]:
 
 
 def _from_table(path: Path, id_column: str | None, options: dict[str, Any]) -> PoolFile:
-    from ally.sources.opening import open_source
-
     samples = open_source(path, id_column=id_column, **options)
     found = list(samples.scan())
     named = samples.fingerprint()["layout"]["id"] is not None
