@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import signal
 import subprocess
@@ -45,6 +46,12 @@ def test_the_campaign_says_what_is_labelled(api):
     assert (about["samples"], about["budget"], about["me"]["role"], about["shared"]) == (60, 50, "owner", False)
 
 
+def test_small_answers_are_sent_at_once(api):
+    """A head and a body in two packets once waited for each other, 40 ms in every request."""
+    times = [api.get("/nothing").elapsed.total_seconds() for _ in range(40)]
+    assert min(times[20:]) < 0.03
+
+
 def test_ask_answer_undo(api, served):
     query = said(api.post("/queries", json={"key": "q1", "n": 4}))
     assert said(api.post("/queries", json={"key": "q1", "n": 4}))["samples"] == query["samples"]
@@ -78,13 +85,24 @@ def test_ask_answer_undo(api, served):
     assert served.campaign.labels() == {first: "digit 0"}
 
 
-def test_notes_are_kept_per_person(api):
+def test_notes_are_kept_per_person(api, served):
+    """Once for each key, also if the first is sent again after a second; they are handed out with the labels."""
     id = said(api.post("/queries", json={"key": "n1", "n": 1}))["samples"][0]["id"]
-    said(api.post("/notes", json={"id": id, "text": "blurred <b>"}))
-    assert {"id": id, "text": "blurred <b>"}.items() <= said(api.get("/review"))["notes"][0].items()
-    said(api.post("/notes", json={"id": id, "text": ""}))
+    for key, text in (("k1", "blurred <b>"), ("k2", "blurred, twice"), ("k1", "blurred <b>")):
+        said(api.post("/notes", json={"id": id, "key": key, "text": text}))
+    assert {"id": id, "text": "blurred, twice"}.items() <= said(api.get("/review"))["notes"][0].items()
+    said(api.post("/answers", json={"answers": [{"id": id, "key": "n2", "label": "digit 0"}]}))
+    lines = list(csv.DictReader(api.get("/export").text.splitlines()))
+    assert [line["id"] for line in lines if line["note"] == "blurred, twice"] == [id]
+    served.campaign.page.note(id, "mine too", annotator="bob")
+    (line,) = [json.loads(line) for line in api.get("/export?format=jsonl").text.splitlines() if id in line]
+    assert line["note"] == f"{user()}: blurred, twice; bob: mine too"
+    served.campaign.page.note(id, "", annotator="bob")
+    said(api.post("/notes", json={"id": id, "key": "k3", "text": ""}))
     assert said(api.get("/review"))["notes"] == []
-    said(api.post("/notes", json={"id": "nobody", "text": "x"}), 404)
+    assert "note" not in api.get("/export").text.splitlines()[0]
+    said(api.post("/notes", json={"id": "nobody", "key": "k4", "text": "x"}), 404)
+    said(api.post("/undo", json={"key": "n3"}))
 
 
 def test_pictures_are_kept_by_their_stamp(api):

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-from sqlalchemy import Connection, Row, delete, func, insert, or_, select
+from sqlalchemy import BindParameter, Connection, Row, bindparam, delete, func, insert, or_, select
 
 from ally.errors import AnswerConflict, AnswerError, InputError
 from ally.store.conditions import counts
@@ -15,6 +15,16 @@ from ally.store.samples import rows as rows_of
 from ally.store.schema import answers, asked, calls, leases, queries, samples
 from ally.store.validation import check_annotator, check_key, check_now, digest, read_json, write_json, write_label
 from ally.store.values import ANYTHING, AnswerCall, AnswerKind, NewAnswer, Receipt, Recorded, StoredAnswer
+
+# Built once: putting a statement together takes longer than running it, and every answer of a page runs these.
+_ROWS: BindParameter[Any] = bindparam("rows", expanding=True)
+_CALL = select(calls).where(calls.c.annotator == bindparam("who"), calls.c.key == bindparam("named"))
+_ASKED = select(asked.c.sample).where(asked.c.query == bindparam("asked_in"))
+_STANDING = select(answers).where(answers.c.sample.in_(_ROWS), counts()).order_by(answers.c.number)
+_MY_LEASES = delete(leases).where(leases.c.sample.in_(_ROWS), leases.c.annotator == bindparam("who"))
+_ENDED_LEASES = delete(leases).where(
+    leases.c.sample.in_(_ROWS), or_(leases.c.annotator == bindparam("who"), leases.c.query == bindparam("asked_in"))
+)
 
 
 def answer(
@@ -213,8 +223,7 @@ def _same_call(connection: Connection, annotator: str, key: str | None, mark: st
 
 
 def _known_call(connection: Connection, annotator: str, key: str | None) -> Row[Any] | None:
-    mine = select(calls).where(calls.c.annotator == annotator, calls.c.key == key)
-    return None if key is None else connection.execute(mine).one_or_none()
+    return None if key is None else connection.execute(_CALL, {"who": annotator, "named": key}).one_or_none()
 
 
 def _record(connection: Connection, annotator: str, now: float, key: str | None, mark: str, numbers: list[int]) -> int:
@@ -232,9 +241,9 @@ def _record(connection: Connection, annotator: str, now: float, key: str | None,
 
 
 def _check_asked(connection: Connection, query: int, rows: list[int], given: Sequence[NewAnswer]) -> None:
-    if connection.execute(select(queries.c.number).where(queries.c.number == query)).one_or_none() is None:
+    inside = set(connection.execute(_ASKED, {"asked_in": query}).scalars())
+    if not inside and connection.execute(select(queries).where(queries.c.number == query)).one_or_none() is None:
         raise AnswerError(f"there is no query {query}; the last one is {last_number(connection, queries.c.number)}")
-    inside = set(connection.execute(select(asked.c.sample).where(asked.c.query == query)).scalars())
     others = [new.sample for row, new in zip(rows, given, strict=True) if row not in inside]
     if others:
         raise AnswerError(
@@ -247,8 +256,7 @@ def _standing(connection: Connection, rows: list[int]) -> dict[int, dict[str, Ma
     """By row and annotator, the last answer that counts; the last of all comes last."""
     found: dict[int, dict[str, Mapping[str, Any]]] = {}
     for piece in in_pieces(list(dict.fromkeys(rows))):
-        standing = select(answers).where(answers.c.sample.in_(piece), counts()).order_by(answers.c.number)
-        for line in connection.execute(standing).mappings():
+        for line in connection.execute(_STANDING, {"rows": piece}).mappings():
             people = found.setdefault(line["sample"], {})
             people.pop(line["annotator"], None)
             people[line["annotator"]] = dict(line)
@@ -257,10 +265,12 @@ def _standing(connection: Connection, rows: list[int]) -> dict[int, dict[str, Ma
 
 def _end_leases(connection: Connection, annotator: str, query: int | None, rows: list[int]) -> None:
     """The leases of this annotator and of this query. What somebody else holds meanwhile stays with them."""
-    mine = leases.c.annotator == annotator
     for piece in in_pieces(rows):
-        ended = mine if query is None else or_(mine, leases.c.query == query)
-        connection.execute(delete(leases).where(leases.c.sample.in_(piece), ended))
+        mine = {"rows": piece, "who": annotator}
+        if query is None:
+            connection.execute(_MY_LEASES, mine)
+        else:
+            connection.execute(_ENDED_LEASES, {**mine, "asked_in": query})
 
 
 def by_annotator(connection: Connection) -> dict[str, int]:

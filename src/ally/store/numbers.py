@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from itertools import islice
 from typing import Any, TypeVar
 
-from sqlalchemy import Column, Connection, func, select
+from sqlalchemy import Column, Connection, Select, func, select
 
 T = TypeVar("T")
 
@@ -16,7 +17,12 @@ IN_ONE = 500
 
 def last_number(connection: Connection, column: Column[Any]) -> int:
     """The highest number on record, 0 if there is none. The next one is free to take in a writing transaction."""
-    return int(connection.execute(select(func.coalesce(func.max(column), 0))).scalar_one())
+    return int(connection.execute(_highest(column)).scalar_one())
+
+
+@cache
+def _highest(column: Column[Any]) -> Select[tuple[Any]]:
+    return select(func.coalesce(func.max(column), 0))
 
 
 def pieces(items: Iterable[T], size: int) -> Iterator[list[T]]:

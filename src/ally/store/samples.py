@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from sqlalchemy import ColumnElement, Connection, and_, func, select, true, update
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, select, true, update
 
 from ally.checks import check_count
 from ally.errors import IdError, InputError, PoolExhausted
@@ -14,6 +14,8 @@ from ally.store.numbers import in_pieces
 from ally.store.schema import asked, samples
 from ally.store.validation import check_id
 from ally.store.values import Role, StoredSample
+
+_BY_ID = select(samples.c.id, samples.c.row).where(samples.c.id.in_(bindparam("ids", expanding=True)))
 
 
 def count_rows(connection: Connection) -> int:
@@ -24,10 +26,7 @@ def known_rows(connection: Connection, ids: Sequence[str]) -> dict[str, int]:
     """Rows of the ids that are known."""
     found: dict[str, int] = {}
     for piece in in_pieces(ids):
-        found |= {
-            line.id: line.row
-            for line in connection.execute(select(samples.c.id, samples.c.row).where(samples.c.id.in_(piece)))
-        }
+        found |= {line.id: line.row for line in connection.execute(_BY_ID, {"ids": piece})}
     return found
 
 

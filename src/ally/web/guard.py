@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from http.cookies import CookieError, SimpleCookie
 
 from fastapi import HTTPException
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ally.web.access import COOKIE, Access, Person
@@ -44,6 +44,8 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
+_RAW = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+_NAMES = {name for name, _ in _RAW}
 SAFE = ("GET", "HEAD")
 MOST_BODY = 1_000_000
 BODY_SECONDS = 10.0
@@ -153,14 +155,16 @@ class _Sending:
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            for name, value in HEADERS.items():
-                headers[name] = value
-            headers.setdefault("Cache-Control", "no-store")
+            given = [pair for pair in message["headers"] if pair[0] not in _NAMES]
+            if all(name != b"cache-control" for name, _ in given):
+                given.append((b"cache-control", b"no-store"))
+            message["headers"] = given + _RAW
         await self._send(message)
 
 
 def _cookie(headers: Headers) -> str | None:
+    if "cookie" not in headers:
+        return None
     try:
         found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
     except CookieError:

@@ -74,6 +74,8 @@ def listen(address: str, port: int) -> socket.socket:
     """A socket at the port, or at any that is free for 0."""
     found = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # Connections have it from here: the head and the body of an answer are two packets, and would wait for each other.
+    found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     try:
         found.bind((address, port))
     except OSError as error:
