@@ -124,10 +124,10 @@ def test_the_map_of_ten_thousand_moves(browser, folder):
         classes=["low", "high"],
         automatic=False,
         strategy="margin",
+        model="linear",
     )
     truth = dict(zip(frame["id"], np.where(frame["a"] > 0, "high", "low").tolist(), strict=True))
-    query = campaign.ask(60)
-    campaign.tell(query.id, {id: truth[id] for id in query.ids})
+    campaign.relabel({id: truth[id] for id in frame["id"][:1000]})
     campaign.retrain()
     with serving(campaign) as served:
         screen = Screen(browser, f"{served.address}progress")
@@ -142,6 +142,8 @@ def test_the_map_of_ten_thousand_moves(browser, folder):
             time.sleep(0.016)
         screen.page.mouse.up()
         times = screen.run("performance.getEntriesByName('ally map').map(each => each.duration)")
-        print(f"{len(times)} frames: median {np.median(times):.1f} ms, worst {max(times):.1f} ms")
+        late = np.quantile(times, 0.99)
+        print(f"{len(times)} frames: median {np.median(times):.1f} ms, p99 {late:.1f} ms, worst {max(times):.1f} ms")
+        assert len(times) > 30
         assert np.median(times) <= 8
         screen.close()

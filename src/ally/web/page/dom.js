@@ -50,5 +50,19 @@ export function say(text, { choices = [], stays = false, kind = "plain" } = {}) 
   return end;
 }
 
-export const percent = (share) => `${Math.round(100 * share)} %`;
+// Nearly sure is not sure.
+export const percent = (share) => (share < 1 && share >= 0.995 ? "> 99 %" : `${Math.round(100 * share)} %`);
 export const count = (n, one, many = `${one}s`) => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
+
+// Calls `act` at once, and then no sooner than `pause` milliseconds after the last time; the last call is never left out.
+export function seldom(pause, act) {
+  let last = -Infinity, timer = 0;
+  return () => {
+    if (timer) return;
+    timer = setTimeout(() => {
+      timer = 0;
+      last = performance.now();
+      act();
+    }, Math.max(0, last + pause - performance.now()));
+  };
+}

@@ -2,8 +2,10 @@
 
 import { get, post } from "./api.js";
 import { bars, curve } from "./charts.js";
-import { count, h, mark, percent, say } from "./dom.js";
+import { count, h, mark, percent, say, seldom } from "./dom.js";
 import { Cloud } from "./map.js";
+
+const REST = 5000;
 
 export function open(main, app) {
   let open = true;
@@ -18,12 +20,17 @@ export function open(main, app) {
       return say(error.message || "The server does not answer.", { kind: "bad" });
     }
     if (!open) return;
-    const before = body.scrollTop;
+    const before = body.scrollTop, focused = document.activeElement;
     cloud ??= new Cloud(app);
     body.replaceChildren(...parts(found, app, cloud));
     body.scrollTop = before;
+    if (focused?.isConnected) focused.focus({ preventScroll: true });
   };
-  const heard = (pulse, before) => (pulse.model !== before.model || pulse.training !== before.training || pulse.labels !== before.labels) && draw();
+  const again = seldom(REST, () => open && draw());
+  const heard = (pulse, before) => {
+    if (pulse.model !== before.model || pulse.training !== before.training) draw();
+    else if (pulse.labels !== before.labels) again();
+  };
   app.listeners.add(heard);
   draw();
   return () => {
