@@ -130,13 +130,19 @@ def test_unsent_answers_survive_a_closed_tab(open_page, photos):
     screen = open_page(served.address)
     screen.ready()
     screen.page.route("**/api/v1/answers", lambda route: route.abort())
+    screen.page.route("**/api/v1/notes", lambda route: route.abort())
+    screen.press("n")
+    screen.page.keyboard.type("cut off")
+    screen.press("Enter")
     (done,) = screen.label(truth, KEYS, 1)
-    until(lambda: "1 waiting" in screen.dot)
+    until(lambda: "2 waiting" in screen.dot)
     screen.page.close()
     assert done not in served.campaign.labels()
+    assert done not in served.campaign.page.notes()
     again = open_page(served.address, context=screen.context)
     again.saved()
     until(lambda: served.campaign.labels().get(done) == truth[done])
+    assert list(served.campaign.page.notes()[done].values()) == ["cut off"]
 
 
 def test_an_answer_that_was_saved_and_not_heard_of_is_not_doubled(open_page, photos):

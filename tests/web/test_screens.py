@@ -6,6 +6,7 @@ import json
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from conftest_web import CLASSES, serving, until, write_photos
 from screens import Screen
@@ -116,18 +117,27 @@ def test_progress_and_map(screen, trained):
 
 
 def test_a_grid_confirms_many_at_once(screen, trained):
+    """The surest first, then those nearest to it as the model sees them; the key answers, one click takes out."""
     served, _truth = trained
+    chart, _ = served.campaign.page._chart()
     go(screen, "Grid")
     until(lambda: screen.page.locator(".tile").count() > 2)
     shown = screen.run("[...document.querySelectorAll('.tile')].map(each => each.dataset.id)")
-    screen.page.locator(".tile").first.click()
+    places = [chart.rows.tolist().index(row) for row in served.campaign._store.rows(shown)]
+    gaps = np.square(chart.points[places] - chart.points[places[0]]).sum(1)
+    assert (np.diff(gaps) >= 0).all()
+    assert chart.probability[places[0]] == chart.probability[places].max()
+    assert len({chart.predicted[place] for place in places}) == 1
+    screen.press("ArrowRight", "ArrowRight", "Space")
+    assert screen.run("document.querySelector('.tile[aria-pressed=\"false\"]').dataset.id") == shown[1]
     assert screen.page.locator('.tile[aria-pressed="false"]').count() == 1
     before = served.campaign.labels()
-    screen.page.locator(".primary").click()
+    screen.press("Enter")
     screen.saved()
     after = served.campaign.labels()
-    assert set(after) - set(before) == set(shown[1:])
-    assert len({after[id] for id in shown[1:]}) == 1
+    assert set(after) - set(before) == {*shown} - {shown[1]}
+    assert len({after[id] for id in set(after) - set(before)}) == 1
+    until(lambda: screen.run("document.querySelector('.tile')?.dataset.id") not in shown)
 
 
 def test_review_changes_a_label(screen, trained):

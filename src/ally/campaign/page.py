@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ally.campaign import notes as remarks
 from ally.campaign.agreement import PairAgreement, agreements
 from ally.campaign.answers import recent_values, said
 from ally.campaign.content import Content, content
 from ally.campaign.people import Pace, paces, person
-from ally.campaign.pool_map import PoolMap, pool_map
+from ally.campaign.pool_map import Alike, PoolMap, alike, pool_map
 from ally.campaign.settings import current_settings
 from ally.campaign.source import CampaignSource
 from ally.campaign.status import GIVEN
@@ -23,9 +24,6 @@ from ally.campaign.values import Pulse
 from ally.errors import DataError, InputError
 from ally.sources.images.shown import EDGES, Picture, Pictures
 from ally.store import Store, StoredAnswer
-
-NOTE = "note"
-LONGEST_NOTE = 2000
 
 
 class CampaignPage:
@@ -42,6 +40,7 @@ class CampaignPage:
         self._opening = threading.Lock()
         self._shown: Pictures | None = None
         self._spare: tempfile.TemporaryDirectory[str] | None = None
+        self._kept_chart: tuple[int, Chart | None] = (0, None)
 
     def close(self) -> None:
         if self._spare is not None:
@@ -77,21 +76,14 @@ class CampaignPage:
                 self._shown = Pictures(Path(self._spare.name) if self._spare else kept / "pictures")  # type: ignore[operator]
             return self._shown
 
-    def note(self, id: str, text: str, *, annotator: str | None = None) -> None:
-        """Keeps a remark about a sample; an empty text takes the last one back."""
-        self._store.rows([id])
-        if not isinstance(text, str) or len(text) > LONGEST_NOTE:
-            raise InputError(f"a note is a text of at most {LONGEST_NOTE} characters; shorten it")
-        self._store.log(self._clock(), NOTE, {"sample": id, "annotator": person(annotator), "text": text})
+    def note(self, id: str, text: str, *, annotator: str | None = None, key: str | None = None) -> None:
+        """Keeps a remark about a sample; an empty text takes the last one back, the same `key` again changes
+        nothing."""
+        remarks.keep(self._store, self._clock(), id, text, person(annotator), key)
 
     def notes(self) -> dict[str, dict[str, str]]:
         """By id, the last remark of each annotator."""
-        found: dict[str, dict[str, str]] = {}
-        for event in self._store.events():
-            if event.kind == NOTE:
-                found.setdefault(event.detail["sample"], {})[event.detail["annotator"]] = event.detail["text"]
-        kept = {id: {who: text for who, text in said.items() if text} for id, said in found.items()}
-        return {id: said for id, said in kept.items() if said}
+        return remarks.notes(self._store)
 
     def opinions(self, id: str) -> dict[str, Any]:
         """What each annotator says about a sample now, in the order given."""
@@ -117,11 +109,24 @@ class CampaignPage:
     def map(self) -> PoolMap | None:
         """Where the samples lie as the newest model sees them, and what is known of each now; None before the first
         training."""
-        model = self._store.models.newest()
-        data = None if model is None else self._store.models.map(model.number)
-        if model is None or data is None:
-            return None
-        return pool_map(self._store, current_settings(self._store), Chart.from_bytes(data), model.number)
+        chart, model = self._chart()
+        return None if chart is None else pool_map(self._store, current_settings(self._store), chart, model)
+
+    def alike(self, n: int, predicted: Any = None) -> Alike | None:
+        """Samples without an answer that the newest model takes for one class, the surest first and then those nearest
+        to it; None before the first training, and for numbers."""
+        chart, model = self._chart()
+        return None if chart is None else alike(self._store, current_settings(self._store), chart, model, n, predicted)
+
+    def _chart(self) -> tuple[Chart | None, int]:
+        """What the newest model left, and its number. It does not change, and is read once."""
+        newest = self._store.models.newest()
+        if newest is None:
+            return None, 0
+        if self._kept_chart[0] != newest.number:
+            data = self._store.models.map(newest.number)
+            self._kept_chart = newest.number, None if data is None else Chart.from_bytes(data)
+        return self._kept_chart[1], newest.number
 
     def label_count(self) -> int:
         """Labels bought so far, as `status` counts them."""

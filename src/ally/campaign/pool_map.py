@@ -1,10 +1,14 @@
-"""The map of the pool as it is now: places from the last training, labels and requests from the record."""
+"""The map of the pool as it is now, and samples that are alike on it: places from the last training, labels and
+requests from the record."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
+
+import numpy as np
 
 from ally.campaign.settings import Settings
 from ally.campaign.training.chart import Chart
@@ -45,3 +49,37 @@ def pool_map(store: Store, settings: Settings, chart: Chart, model: int) -> Pool
     probability = [round(value, 4) if value == value else None for value in chart.probability.tolist()]
     x, y = ([round(value, 4) for value in axis.tolist()] for axis in (chart.x, chart.y))
     return PoolMap(model, store.ids(rows), x, y, predicted, probability, labels, states)
+
+
+@dataclass(frozen=True)
+class Alike:
+    """Samples without an answer that the model takes for one class: first the surest, then those nearest to it as the
+    model sees them. `open` says how many each class has, by its label."""
+
+    model: int
+    open: Mapping[Any, int]
+    predicted: Any
+    ids: Sequence[str]
+    probability: Sequence[float]
+
+
+def alike(store: Store, settings: Settings, chart: Chart, model: int, n: int, predicted: Any = None) -> Alike | None:
+    """At most n; of the class with most samples unless `predicted` names another. None where there is no class."""
+    if not chart.classes:
+        return None
+    decided = store.decided(settings.store_policy)
+    waits = np.asarray([row not in decided for row in chart.rows.tolist()], dtype=bool)
+    places = chart.predicted[waits].astype(int)
+    counted = Counter(places.tolist())
+    waiting = {label: counted.get(place, 0) for place, label in enumerate(chart.classes)}
+    if predicted not in waiting:
+        predicted = max(waiting, key=lambda label: waiting[label])
+    inside = np.flatnonzero(waits)[places == chart.classes.index(predicted)]
+    if not len(inside):
+        return Alike(model, waiting, predicted, [], [])
+    surest = inside[np.argmax(chart.probability[inside])]
+    gaps = np.square(chart.points[inside] - chart.points[surest]).sum(1)
+    gaps[inside == surest] = -1.0  # a copy of it is as near
+    first = inside[np.argsort(gaps, kind="stable")[:n]]
+    ids = store.ids(chart.rows[first].tolist())
+    return Alike(model, waiting, predicted, ids, [round(value, 4) for value in chart.probability[first].tolist()])

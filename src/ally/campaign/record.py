@@ -12,6 +12,7 @@ from typing import Any
 
 from ally.campaign.agreement import agreement_of
 from ally.campaign.answers import said
+from ally.campaign.notes import in_a_line, notes
 from ally.campaign.settings import current_settings
 from ally.campaign.source import CampaignSource
 from ally.campaign.values import Agreement
@@ -39,11 +40,13 @@ class AnswerRecord:
         return self.store.answers()
 
     def current(self, *, skips: bool = True) -> list[Answer]:
-        """The labels that count, and the skips, with who gave them and when, in the order of samples."""
+        """The labels that count, and the skips, with who gave them, when, and what people remarked, in the order of
+        samples."""
         decided = self.store.decided(current_settings(self.store).store_policy)
         rows = sorted(row for row, label in decided.items() if skips or label.kind == "label")
+        remarks = {id: in_a_line(people) for id, people in notes(self.store).items()}
         return [
-            Answer(id, said(decided[row]), decided[row].annotator, _written(decided[row].at))
+            Answer(id, said(decided[row]), decided[row].annotator, _written(decided[row].at), remarks.get(id))
             for row, id in zip(rows, self.store.ids(rows), strict=True)
         ]
 

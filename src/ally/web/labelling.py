@@ -131,8 +131,8 @@ def add_routes(router: Routes, campaign: Campaign, gatherer: Gatherer) -> None:
 
     @router.post("/notes")
     def note(body: schemas.NewNote, request: Request) -> schemas.Noted:
-        """Keeps a remark about a sample; an empty one takes it back."""
-        campaign.page.note(body.id, body.text, annotator=person_of(request).annotator)
+        """Keeps a remark about a sample; an empty one takes it back. Sent again with its key, it is kept once."""
+        campaign.page.note(body.id, body.text, annotator=person_of(request).annotator, key=body.key)
         return schemas.Noted(id=body.id, text=body.text)
 
 

@@ -153,6 +153,25 @@ def add_routes(router: Routes, campaign: Campaign, events: Events, access: Acces
             states=list(found.states),
         )
 
+    @router.get("/alike")
+    def alike(
+        predicted: Annotated[str, Query(max_length=1000)] = "", n: Annotated[int, Query(ge=1, le=200)] = 24
+    ) -> schemas.AlikeSamples:
+        """Samples to confirm together: the model takes them for one class, and they are near each other."""
+        labels = {text_of(label): label for label in campaign.classes()} if predicted else {}
+        found = campaign.page.alike(n, labels.get(predicted))
+        if found is None:
+            return schemas.AlikeSamples(model=None, classes=[], predicted=None, samples=[])
+        return schemas.AlikeSamples(
+            model=found.model,
+            classes=[schemas.AlikeClass(text=text_of(label), samples=n) for label, n in found.open.items()],
+            predicted=text_of(found.predicted),
+            samples=[
+                schemas.AlikeSample(id=id, probability=chance)
+                for id, chance in zip(found.ids, found.probability, strict=True)
+            ],
+        )
+
     @router.get(
         "/events",
         response_class=StreamingResponse,

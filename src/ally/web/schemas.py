@@ -49,6 +49,7 @@ class Undo(Body):
 
 class NewNote(Body):
     id: Id
+    key: Key
     text: Annotated[str, StringConstraints(max_length=2000)]
 
 
@@ -325,6 +326,27 @@ class MapPoints(BaseModel):
     probability: list[float | None]
     labels: list[float | None]
     states: list[Literal["free", "asked", "labelled", "skipped"]]
+
+
+class AlikeClass(BaseModel):
+    text: str
+    samples: int
+    """Without an answer, that the model takes for this class."""
+
+
+class AlikeSample(BaseModel):
+    id: str
+    probability: float
+
+
+class AlikeSamples(BaseModel):
+    """Samples that the model takes for the class with the text `predicted`, the surest first, then the nearest to it;
+    empty before the first training, and for numbers."""
+
+    model: int | None
+    classes: list[AlikeClass]
+    predicted: str | None
+    samples: list[AlikeSample]
 
 
 class PulseInfo(BaseModel):

@@ -17,6 +17,8 @@ from ally.types import AnyArray, FloatArray
 
 MOST = 20_000
 """Points of a map; of a larger pool a random part."""
+DIRECTIONS = 16
+"""In which distances between samples are kept."""
 NEAR = 3
 """Labelled samples named beside each one that is asked about."""
 
@@ -24,13 +26,15 @@ NEAR = 3
 @dataclass(frozen=True)
 class Chart:
     """`rows` (n,) of the store, places `x`, `y` (n,) between 0 and 1, `predicted` (n,) positions among `classes`, or
-    values for numbers, and the `probability` (n,) of each, NaN where there is none."""
+    values for numbers, and the `probability` (n,) of each, NaN where there is none; `points` (n, k) are for distances
+    between samples as the model sees them."""
 
     rows: AnyArray
     x: FloatArray
     y: FloatArray
     predicted: FloatArray
     probability: FloatArray
+    points: FloatArray
     classes: tuple[Any, ...] = ()
 
     def to_bytes(self) -> bytes:
@@ -42,6 +46,7 @@ class Chart:
             y=np.round(65535 * self.y).astype(np.uint16),
             predicted=self.predicted.astype(np.float32),
             probability=self.probability.astype(np.float32),
+            points=self.points.astype(np.float16),
             classes=np.frombuffer(json.dumps(list(self.classes)).encode(), dtype=np.uint8),
         )
         return out.getvalue()
@@ -49,30 +54,42 @@ class Chart:
     @classmethod
     def from_bytes(cls, data: bytes) -> Chart:
         with np.load(io.BytesIO(data), allow_pickle=False) as kept:
+            x, y = (kept[name].astype(np.float64) / 65535 for name in "xy")
             return cls(
                 kept["rows"],
-                kept["x"].astype(np.float64) / 65535,
-                kept["y"].astype(np.float64) / 65535,
+                x,
+                y,
                 kept["predicted"].astype(np.float64),
                 kept["probability"].astype(np.float64),
+                kept["points"].astype(np.float64) if "points" in kept else np.column_stack([x, y]),
                 tuple(json.loads(kept["classes"].tobytes())),
             )
 
 
-def flat(points: FloatArray) -> FloatArray:
-    """(n, 2) between 0 and 1: the two directions in which (n, d) points spread most; signs are fixed, so that equal
-    points give equal maps."""
+def main_directions(points: FloatArray, k: int = DIRECTIONS) -> FloatArray:
+    """(n, k): the directions in which (n, d) points spread most, the widest first, or all d if they are fewer; signs
+    are fixed, so that equal points give equal maps."""
     centred = points - points.mean(0)
     _, directions = np.linalg.eigh(centred.T @ centred)
-    main = directions[:, ::-1][:, :2]
-    main = main * np.sign(main[np.abs(main).argmax(0), np.arange(main.shape[1])])
-    places = centred @ main
+    main = directions[:, ::-1][:, :k]
+    found: FloatArray = centred @ (main * np.sign(main[np.abs(main).argmax(0), np.arange(main.shape[1])]))
+    return found
+
+
+def flat(places: FloatArray) -> FloatArray:
+    """(n, 2) between 0 and 1: the first two of (n, k) main directions."""
+    places = places[:, :2]
     if places.shape[1] < 2:
         places = np.concatenate([places, np.zeros((len(places), 2 - places.shape[1]))], axis=1)
     low, high = np.quantile(places, [0.005, 0.995], axis=0)
     spread = np.where(high > low, high - low, 1.0)
     found: FloatArray = np.clip((places - low) / spread, 0.0, 1.0)
     return found
+
+
+def scaled(points: FloatArray) -> FloatArray:
+    """Between -1 and 1, as half precision holds them."""
+    return points / (np.abs(points).max() or 1.0)
 
 
 def nearest(points: FloatArray, others: FloatArray, names: Sequence[str]) -> list[list[str]]:

@@ -13,7 +13,7 @@ import pandas as pd
 
 from ally.campaign.settings import Settings
 from ally.campaign.source import set_aside
-from ally.campaign.training.chart import MOST, Chart, flat, nearest
+from ally.campaign.training.chart import MOST, Chart, flat, main_directions, nearest, scaled
 from ally.campaign.training.comparison import compare
 from ally.campaign.training.data import Part, TrainingData, encode_first, gather, in_order
 from ally.campaign.training.measures import agreement, evaluation, scores
@@ -139,13 +139,15 @@ class _Round:
         points = seen.embeddings.double().numpy()
         if not points.size:
             return ranking
-        places = flat(points)
+        main = main_directions(points)
+        places = flat(main)
         probability = (
             np.full(len(points), np.nan) if seen.probabilities is None else seen.probabilities.amax(1).double().numpy()
         )
         rows = np.asarray([*known.rows, *shown.rows], dtype=np.int64)
         classes = tuple(trained.fit.classes or ())
-        chart = Chart(rows, places[:, 0], places[:, 1], seen.predictions.double().numpy(), probability, classes)
+        predicted = seen.predictions.double().numpy()
+        chart = Chart(rows, places[:, 0], places[:, 1], predicted, probability, scaled(main), classes)
         self.map = chart.to_bytes()
         at = {row: place for place, row in enumerate(rows.tolist())}
         near = nearest(points[[at[entry.row] for entry in ranking]], points[: len(known)], known.ids)

@@ -156,7 +156,8 @@ def _write_wide(campaign: Campaign, out: Path, skips: bool) -> int:
         for answer in answers
     ]
     extra = [name for name in next(iter(said.values()), {}) if name != "id"]
-    return write_rows(out, [*ANSWER, *extra, *columns_of(seen)], rows)
+    noted = ["note"] if any(answer.note for answer in answers) else []
+    return write_rows(out, [*ANSWER, *noted, *extra, *columns_of(seen)], rows)
 
 
 def _answer_line(answer: Answer) -> dict[str, Any]:
@@ -164,7 +165,7 @@ def _answer_line(answer: Answer) -> dict[str, Any]:
 
     skip = answer.label is SKIP
     said = (answer.id, None if skip else answer.label, "yes" if skip else None, answer.annotator, answer.at)
-    return dict(zip(ANSWER, said, strict=True))
+    return {**dict(zip(ANSWER, said, strict=True)), **({} if answer.note is None else {"note": answer.note})}
 
 
 def _write_model(campaign: Campaign, out: Path) -> Path:

@@ -10,7 +10,7 @@ from ally.errors import IdError, LabelError
 from ally.sources.export.cells import DIGITS
 from ally.types import SKIP
 
-FIELDS = ("id", "label", "skip", "annotator", "at")
+FIELDS = ("id", "label", "skip", "annotator", "at", "note")
 LARGEST_WHOLE = 10**DIGITS
 
 
@@ -21,6 +21,8 @@ class Answer(NamedTuple):
     annotator: str | None = None
     at: str | None = None
     """When, as the campaign writes it."""
+    note: str | None = None
+    """What people remarked; written, and not read back: a column of this name may be the user's own."""
 
 
 def as_answers(answers: Iterable[Answer] | Mapping[str, Any]) -> list[Answer]:

@@ -19,9 +19,10 @@ KINDS = (".csv", ".jsonl", ".parquet")
 
 
 def write_answers(path: str | Path, answers: Iterable[Answer] | Mapping[str, Any]) -> int:
-    """Writes a .csv, .jsonl or .parquet file that `read_answers` reads back unchanged; returns how many answers.
+    """Writes a .csv, .jsonl or .parquet file that `read_answers` reads back, without its notes; returns how many
+    answers.
 
-    The columns are ``id`` and ``label``, and ``skip``, ``annotator``, ``at`` where any answer has them.
+    The columns are ``id`` and ``label``, and ``skip``, ``annotator``, ``at``, ``note`` where any answer has them.
     """
     path = Path(path)
     writers = {".csv": _write_csv, ".jsonl": _write_jsonl, ".parquet": _write_parquet}

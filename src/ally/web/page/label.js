@@ -1,6 +1,6 @@
 // The screen for two hours: one sample, its classes, nothing to scroll.
 
-import { get, imageOf, post } from "./api.js";
+import { get, imageOf } from "./api.js";
 import { h, mark, percent, say } from "./dom.js";
 import { ACTIONS, MANY, keyName } from "./keys.js";
 import { choice, choose } from "./kept.js";
@@ -49,11 +49,12 @@ export class Label {
       h("button.action", { type: "button", onclick: () => this.act(action), data: { action } },
         h("kbd", {}, keyName(app.keys.names[action])), h("span", {}, ACTIONS[action].text))));
     this.noteField = h("input.note", { type: "text", maxlength: "2000", placeholder: "A note, then Enter", "aria-label": "Note", hidden: true, onkeydown: (event) => this.#noteKey(event) });
+    this.noted = h("p.noted.quiet", { "aria-label": "Your note" });
     this.why = h("div.why", { "aria-label": "Why this one" });
     this.help = h("div.help", { hidden: true });
     main.replaceChildren(h("div.label", { data: { kind: app.about.kind } },
       h("div.work", {}, this.stage, this.tools, this.strip),
-      h("aside.side", {}, this.panel, this.noteField, this.actions, this.help, this.why)));
+      h("aside.side", {}, this.panel, this.noted, this.noteField, this.actions, this.help, this.why)));
     this.#drawStrip();
     this.show();
     this.listener = (event) => this.#key(event);
@@ -123,7 +124,7 @@ export class Label {
     if (item.query) body.query = item.query;
     if (item.expects !== undefined) body.expects = item.expects;
     const key = this.app.outbox.answer(body, { id: item.id });
-    const given = { id: item.id, label: skip ? null : label, skip, key, number: null, item };
+    const given = { id: item.id, label: skip ? null : label, skip, key, number: null, note: this.#noteOf(item), item };
     if (this.looking !== null) {
       this.history[this.looking] = given;
       this.looking = null;
@@ -365,7 +366,7 @@ export class Label {
   #drawSide(item) {
     const guess = this.guesses && !item.old && !["evaluate", "validate"].includes(item.asked?.kind) ? item.asked?.guess : null;
     this.#drawGuess(guess, item.old);
-    this.noteField.value = item.old?.note ?? "";
+    this.noteField.value = this.noted.textContent = this.#noteOf(item);
     this.noteField.hidden = true;
     this.#drawWhy(item);
     if (this.numberField) {
@@ -451,19 +452,23 @@ export class Label {
     this.noteField.focus();
   }
 
-  async #noteKey(event) {
+  #noteKey(event) {
     event.stopPropagation();
     if (event.key === "Escape") return this.#closeNote();
     if (event.key !== "Enter") return;
-    const id = this.item.id;
+    const { item } = this;
     const text = this.noteField.value.trim();
     this.#closeNote();
-    try {
-      await post("/notes", { id, text });
-      say(text ? "The note is kept." : "The note is taken back.");
-    } catch (error) {
-      say(`The note is not kept: ${error.message || "the server does not answer"}`, { choices: [["Try again", () => post("/notes", { id, text }).catch(() => {})]], kind: "bad" });
-    }
+    if (text === this.#noteOf(item)) return;
+    this.app.outbox.note(item.id, text);
+    item.note = text;
+    if (item.old) item.old.note = text;
+    this.noted.textContent = text;
+    say(text ? "The note goes with the sample." : "The note is taken back.");
+  }
+
+  #noteOf(item) {
+    return item.note ?? item.old?.note ?? "";
   }
 
   #closeNote() {

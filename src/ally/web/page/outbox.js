@@ -1,4 +1,4 @@
-// Answers on their way. Each has a key made here; it is kept in the browser until the server has it on disk, and sent
+// Answers and notes on their way. Each has a key made here; it is kept in the browser until the server has it on disk, and sent
 // again under the same key for as long as that takes.
 
 import { Offline, newKey, post } from "./api.js";
@@ -54,6 +54,12 @@ export class Outbox extends EventTarget {
     this.#add({ key: newKey(), kind: "undo", of: number ? null : key, number: number ?? null, order: Date.now() + performance.now() / 1e6 });
   }
 
+  // Takes a note: an empty text takes back the one before.
+  note(id, text) {
+    const key = newKey();
+    this.#add({ key, kind: "note", body: { id, text, key }, order: Date.now() + performance.now() / 1e6 });
+  }
+
   hurry() {
     clearTimeout(this.timer);
     this.pause = FIRST_PAUSE;
@@ -103,8 +109,10 @@ export class Outbox extends EventTarget {
 
   async #drain() {
     while (this.entries.length) {
-      if (this.entries[0].kind === "undo") await this.#sendUndo(this.entries[0]);
-      else await this.#sendAnswers();
+      const [entry] = this.entries;
+      if (entry.kind === "answer") await this.#sendAnswers();
+      else if (entry.kind === "note") await this.#sendOne(entry, "/notes", entry.body);
+      else await this.#sendOne(entry, "/undo", entry.number > 0 && { key: entry.key, number: entry.number });
     }
   }
 
@@ -130,11 +138,12 @@ export class Outbox extends EventTarget {
     }
   }
 
-  async #sendUndo(entry) {
+  // What goes by itself; without a body there is nothing to say. A refusal is told once, and ends it.
+  async #sendOne(entry, path, body) {
     this.sent.add(entry.key);
-    if (entry.number > 0) {
+    if (body) {
       try {
-        await post("/undo", { key: entry.key, number: entry.number });
+        await post(path, body);
       } catch (error) {
         if (!error.status || error.status >= 500 || error.status === 429 || error.status === 401) throw error;
         this.dispatchEvent(new CustomEvent("refused", { detail: error.message }));
