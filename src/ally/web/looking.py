@@ -158,7 +158,7 @@ def add_routes(router: Routes, campaign: Campaign, events: Events, access: Acces
         predicted: Annotated[str, Query(max_length=1000)] = "", n: Annotated[int, Query(ge=1, le=200)] = 24
     ) -> schemas.AlikeSamples:
         """Samples to confirm together: the model takes them for one class, and they are near each other."""
-        labels = {text_of(label): label for label in campaign.classes()} if predicted else {}
+        labels = {text_of(label): label for label in campaign.classes} if predicted else {}
         found = campaign.page.alike(n, labels.get(predicted))
         if found is None:
             return schemas.AlikeSamples(model=None, classes=[], predicted=None, samples=[])

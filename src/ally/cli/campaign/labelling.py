@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from typing import Annotated
 
@@ -38,10 +39,13 @@ def label(
     """
     from ally.errors import InputError, MissingPart
 
+    gc.disable()  # nothing of what is imported here will be freed, and looking for it takes a tenth of the time
     try:
         from ally.web.start import Plan, prepare
     except ImportError as error:
         raise MissingPart("the labelling page needs FastAPI and uvicorn: pip install 'ally-learn[page]'") from error
+    finally:
+        gc.enable()
     if host and not share:
         raise InputError("--host is for --share; leave it out, or share the page")
     if not share and annotator and len(annotator) > 1:
@@ -53,6 +57,7 @@ def label(
         running = prepare(campaign, plan)
 
         def ready() -> None:
+            gc.freeze()  # nor is it looked through again while people label
             for line in running.lines:
                 print(line, flush=True)
             if browser:

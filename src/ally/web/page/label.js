@@ -318,7 +318,7 @@ export class Label {
     this.guessLine = h("p.quiet.guessed");
     return h("div.panel", {},
       h("label.field", {}, h("span", {}, "Number"), this.numberField), this.range, this.guessLine,
-      h("p.quiet", {}, h("kbd", {}, "↑"), h("kbd", {}, "↓"), ` by ${shownNumber(this.step)}, `, h("kbd", {}, "⏎"), " answers"), this.recent,
+      h("p.quiet.hint", {}, h("kbd", {}, "↑"), h("kbd", {}, "↓"), ` by ${shownNumber(this.step)}, `, h("kbd", {}, "⏎"), " answers"), this.recent,
       h("button.answer", { type: "button", onclick: () => this.#tellNumber() }, "Answer"));
   }
 
@@ -403,7 +403,10 @@ export class Label {
 
   #nearest(id) {
     const line = h("figure", {});
-    const label = this.app.labelOf(id).then((text) => h("figcaption", {}, text ?? id));
+    const label = this.app.labelOf(id).then((text) => {
+      const index = this.app.about.classes.findIndex((one) => one.text === text);
+      return h("figcaption", {}, index >= 0 && mark(index), text ?? id);
+    });
     if (this.app.about.kind === "images") line.append(h("img", { src: imageOf(id, "thumb"), alt: `labelled sample ${id}`, width: "72", height: "72", loading: "eager" }));
     label.then((caption) => line.append(caption));
     if (this.app.about.kind === "text") {
