@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ally.cli.console import live_progress, stderr, stdout
+from ally.errors import InputError
 
 WIDE = 150
 """From this width on, every fact has a column."""
@@ -56,7 +57,6 @@ def fetch_command(
     Example: ally datasets fetch mnist
     """
     from ally.datasets import DATASETS, fetch
-    from ally.errors import InputError
 
     folder, as_json = _settings(context, data_dir, as_json)
     if not names:

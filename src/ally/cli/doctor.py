@@ -24,6 +24,7 @@ import typer
 from ally.cli.campaign.opening import AsJson, Moved, opened, place_of
 from ally.cli.campaign.printing import counted, dump, few, say
 from ally.cli.console import stderr
+from ally.errors import InputError, StoreDamaged, StoreVersion
 
 if TYPE_CHECKING:
     from ally.campaign import Campaign
@@ -71,8 +72,6 @@ def doctor(
 
     Example: ally doctor pets --backup
     """
-    from ally.errors import InputError
-
     if name is None and backup:
         raise InputError("--backup needs the name of a campaign: ally doctor NAME --backup")
     with stderr.status("checking"):
@@ -197,8 +196,6 @@ def _try_campaign() -> str:
 
 
 def _campaign(name: str, source: str | None, backup: bool) -> list[Finding]:
-    from ally.errors import StoreDamaged, StoreVersion
-
     place = place_of(name)
     try:
         with opened(name, source) as campaign:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from ally.cli.console import live_progress, stderr, stdout
+from ally.errors import InputError
 
 if TYPE_CHECKING:
     from ally.generation import Learned, Progression
@@ -95,7 +96,6 @@ def generate(
 
     Example: ally generate --dataset digits --samples 8 --out ally-generate
     """
-    from ally.errors import InputError
     from ally.generation import ascend, learn
 
     began = time.perf_counter()
@@ -180,7 +180,6 @@ def _from_dataset(
     import numpy as np
 
     from ally.datasets import load
-    from ally.errors import InputError
     from ally.rng import streams
 
     if labels is not None:
@@ -204,7 +203,6 @@ def _from_dataset(
 def _from_files(pool: Path, labels: Path | None, image_shape: str | None, others: dict[str, Any]) -> PoolWithLabels:
     """The samples and labels of the user; every label is trained on."""
 
-    from ally.errors import InputError
     from ally.pool import Ids
     from ally.sources.arrays.files import read_labels, read_pool
 
@@ -227,8 +225,6 @@ def _from_files(pool: Path, labels: Path | None, image_shape: str | None, others
 def _shaped(X: Any, image_shape: str | None) -> Any:
     """Rows as images."""
     import math
-
-    from ally.errors import InputError
 
     if image_shape is None:
         return X

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from ally.cli.console import live_progress, stderr
+from ally.errors import InputError
 
 TaskName = Literal["auto", "classification", "regression"]
 Duplicates = Literal["keep", "exact", "near"]
@@ -143,8 +144,6 @@ def _json(q: Any) -> str:
 
 
 def _ensure_writable(out: Path | None) -> None:
-    from ally.errors import InputError
-
     if out is None:
         return
     if not out.parent.is_dir():

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ally.cli.console import stderr, stdout
+from ally.metrics import metric_named
 
 if TYPE_CHECKING:
     from ally.report import Comparison, Summary
@@ -63,7 +64,6 @@ def report(
 
 def tables(comparisons: Sequence[Comparison]) -> list[Table]:
     """A table per data set; ALLY in bold."""
-    from ally.metrics import metric_named
     from ally.report.page.tables import interval
 
     found = []

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ally.errors import AllyError, AnswerError, InputError
+
 if TYPE_CHECKING:
     from ally.sources import Answer
 
@@ -25,8 +27,6 @@ class Answers(NamedTuple):
 
 def read(words: Sequence[str], read_file: Callable[[Path], Sequence[Answer]]) -> Answers:
     """The answers of a file, as `read_file` gives them, of standard input (``-``) or of words like ``a.jpg=cat``."""
-    from ally.errors import InputError
-
     files = [word for word in words if word == STANDARD_INPUT or "=" not in word or os.path.isfile(word)]
     if not words:
         raise InputError(
@@ -45,7 +45,6 @@ def read(words: Sequence[str], read_file: Callable[[Path], Sequence[Answer]]) ->
 
 def _pairs(words: Sequence[str]) -> dict[str, Any]:
     """Split at the last ``=``: ids contain one more often than labels do."""
-    from ally.errors import AnswerError
     from ally.sources.export.cells import read_label
 
     found: dict[str, Any] = {}
@@ -58,7 +57,6 @@ def _pairs(words: Sequence[str]) -> dict[str, Any]:
 
 
 def _file(path: Path, read_file: Callable[[Path], Sequence[Answer]]) -> Answers:
-    from ally.errors import AnswerError
     from ally.sources.rows import open_rows
 
     found: dict[str, Any] = {}
@@ -72,8 +70,6 @@ def _file(path: Path, read_file: Callable[[Path], Sequence[Answer]]) -> Answers:
 
 
 def add(found: dict[str, Any], id: str, label: Any) -> None:
-    from ally.errors import AnswerError
-
     if id in found and (type(found[id]), found[id]) != (type(label), label):
         raise AnswerError(f"{id!r} has two answers, {found[id]!r} and {label!r}; keep one")
     found[id] = label
@@ -105,8 +101,6 @@ def _number(value: Any) -> int | None:
 
 def _standard_input(read_file: Callable[[Path], Sequence[Answer]]) -> Answers:
     """CSV, or JSON lines if it begins with a brace."""
-    from ally.errors import AllyError, AnswerError
-
     if sys.stdin is None or sys.stdin.closed:
         raise AnswerError("standard input is closed; pipe answers into the command, or give a file")
     content = sys.stdin.buffer.read()

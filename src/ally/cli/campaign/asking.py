@@ -14,6 +14,8 @@ from ally.cli.campaign.opening import Annotator, AsJson, IdColumn, Key, LabelCol
 from ally.cli.campaign.printing import counted, dump, few, note, say
 from ally.cli.campaign.sample_columns import columns_of, shown
 from ally.cli.campaign.sheets import check_out, write_rows
+from ally.errors import AllyError, InputError, LabelError, PoolExhausted, UnknownClasses
+from ally.types import SKIP
 
 if TYPE_CHECKING:
     from ally.campaign import Campaign, CampaignQuery, Told
@@ -60,8 +62,6 @@ def ask(
 
 def _asked(campaign: Campaign, n: int | None, annotator: str | None, key: str | None, name: str) -> CampaignQuery:
     """A query; if nothing is left to ask about, the error says what to do."""
-    from ally.errors import InputError, PoolExhausted
-
     try:
         return campaign.ask(n, annotator=annotator, key=key, at_most=n is None)
     except PoolExhausted as error:
@@ -78,9 +78,7 @@ def _asked(campaign: Campaign, n: int | None, annotator: str | None, key: str | 
 
 def _ensure_told(campaign: Campaign, out: Path | None) -> None:
     """Never overwrite a file with answers that the campaign does not have yet."""
-    from ally.errors import AllyError, InputError
     from ally.sources import read_answers
-    from ally.types import SKIP
 
     if out is None or not out.exists():
         return
@@ -127,8 +125,6 @@ def tell(
 
     Example: ally tell pets next.csv, or ally tell pets a.jpg=cat b.jpg=dog
     """
-    from ally.errors import LabelError, UnknownClasses
-
     with opened(name) as campaign:
         given = told_answers.read(
             answers or [], partial(campaign.answers.read, id_column=id_column, label_column=label_column)

@@ -10,6 +10,7 @@ from ally.campaign.settings import declarations
 from ally.cli.campaign.opening import AsJson, Name, opened
 from ally.cli.campaign.options import read_classes, takes_settings
 from ally.cli.campaign.printing import dump, say
+from ally.errors import InputError
 
 if TYPE_CHECKING:
     from ally.campaign import Campaign
@@ -30,8 +31,6 @@ def change(
 
     Example: ally change pets --batch 50 --budget 1000
     """
-    from ally.errors import InputError
-
     if not settings and source is None and evaluate is None:
         raise InputError(f"nothing to change; `ally change {name} --help` lists the options")
     with opened(name) as campaign:

@@ -9,6 +9,7 @@ import typer
 from ally.cli.campaign.opening import Annotator, AsJson, Name, opened, typed
 from ally.cli.campaign.options import read_classes
 from ally.cli.campaign.printing import counted, dump, say, table_lines
+from ally.errors import InputError
 
 if TYPE_CHECKING:
     from ally.campaign import Campaign, ClassChange
@@ -59,8 +60,6 @@ def unknown_classes(error: Exception, name: str) -> str:
 
 
 def _changed(campaign: Campaign, action: Action, given: list[str], annotator: str | None) -> ClassChange:
-    from ally.errors import InputError
-
     edit, known = campaign.classes.by(annotator), list(campaign.classes)
     counts = {"add": (1, None), "rename": (2, 2), "merge": (2, None), "remove": (1, 1), "undo": (0, 0)}
     least, most = counts[action]

@@ -15,6 +15,8 @@ from ally.cli.campaign.printing import counted, dump, note, problem_lines, say
 from ally.cli.campaign.sample_columns import columns_of, shown
 from ally.cli.campaign.sheets import check_out, write_rows
 from ally.cli.console import live_progress
+from ally.errors import InputError, LabelError, UnknownClasses
+from ally.types import SKIP
 
 if TYPE_CHECKING:
     from ally.campaign import Campaign
@@ -46,8 +48,6 @@ def import_labels(
 
     Example: ally import pets labels.csv
     """
-    from ally.errors import LabelError, UnknownClasses
-
     with opened(name) as campaign:
         try:
             told = campaign.import_labels(
@@ -95,8 +95,6 @@ def export(
 
     Example: ally export pets labels.csv
     """
-    from ally.errors import InputError
-
     model = model or out.suffix.lower() == WEIGHTS
     if record and model:
         raise InputError("--record and --model exclude each other; write one at a time")
@@ -161,8 +159,6 @@ def _write_wide(campaign: Campaign, out: Path, skips: bool) -> int:
 
 
 def _answer_line(answer: Answer) -> dict[str, Any]:
-    from ally.types import SKIP
-
     skip = answer.label is SKIP
     said = (answer.id, None if skip else answer.label, "yes" if skip else None, answer.annotator, answer.at)
     return {**dict(zip(ANSWER, said, strict=True)), **({} if answer.note is None else {"note": answer.note})}

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ally.cli.campaign.opening import Moved, Name, opened
+from ally.errors import InputError, MissingPart
 
 PORT = 8642
 
@@ -37,8 +38,6 @@ def label(
 
     Example: ally label pets
     """
-    from ally.errors import InputError, MissingPart
-
     gc.disable()  # nothing of what is imported here will be freed, and looking for it takes a tenth of the time
     try:
         from ally.web.start import Plan, prepare

@@ -15,6 +15,7 @@ from ally.cli.campaign.opening import FEW, AsJson, Moved, Name, opened, typed
 from ally.cli.campaign.printing import counted, dump, note, problem_lines, say
 from ally.cli.campaign.sheets import check_out, write_rows
 from ally.cli.console import live_progress, stderr
+from ally.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,8 +93,6 @@ def predict(
 
     Example: ally predict pets --out predictions.csv
     """
-    from ally.errors import InputError
-
     check_out(out, (".csv", ".jsonl", ".parquet"))
     options: dict[str, Any] = {"embeddings": embeddings, "ids": ids, "folder": folder, "encoding": encoding}
     given = {option: value for option, value in options.items() if value is not None}

@@ -12,6 +12,8 @@ from ally.cli.campaign.opening import AsJson, Moved, Name, Show, opened, shown_p
 from ally.cli.campaign.printing import counted, dump, few, note, say, table_lines
 from ally.cli.campaign.sample_columns import columns_of, shown
 from ally.cli.campaign.sheets import check_out, write_rows
+from ally.metrics import METRICS
+from ally.types import SKIP
 
 if TYPE_CHECKING:
     from ally.campaign import Agreement, ModelLine, Status, Suspect
@@ -93,8 +95,6 @@ def review(
 
 def _disagreements(name: str, n: int, out: Path | None, as_json: bool, show: bool | None, source: str | None) -> None:
     """The label of each annotator for samples they label differently; a skip is an empty cell."""
-    from ally.types import SKIP
-
     with opened(name, source) as campaign:
         every, counts, called = campaign.answers.disagreements(), campaign.labels(), typed(name, campaign)
         found = list(every.items())[:n]
@@ -143,8 +143,6 @@ def curve_line(line: ModelLine) -> str:
 
 def one_answer(metric: str) -> str:
     """What always giving the same answer is called in a table."""
-    from ally.metrics import METRICS
-
     return "most common class" if METRICS[metric].task == "classification" else "mean"
 
 

@@ -12,6 +12,7 @@ from ally.cli.campaign.opening import FEW, AsJson, new_place, shown_place, typed
 from ally.cli.campaign.options import takes_settings
 from ally.cli.campaign.printing import counted, dump, few, problem_lines, say
 from ally.cli.console import live_progress
+from ally.errors import InputError
 
 if TYPE_CHECKING:
     from ally.campaign import Campaign, Status
@@ -92,7 +93,6 @@ def new(
     Example: ally new pets --from photos/ --classes cat,dog
     """
     from ally.campaign import Campaign
-    from ally.errors import InputError
 
     if not name:
         raise InputError("the name of the campaign is empty; give one, such as pets")

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ally.errors import InputError, StoreMissing
+
 if TYPE_CHECKING:
     from ally.campaign import Campaign
 
@@ -52,7 +54,6 @@ def new_place(name: str) -> str:
 def opened(name: str, source: str | None = None, **options: Any) -> Campaign:
     """The campaign of that name; if there is none, the error says how to make one."""
     from ally.campaign import Campaign
-    from ally.errors import InputError, StoreMissing
 
     if not name:
         raise InputError("the name of the campaign is empty; give one, such as pets")

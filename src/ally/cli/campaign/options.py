@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from ally.campaign.settings import LONGEST_LEASE, Declared, declarations
+from ally.errors import InputError
 
 Command = Callable[..., None]
 
@@ -44,8 +45,6 @@ def read_classes(text: str, known: Iterable[Any] = ()) -> list[Any]:
 
 def in_seconds(lease: float) -> float:
     """A lease in seconds, from minutes."""
-    from ally.errors import InputError
-
     if not 0 < 60 * lease <= LONGEST_LEASE:
         days = f"{LONGEST_LEASE / 86400:g} days"
         raise InputError(
@@ -56,8 +55,6 @@ def in_seconds(lease: float) -> float:
 
 def read_evaluate(text: str) -> int | str:
     """A number of samples, or ``cv``."""
-    from ally.errors import InputError
-
     if text == "cv":
         return text
     try:

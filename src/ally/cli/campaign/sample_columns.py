@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ally.cli.campaign.printing import note
+from ally.errors import AllyError
 
 if TYPE_CHECKING:
     from ally.campaign import Campaign
@@ -36,8 +37,6 @@ TAKEN = frozenset(
 
 def shown(campaign: Campaign, ids: Sequence[str], wanted: bool | None) -> dict[str, dict[str, Any]]:
     """By id: the path of an image, the text, or the columns of a table. What cannot be shown is empty, with a note."""
-    from ally.errors import AllyError
-
     if wanted is None:
         wanted = not _long(campaign)
     found: dict[str, dict[str, Any]] = {id: {} for id in ids}
@@ -68,8 +67,6 @@ def _long(campaign: Campaign) -> bool:
 
 
 def _columns(campaign: Campaign, id: str) -> dict[str, Any]:
-    from ally.errors import AllyError
-
     try:
         seen = campaign.show(id)
     except AllyError as error:

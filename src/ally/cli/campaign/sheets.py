@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from ally.errors import InputError, MissingPart
+
 LABELS = frozenset({"label", "predicted"})
 """Columns in which a text that looks like a number is marked as a text."""
 
 
 def check_out(out: Path | None, endings: Sequence[str]) -> None:
     """Checks the name of a file to write, before any work is done."""
-    from ally.errors import InputError
-
     if out is None:
         return
     if out.suffix.lower() not in endings:
@@ -85,8 +85,6 @@ def _write_jsonl(stream: TextIO, columns: Sequence[str], rows: Iterable[Mapping[
 
 def _write_parquet(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
     import pandas as pd
-
-    from ally.errors import MissingPart
 
     try:
         pd.DataFrame([dict(row) for row in rows], columns=list(columns)).to_parquet(path, index=False)
