@@ -1,43 +1,21 @@
 """Every command of docs/campaign.md runs, in order, in an empty folder, and prints what the page shows."""
 
 import csv
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).parent.parent / "docs"
-PAGE = (DOCS / "campaign.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"```(python|sh|text)\n(.*?)```", PAGE, flags=re.DOTALL)
+from doc_commands import DOCS, read_page, run_blocks, shape_of
+
+PAGE = read_page("campaign.md")
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("campaign.md")]
-
-
-def shape_of(text):
-    """Words stay, numbers do not: the last digits differ between processors."""
-    return [re.sub(r"\s+", " ", re.sub(r"[-+]?\d[\d.]*", "#", line)).strip() for line in text.strip().splitlines()]
 
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory):
     """The folder afterwards, and what each block of commands printed beside what the page shows."""
     folder = tmp_path_factory.mktemp("tutorial")
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
-    printed = []
-    for kind, block in BLOCKS:
-        if kind == "python":
-            (folder / re.match(r"# (\w+\.py)\n", block)[1]).write_text(block)
-        elif kind == "sh":
-            done = subprocess.run(
-                ["bash", "-ec", block], cwd=folder, env=environment, capture_output=True, text=True, check=False
-            )
-            assert done.returncode == 0, (block, done.stderr)
-            printed.append([done.stdout, ""])
-        else:
-            printed[-1][1] = block
-    return folder, printed
+    return folder, run_blocks(PAGE, folder)
 
 
 def test_commands_print_what_is_shown(ran):

@@ -15,8 +15,21 @@ from ally.cli.console import live_progress, stderr, stdout
 from ally.cli.report import BandChoice, report
 from ally.errors import DataError, InputError
 
-Scale = Literal["smoke", "small", "full"]
-ProtocolChoice = Literal["paper", "fixed", "early-duals"]
+Name = Annotated[str, typer.Argument(help="A name listed by `ally paper list`.", metavar="NAME")]
+Scale = Annotated[
+    Literal["smoke", "small", "full"],
+    typer.Option(help="smoke (seconds), small (minutes to an hour) or full (the paper's size).", metavar="SCALE"),
+]
+Protocol = Annotated[
+    Literal["paper", "fixed", "early-duals"] | None,
+    typer.Option(
+        help="How long to train: paper (early stopping, the default), fixed or early-duals.", metavar="PROTOCOL"
+    ),
+]
+DataDir = Annotated[
+    Path | None, typer.Option(help="Where the data sets are (default: ALLY_DATA, else a cache folder).")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 GENERATION: dict[str, dict[str, Any]] = {
     "smoke": {"dataset": "digits", "share": 0.1, "samples": 4, "steps": 40, "head": "paper", "smooth": True},
     "small": {"dataset": "mnist", "share": 0.02, "samples": 8, "steps": 120, "head": "paper", "smooth": True},
@@ -27,7 +40,7 @@ paper = typer.Typer(no_args_is_help=True, help="Run the paper's experiments, by 
 
 
 @paper.command("list")
-def listing(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+def listing(as_json: AsJson = False) -> None:
     """List the experiments and what the paper claims.
 
     Example: ally paper list
@@ -56,21 +69,11 @@ def listing(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 @paper.command()
 def show(
-    name: Annotated[str, typer.Argument(help="A name listed by `ally paper list`.", metavar="NAME")],
-    scale: Annotated[
-        Scale,
-        typer.Option(help="smoke (seconds), small (minutes to an hour) or full (the paper's size).", metavar="SCALE"),
-    ] = "small",
-    protocol: Annotated[
-        ProtocolChoice | None,
-        typer.Option(
-            help="How long to train: paper (early stopping, the default), fixed or early-duals.", metavar="PROTOCOL"
-        ),
-    ] = None,
-    data_dir: Annotated[
-        Path | None, typer.Option(help="Where the data sets are (default: ALLY_DATA, else a cache folder).")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    name: Name,
+    scale: Scale = "small",
+    protocol: Protocol = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
 ) -> None:
     """Print all settings of an experiment without running it.
 
@@ -111,23 +114,13 @@ def _data_notes(name: str, data_dir: Path | None) -> list[str]:
 
 @paper.command()
 def run(
-    name: Annotated[str, typer.Argument(help="A name listed by `ally paper list`.", metavar="NAME")],
-    scale: Annotated[
-        Scale,
-        typer.Option(help="smoke (seconds), small (minutes to an hour) or full (the paper's size).", metavar="SCALE"),
-    ] = "small",
-    protocol: Annotated[
-        ProtocolChoice | None,
-        typer.Option(
-            help="How long to train: paper (early stopping, the default), fixed or early-duals.", metavar="PROTOCOL"
-        ),
-    ] = None,
+    name: Name,
+    scale: Scale = "small",
+    protocol: Protocol = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the results (default: paper-runs/NAME-SCALE).")] = None,
-    data_dir: Annotated[
-        Path | None, typer.Option(help="Where the data sets are (default: ALLY_DATA, else a cache folder).")
-    ] = None,
+    data_dir: DataDir = None,
     workers: Annotated[int | None, typer.Option(help="Processes (default: one per core).", min=1, metavar="N")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run an experiment. Interrupt it, run it again, and it continues.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,8 +14,29 @@ from ally.scoring.base import Scored
 from ally.types import BOTH_TASKS, Task
 
 
+class ReadoutScore(ABC):
+    """A score that is what one readout of the network says, as it is."""
+
+    tasks: ClassVar[frozenset[Task]] = BOTH_TASKS
+    reads: ClassVar[bool] = True
+
+    @abstractmethod
+    def _readout(self) -> Readout:
+        """Raises if the settings are not possible."""
+
+    def __post_init__(self) -> None:
+        self._readout()
+
+    @property
+    def readouts(self) -> tuple[Readout, ...]:
+        return (self._readout(),)
+
+    def __call__(self, snapshot: Snapshot, streams: Streams) -> Scored:
+        return Scored(snapshot.candidates.readouts[self._readout().name].double())
+
+
 @dataclass(frozen=True)
-class MutualInformation:
+class MutualInformation(ReadoutScore):
     """BALD: mutual information of label and weights, in nats (Houlsby et al., 2011; Gal et al., 2017).
 
     It is at most log K for K samples of the weights. For regression, the variance of the predictions (in standardised
@@ -27,25 +49,13 @@ class MutualInformation:
 
     samples: int = 20
     members: int = 5
-    tasks: ClassVar[frozenset[Task]] = BOTH_TASKS
-    reads: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        self._readout()
-
-    @property
-    def readouts(self) -> tuple[Readout, ...]:
-        return (self._readout(),)
-
-    def __call__(self, snapshot: Snapshot, streams: Streams) -> Scored:
-        return Scored(snapshot.candidates.readouts[self._readout().name].double())
 
     def _readout(self) -> MutualInformationReadout:
         return MutualInformationReadout(self.samples, self.members)
 
 
 @dataclass(frozen=True)
-class Disagreement:
+class Disagreement(ReadoutScore):
     """DropQuery's signal (Gupte et al., 2024): the share of embeddings with dropped units that change the predicted
     class.
 
@@ -58,18 +68,6 @@ class Disagreement:
 
     samples: int = 3
     rate: float = 0.75
-    tasks: ClassVar[frozenset[Task]] = BOTH_TASKS
-    reads: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        self._readout()
-
-    @property
-    def readouts(self) -> tuple[Readout, ...]:
-        return (self._readout(),)
-
-    def __call__(self, snapshot: Snapshot, streams: Streams) -> Scored:
-        return Scored(snapshot.candidates.readouts[self._readout().name].double())
 
     def _readout(self) -> DisagreementReadout:
         return DisagreementReadout(self.samples, self.rate)

@@ -1,0 +1,36 @@
+"""Documents whose commands are run: their blocks, and what each printed beside what the page shows."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+DOCS = Path(__file__).parent.parent / "docs"
+
+
+def read_page(name):
+    return (DOCS / name).read_text(encoding="utf-8")
+
+
+def run_blocks(page, folder, **environment):
+    """Runs the blocks of a page in order; one pair of texts per block of commands."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1", **environment}
+    printed = []
+    for kind, block in re.findall(r"```(python|sh|text)\n(.*?)```", page, flags=re.DOTALL):
+        if kind == "python":
+            (folder / re.match(r"# (\w+\.py)\n", block)[1]).write_text(block)
+        elif kind == "sh":
+            line = ["bash", "-ec", block]
+            done = subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, (block, done.stderr)
+            printed.append([done.stdout, ""])
+        else:
+            printed[-1][1] = block
+    return printed
+
+
+def shape_of(text):
+    """Words stay, numbers do not: the last digits differ between processors."""
+    return [re.sub(r"\s+", " ", re.sub(r"[-+]?\d[\d.]*", "#", line)).strip() for line in text.strip().splitlines()]
