@@ -26,7 +26,7 @@ def trained_once(tmp_path_factory, write_digits, answer_all):
     """The file of a campaign with 60 labels and three models."""
     folder = tmp_path_factory.mktemp("trained")
     source, truth = write_digits(folder)
-    with Campaign.create(folder / "d.db", source, batch=20, evaluate=30, automatic=False) as campaign:
+    with Campaign.create(folder / "d.db", source, batch=20, evaluate=30, model="linear", automatic=False) as campaign:
         for turn in range(4):
             answer_all(campaign, truth, 20)
             if turn:
@@ -72,6 +72,7 @@ def test_the_first_batch_is_what_the_loop_would_ask(trained, table):
         ids=order,
         classes=["digit 0", "digit 1", "digit 2"],
         hygiene=ally.Hygiene(),
+        model="linear",
         random_state=settings.seed,
     )
     ranked = [entry.row for entry in store.models.ranking(store.models.newest().number)]
@@ -83,7 +84,9 @@ def test_evaluation_labels_do_not_change_the_model(table, tmp_path, clock):
     rankings; the models that they hand out differ."""
     found = []
     for name, lie in (("a", False), ("b", True)):
-        with Campaign.create(tmp_path / f"{name}.db", table[0], evaluate=30, automatic=False, clock=clock) as campaign:
+        with Campaign.create(
+            tmp_path / f"{name}.db", table[0], evaluate=30, model="linear", automatic=False, clock=clock
+        ) as campaign:
             held = {sample.id for sample in campaign._store.samples("evaluate")}
             pool = [sample.id for sample in campaign._store.samples("pool")][:40]
             campaign.relabel(
@@ -112,7 +115,9 @@ def test_validation_labels_stop_the_training_and_are_not_trained_on(table, tmp_p
 
 
 def test_cold_start_covers_the_inputs_and_one_class_waits(table, tmp_path):
-    with Campaign.create(tmp_path / "d.db", table[0], batch=10, evaluate=0, automatic=False) as campaign:
+    with Campaign.create(
+        tmp_path / "d.db", table[0], batch=10, evaluate=0, model="linear", automatic=False
+    ) as campaign:
         campaign.retrain()
         cold = campaign.ask(10)
         assert all(sample.score is not None for sample in cold.samples)
@@ -143,7 +148,7 @@ def test_regression(tmp_path, answer_all):
     frame = pd.DataFrame(X).set_axis([f"c{n}" for n in range(X.shape[1])], axis=1)
     frame.insert(0, "id", [f"p{n}" for n in range(len(X))])
     truth = dict(zip(frame["id"], y.tolist(), strict=True))
-    with Campaign.create("memory", frame, task="regression", batch=40, random_share=0.25) as campaign:
+    with Campaign.create("memory", frame, task="regression", model="linear", batch=40, random_share=0.25) as campaign:
         for _ in range(3):
             answer_all(campaign, truth)
             campaign.retrain()
@@ -253,7 +258,9 @@ def test_new_texts_need_neither_ids_nor_the_same_file(tmp_path):
 
 
 def test_two_who_train_at_once_train_once(table, tmp_path, answer_all):
-    with Campaign.create(tmp_path / "d.db", table[0], batch=20, evaluate=0, automatic=False) as campaign:
+    with Campaign.create(
+        tmp_path / "d.db", table[0], batch=20, evaluate=0, model="linear", automatic=False
+    ) as campaign:
         answer_all(campaign, table[1], 30)
         with ThreadPoolExecutor(2) as pool:
             numbers = list(pool.map(lambda _: campaign.retrain(), range(2)))
@@ -269,7 +276,7 @@ def test_new_data_must_have_the_same_columns(trained, tmp_path):
 def test_review_finds_wrong_labels(table, tmp_path):
     truth = table[1]
     rng = np.random.default_rng(0)
-    with Campaign.create(tmp_path / "d.db", table[0], evaluate=0, automatic=False) as campaign:
+    with Campaign.create(tmp_path / "d.db", table[0], evaluate=0, model="linear", automatic=False) as campaign:
         ids = rng.permutation(list(truth))[:200].tolist()
         wrong = set(ids[:10])
         other = {"digit 0": "digit 1", "digit 1": "digit 2", "digit 2": "digit 0"}
@@ -291,7 +298,9 @@ def test_review_finds_wrong_labels(table, tmp_path):
 
 
 def test_review_of_a_strategy_without_duals(table, tmp_path):
-    with Campaign.create(tmp_path / "d.db", table[0], strategy="margin", evaluate=0, automatic=False) as campaign:
+    with Campaign.create(
+        tmp_path / "d.db", table[0], strategy="margin", evaluate=0, model="mlp", automatic=False
+    ) as campaign:
         campaign.relabel({id: table[1][id] for id in list(table[1])[:60]} | {"s000": "digit 1", "s001": "digit 2"})
         campaign.retrain()
         assert {suspect.id for suspect in campaign.review(2)} == {"s000", "s001"}
@@ -299,7 +308,14 @@ def test_review_of_a_strategy_without_duals(table, tmp_path):
 
 def test_better_than_random_is_answered_with_its_uncertainty(table, tmp_path, answer_all):
     with Campaign.create(
-        tmp_path / "d.db", table[0], evaluate=60, held_out_share=0.4, random_share=0.2, batch=30, automatic=False
+        tmp_path / "d.db",
+        table[0],
+        evaluate=60,
+        held_out_share=0.4,
+        random_share=0.2,
+        batch=30,
+        model="linear",
+        automatic=False,
     ) as campaign:
         for _ in range(6):
             answer_all(campaign, table[1])
@@ -322,7 +338,9 @@ def test_the_budget_ends_it(table, tmp_path, answer_all):
 
 
 def test_a_large_pool_is_looked_at_in_part(table, tmp_path, answer_all):
-    with Campaign.create(tmp_path / "d.db", table[0], look_at=50, batch=10, evaluate=0, automatic=False) as campaign:
+    with Campaign.create(
+        tmp_path / "d.db", table[0], look_at=50, batch=10, evaluate=0, model="linear", automatic=False
+    ) as campaign:
         looked = []
         for _ in range(2):
             answer_all(campaign, table[1], 20)

@@ -26,7 +26,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 
 def test_answers_start_a_training_and_asking_goes_on_meanwhile(table, tmp_path, answer_all):
-    with Campaign.create(tmp_path / "d.db", table[0], batch=20, evaluate=0) as campaign:
+    with Campaign.create(tmp_path / "d.db", table[0], batch=20, evaluate=0, model="linear") as campaign:
         wait_until(lambda: campaign.status().training_state == "done")  # the cold start
         assert campaign.status().model.labels == 0
         answer_all(campaign, table[1], 30)
@@ -43,7 +43,9 @@ def test_answers_start_a_training_and_asking_goes_on_meanwhile(table, tmp_path, 
 
 
 def test_one_worker_at_a_time(table, tmp_path, answer_all):
-    with Campaign.create(tmp_path / "d.db", table[0], batch=20, evaluate=0, automatic=False) as campaign:
+    with Campaign.create(
+        tmp_path / "d.db", table[0], batch=20, evaluate=0, model="linear", automatic=False
+    ) as campaign:
         answer_all(campaign, table[1], 30)
         for _ in range(3):
             campaign.retrain(wait=False)
@@ -53,7 +55,9 @@ def test_one_worker_at_a_time(table, tmp_path, answer_all):
 
 
 def test_a_killed_worker_is_told_of_and_another_takes_over(table, tmp_path, answer_all):
-    with Campaign.create(tmp_path / "d.db", table[0], batch=20, evaluate=0, automatic=False) as campaign:
+    with Campaign.create(
+        tmp_path / "d.db", table[0], batch=20, evaluate=0, model="linear", automatic=False
+    ) as campaign:
         answer_all(campaign, table[1], 30)
         assert campaign.retrain(wait=False) is None
         wait_until(lambda: campaign.status().training_state == "running")
@@ -68,7 +72,7 @@ def test_a_killed_worker_is_told_of_and_another_takes_over(table, tmp_path, answ
 
 def test_a_failure_is_on_record_and_not_tried_for_ever(table, tmp_path, answer_all):
     source, truth = table
-    with Campaign.create(tmp_path / "d.db", source, batch=10, evaluate=0, automatic=False) as campaign:
+    with Campaign.create(tmp_path / "d.db", source, batch=10, evaluate=0, model="linear", automatic=False) as campaign:
         answer_all(campaign, truth, 20)
         source.rename(tmp_path / "away.csv")
     with Campaign.open(tmp_path / "d.db") as campaign:
@@ -89,7 +93,9 @@ def test_a_failure_is_on_record_and_not_tried_for_ever(table, tmp_path, answer_a
 
 
 def test_a_training_by_hand_does_not_ask_whether_it_is_due(table, tmp_path, answer_all):
-    with Campaign.create(tmp_path / "d.db", table[0], batch=20, evaluate=0, automatic=False) as campaign:
+    with Campaign.create(
+        tmp_path / "d.db", table[0], batch=20, evaluate=0, model="linear", automatic=False
+    ) as campaign:
         answer_all(campaign, table[1], 20)
         campaign.retrain()
         campaign.retrain(wait=False)

@@ -44,6 +44,8 @@ def test_bench_on_a_table_of_ones_own(command, houses):
         2,
         "--rounds",
         1,
+        "--model",
+        "linear",
         "--workers",
         1,
         "--out",
@@ -101,7 +103,8 @@ def test_wrong_calls_end_with_2_and_write_nothing(command, houses, arguments, to
 
 
 def test_the_settings_are_those_of_the_results(command, tmp_path):
-    call = ("bench", "--strategy", "random", "--strategy", "coreset", "--seeds", 1, "--workers", 1, "--out", "runs")
+    call = ("bench", "--strategy", "random", "--strategy", "coreset", "--seeds", 1, "--model", "linear", "--workers", 1)
+    call = (*call, "--out", "runs")
     assert command(*call, "--dataset", "iris", "--rounds", 2, cwd=tmp_path).returncode == 0
     second = command(*call, "--dataset", "wine", "--rounds", 1, cwd=tmp_path)
     assert second.returncode == 0, second.stderr
@@ -133,7 +136,7 @@ def test_paper_lists_shows_and_runs(command, tmp_path):
     shown = json.loads(command("paper", "show", "clusters", "--scale", "small", "--json").stdout)
     assert shown["batch"] == "200"
     assert shown["claim"] == "More clusters are better."
-    ran = command("paper", "run", "diversity", "--scale", "smoke", "--workers", 2, cwd=tmp_path)
+    ran = command("paper", "run", "diversity", "--scale", "smoke", "--workers", 1, cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     folder = tmp_path / "paper-runs" / "diversity-smoke"
     assert {"results.csv", "settings.json", "report.html", "curves.png", "curves.svg"} <= {
@@ -151,6 +154,7 @@ def test_bench_measures_what_is_asked_for_and_sets_it_beside_one_answer_for_all(
     table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(kind=np.where(X[:, 0] > 1.2, "rare", "common"))
     table.to_csv(tmp_path / "t.csv", index=False)
     call = ("bench", "--dataset", "t.csv", "--target", "kind", "--strategy", "random", "--seeds", 1, "--rounds", 0)
+    call = (*call, "--model", "linear")
     plain = command(*call, "--workers", 1, "--out", "plain", cwd=tmp_path)
     assert plain.returncode == 0, plain.stderr
     assert "note: t.csv: the classes are uneven: common has " in plain.stderr

@@ -3,12 +3,14 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 import pytest
@@ -55,9 +57,32 @@ def untimed(results):
     return results.drop(columns=TIMINGS).sort_values(["strategy", "seed", "round"], ignore_index=True)
 
 
+pytestmark = pytest.mark.xdist_group("grids")  # a worker is a process that imports torch: they share two grids
+
+
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
     return untimed(run_grid(trial, CELLS, tmp_path_factory.mktemp("grid"), workers=2))
+
+
+class Finished(NamedTuple):
+    """A grid that has run: its folder, its table, and what it told of its progress."""
+
+    out: Path
+    results: pd.DataFrame
+    told: list[tuple[str, int, int]]
+
+
+@pytest.fixture(scope="module")
+def finished_once(tmp_path_factory):
+    out, told = tmp_path_factory.mktemp("grid") / "out", []
+    return Finished(out, run_grid(trial, CELLS, out, workers=1, progress=lambda *now: told.append(now)), told)
+
+
+@pytest.fixture
+def finished(finished_once, tmp_path):
+    """A copy of the folder, to go on in."""
+    return finished_once._replace(out=shutil.copytree(finished_once.out, tmp_path / "out"))
 
 
 def kept(folder):
@@ -67,13 +92,11 @@ def kept(folder):
 
 
 @pytest.mark.long
-@pytest.mark.xdist_group("undisturbed grid")
-def test_a_second_run_runs_nothing(tmp_path, undisturbed):
-    first = run_grid(trial, CELLS, tmp_path, workers=1)
-    pd.testing.assert_frame_equal(untimed(first), undisturbed)
-    again = run_grid(trial, CELLS, tmp_path, workers=1)
-    pd.testing.assert_frame_equal(first, again)
-    pd.testing.assert_frame_equal(kept(tmp_path), again)
+def test_a_second_run_runs_nothing(finished, undisturbed):
+    pd.testing.assert_frame_equal(untimed(finished.results), undisturbed)
+    again = run_grid(trial, CELLS, finished.out, workers=1)
+    pd.testing.assert_frame_equal(finished.results, again)
+    pd.testing.assert_frame_equal(kept(finished.out), again)
 
 
 PROGRAM = """
@@ -93,7 +116,6 @@ def written(out):
 
 
 @pytest.mark.long
-@pytest.mark.xdist_group("undisturbed grid")
 @pytest.mark.parametrize("kills", [1, pytest.param(10, marks=pytest.mark.slow)])
 def test_killed_at_random_moments_it_ends_with_the_same_numbers(tmp_path, undisturbed, kills):
     out, program = tmp_path / "out", tmp_path / "program.py"
@@ -109,6 +131,7 @@ def test_killed_at_random_moments_it_ends_with_the_same_numbers(tmp_path, undist
             # Every second time only the first process is killed: its workers have to notice.
             (os.killpg if done % 2 else os.kill)(process.pid, signal.SIGKILL)
             process.wait()
+            assert ended(process.pid, 30), "workers outlive the process that started them"
             done += 1
         else:
             assert process.returncode == 0
@@ -116,7 +139,7 @@ def test_killed_at_random_moments_it_ends_with_the_same_numbers(tmp_path, undist
                 lines = path.read_bytes().splitlines(keepends=True)
                 path.write_bytes(b"".join(lines[: rng.randrange(1, len(lines))]) + b'{"record": {"dataset": "bl')
     assert written(out) > 0
-    results = run_grid(trial, CELLS, out, workers=2)
+    results = run_grid(trial, CELLS, out, workers=1)
     pd.testing.assert_frame_equal(untimed(results), undisturbed)
 
 
@@ -153,12 +176,11 @@ def test_a_campaign_goes_on_to_the_same_numbers(strategy, after):
     ]
 
 
-def test_more_rounds_continue_what_is_there(tmp_path):
-    short = [("blobs", cell(rounds=2))]
-    run_grid(trial, short, tmp_path, workers=1)
+def test_more_rounds_continue_what_is_there(tmp_path, undisturbed):
+    run_grid(trial, [("blobs", cell(rounds=2))], tmp_path, workers=1)
     longer = run_grid(trial, [("blobs", cell(rounds=4))], tmp_path, workers=1)
-    direct = run_grid(trial, [("blobs", cell(rounds=4))], tmp_path / "direct", workers=1)
-    pd.testing.assert_frame_equal(untimed(longer), untimed(direct))
+    direct = undisturbed.query("strategy == 'ally' and seed == 0").reset_index(drop=True)
+    pd.testing.assert_frame_equal(untimed(longer), direct)
     assert len(list((tmp_path / "cells").iterdir())) == 1
 
 
@@ -187,18 +209,16 @@ def test_names_of_files_stay():
     assert replace(cell(), model="linear").key("a") == "a-ally-b5-s0-052a6d0ec6"
 
 
-def test_a_table_holds_what_was_asked_for(tmp_path):
-    run_grid(trial, [("blobs", cell("random", rounds=3)), ("blobs", cell("margin", rounds=3))], tmp_path, workers=1)
-    less = run_grid(trial, [("blobs", cell("random", rounds=1))], tmp_path, workers=1)
+def test_a_table_holds_what_was_asked_for(finished):
+    less = run_grid(trial, [("blobs", cell("random", rounds=1))], finished.out, workers=1)
     assert (set(less["strategy"]), less["round"].tolist()) == ({"random"}, [0, 1])
-    pd.testing.assert_frame_equal(kept(tmp_path), less)
-    assert len(collect(tmp_path)) == 8
+    pd.testing.assert_frame_equal(kept(finished.out), less)
+    assert len(collect(finished.out)) == len(finished.results) == 30
 
 
-def test_campaigns_with_other_hygiene_are_refused(tmp_path):
-    run_grid(trial, [("blobs", cell("random"))], tmp_path, workers=1)
+def test_campaigns_with_other_hygiene_are_refused(finished):
     with pytest.raises(InputError, match=r"the same campaign with hygiene=None; choose another folder"):
-        run_grid(trial, [("blobs", cell("random", hygiene=Hygiene()))], tmp_path, workers=1)
+        run_grid(trial, [("blobs", cell("random", hygiene=Hygiene()))], finished.out, workers=1)
 
 
 def test_one_failing_cell_leaves_the_others(tmp_path):
@@ -215,10 +235,10 @@ def test_an_unknown_strategy_runs_nothing(tmp_path):
     assert not (tmp_path / "cells").exists()
 
 
-def test_two_grids_in_one_folder(tmp_path):
+def test_two_grids_in_one_folder(finished):
     script = f"""
 import fcntl, time
-file = open({str(tmp_path / ".lock")!r}, "w")
+file = open({str(finished.out / ".lock")!r}, "w")
 fcntl.flock(file, fcntl.LOCK_EX)
 print("held", flush=True)
 time.sleep(60)
@@ -227,26 +247,24 @@ time.sleep(60)
     try:
         assert process.stdout.readline() == "held\n"
         with pytest.raises(InputError, match="another process is running a grid in"):
-            run_grid(trial, CELLS[:1], tmp_path, workers=1)
+            run_grid(trial, CELLS[:1], finished.out, workers=1)
     finally:
         process.kill()
         process.wait()
-    run_grid(trial, CELLS[:1], tmp_path, workers=1)
+    assert len(run_grid(trial, CELLS[:1], finished.out, workers=1)) == 5
 
 
-def test_other_data_under_the_same_name_is_refused(tmp_path):
-    run_grid(trial, CELLS[:1], tmp_path, workers=1)
+def test_other_data_under_the_same_name_is_refused(finished):
     with pytest.raises(
         InputError, match=r"holds blobs-ally.*, made when blobs had other data or another target; choose another folder"
     ):
-        run_grid(changed, CELLS[:1], tmp_path, workers=1)
+        run_grid(changed, CELLS[:1], finished.out, workers=1)
 
 
-def test_other_settings_of_the_same_series_are_refused(tmp_path):
-    run_grid(trial, [("blobs", cell("random"))], tmp_path, workers=1)
+def test_other_settings_of_the_same_series_are_refused(finished):
     with pytest.raises(InputError, match=r"the same campaign with init=10; choose another folder"):
-        run_grid(trial, [("blobs", replace(cell("random"), init=12))], tmp_path, workers=1)
-    assert len(list((tmp_path / "cells").iterdir())) == 1
+        run_grid(trial, [("blobs", replace(cell("random"), init=12))], finished.out, workers=1)
+    assert len(list((finished.out / "cells").iterdir())) == len(CELLS)
 
 
 def test_a_journal_may_be_read_while_it_is_written(tmp_path):
@@ -272,18 +290,12 @@ def test_an_interrupt_ends_the_grid_at_once(tmp_path):
     process.send_signal(signal.SIGINT)
     process.wait(10)
     assert b"KeyboardInterrupt" in process.stderr.read()
-    limit = time.monotonic() + 10
-    while _group(process.pid) and time.monotonic() < limit:
-        time.sleep(0.05)
-    assert not _group(process.pid)
+    assert ended(process.pid, 10)
 
 
-def test_progress_counts_rounds(tmp_path):
-    seen = []
-    run_grid(
-        trial, CELLS[:2], tmp_path, workers=1, progress=lambda stage, done, total: seen.append((stage, done, total))
-    )
-    assert seen[-1] == ("rounds", 10, 10)
+def test_progress_counts_rounds(finished_once):
+    seen = finished_once.told
+    assert seen[-1] == ("rounds", 30, 30)
     assert [done for _, done, _ in seen] == sorted(done for _, done, _ in seen)
 
 
@@ -324,27 +336,21 @@ def test_copies():
     assert len(copied.test_labels) == len(data.test_labels)
 
 
-def test_settings_of_a_cell_are_on_record(tmp_path):
-    run_grid(trial, CELLS[:1], tmp_path, workers=1)
-    settings = json.loads(next((tmp_path / "cells").iterdir()).read_text().splitlines()[0])["settings"]
+def test_settings_of_a_cell_are_on_record(finished_once):
+    settings = json.loads(next((finished_once.out / "cells").glob("blobs-ally-*")).read_text().splitlines()[0])[
+        "settings"
+    ]
     assert settings["dataset"] == "blobs"
     assert settings["composition"].startswith("Strategy(score=PredictedDual")
     assert {"ally", "torch", "training", "seed"} <= set(settings)
 
 
-def test_workers_end_when_the_process_that_started_them_is_killed(tmp_path):
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM.format(here=str(Path(__file__).parent), out=str(tmp_path / "out")))
-    process = subprocess.Popen([sys.executable, str(program)], start_new_session=True, stderr=subprocess.DEVNULL)
-    while not list((tmp_path / "out").glob("cells/*.jsonl")):
+def ended(session, seconds):
+    """Whether all processes of a session end in time."""
+    limit = time.monotonic() + seconds
+    while _group(session) and time.monotonic() < limit:
         time.sleep(0.05)
-        assert process.poll() is None
-    process.kill()
-    process.wait()
-    limit = time.monotonic() + 30
-    while _group(process.pid) and time.monotonic() < limit:
-        time.sleep(0.05)
-    assert not _group(process.pid)
+    return not _group(session)
 
 
 def _group(session):

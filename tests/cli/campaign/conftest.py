@@ -95,6 +95,8 @@ def rows(ally, table):
         10,
         "--strategy",
         "margin",
+        "--model",
+        "linear",
         "--by-hand",
     )
     return table

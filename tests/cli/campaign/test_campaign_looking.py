@@ -43,6 +43,8 @@ def test_status_counts_and_shows_the_curve(ally, tmp_path, table, fill):
         "margin",
         "--budget",
         90,
+        "--model",
+        "linear",
         "--by-hand",
     )
     for round in range(2):
@@ -76,7 +78,9 @@ def test_status_counts_and_shows_the_curve(ally, tmp_path, table, fill):
 
 
 def test_a_curve_by_cross_validation(ally, table):
-    new = ally("new", "rows", "--from", "table.csv", "--column", "a", "--evaluate", "cv", "--batch", 12, "--by-hand")
+    new = ally(
+        "new", "rows", "--from", "table.csv", "--column", "a", "--evaluate", "cv", "--model", "linear", "--by-hand"
+    )
     words = "by cross-validation on the labels that are chosen, which are not a random sample"
     assert words in " ".join(new.out.split())
     ally("tell", "rows", *(f"{id}={label}" for id, label in list(table.items())[:24]))
@@ -193,6 +197,8 @@ def test_regression_from_numbers_of_the_source(ally, table):
         "b",
         "--evaluate",
         20,
+        "--model",
+        "linear",
         "--by-hand",
     )
     line = ally("retrain", "size").out
@@ -321,6 +327,8 @@ def test_training_runs_beside_the_commands(table, tmp_path):
         "10",
         "--strategy",
         "margin",
+        "--model",
+        "linear",
     )
     trained(tmp_path / "rows.db", 0)
     run("tell", "rows", *(f"{id}={label}" for id, label in list(table.items())[:10]))
@@ -397,6 +405,8 @@ def test_few_numbers_have_no_interval_and_few_labels_no_prediction(ally, table):
         3,
         "--batch",
         8,
+        "--model",
+        "linear",
         "--by-hand",
     )
     asked = ally("ask", "size").rows
