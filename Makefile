@@ -7,12 +7,14 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test test-only test-slow lint bench bench-full bench-store kill-test docs clean
 
-# The environment is complete when its stamp is newer than the files that describe it. pip compiles on one core, and tests of others too.
+# Large packages of which little is imported: what is, is compiled then.
+SELDOM := tests|testing|mypy|mypyc|networkx|pip|plotly|ray|setuptools|torch/_inductor|transformers/models
+
+# The environment is complete when its stamp is newer than the files that describe it. pip would compile everything, on one core.
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --no-compile --upgrade pip
 	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[test,parquet]'
-	$(BIN)/python -m compileall -q -j 0 -x '/tests/' $(VENV)/lib || true
+	$(BIN)/python -m compileall -q -j 0 -x '/($(SELDOM))/' $(VENV)/lib || true
 	touch $@
 
 demo: $(VENV)/.ready

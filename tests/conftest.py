@@ -29,6 +29,15 @@ os.environ["ALLY_ENCODER"] = "none"
 from store_server import Server, programs  # noqa: E402
 
 
+def pytest_configure() -> None:
+    """Modules of tests are imported by name alone, by the workers of a grid too: each needs a name of its own."""
+    places: dict[str, Path] = {}
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        before = places.setdefault(path.name, path)
+        if before != path and path.name != "conftest.py":
+            raise pytest.UsageError(f"{before} and {path} have the same name; rename one")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long tests come first; the others keep their order."""
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
