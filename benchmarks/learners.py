@@ -5,8 +5,8 @@
 
 Pools and test sets of at most 5000; labels are the first n of a permutation by the seed, the same for every learner.
 The error is the share of wrong labels, or the root mean squared error. Learners are trained on the labels alone (erm)
-and see the pool once, for scales. Finished cells of the output file are not run again. Vectors of the encoders are kept
-in --cache.
+and see the pool once, for scales. Seed by seed; finished cells of the output file are not run again. Vectors of the
+encoders are kept in --cache. --learners runs some learners only.
 """
 
 from __future__ import annotations
@@ -147,7 +147,6 @@ class Task:
     learners: tuple[str, ...]
     theirs: tuple[str, ...] = ()
     slow: tuple[str, ...] = ()
-    seeds: int = 5
 
 
 VECTORS = ("linear", "mlp", "auto")
@@ -156,7 +155,15 @@ TASKS = (
         Task(
             name,
             "columns",
-            ("linear", "extra-trees", "hist-gradient-boosting", "mlp", "auto"),
+            (
+                "linear",
+                "extra-trees",
+                "gaussian-process",
+                "gradient-boosting",
+                "hist-gradient-boosting",
+                "mlp",
+                "auto",
+            ),
             ("sklearn extra-trees",),
         )
         for name in TABLES
@@ -175,21 +182,22 @@ TASKS = (
 SLOW_SIZES, SLOW_SEEDS = (50, 200), 2
 
 
-def cells(task: Task, seeds: int) -> Iterator[tuple[str, int, int]]:
-    for seed in range(min(seeds, task.seeds)):
-        for n in SIZES:
-            for name in (*task.learners, *task.theirs):
-                if name not in task.slow or (n in SLOW_SIZES and seed < SLOW_SEEDS):
-                    yield name, n, seed
+def cells(task: Task, seed: int, only: list[str] | None) -> Iterator[tuple[str, int, int]]:
+    for n in SIZES:
+        for name in (*task.learners, *task.theirs):
+            if name in task.slow and (n not in SLOW_SIZES or seed >= SLOW_SEEDS):
+                continue
+            if only is None or name in only:
+                yield name, n, seed
 
 
-def run(task: Task, read: Callable[[], Data], out: Path, seeds: int) -> None:
+def run(task: Task, read: Callable[[], Data], out: Path, seed: int, only: list[str] | None) -> None:
     done = set()
     if out.exists():
         table = pd.read_csv(out, keep_default_na=False)
         mine = table[(table["data"] == task.data) & (table["features"] == task.features)]
         done = set(zip(mine["learner"], mine["labels"], mine["seed"], strict=True))
-    wanted = [cell for cell in cells(task, seeds) if cell not in done]
+    wanted = [cell for cell in cells(task, seed, only) if cell not in done]
     if not wanted:
         return
     data = read()
@@ -226,28 +234,33 @@ def main() -> None:
     parser.add_argument("--text-encoder", default=None, help="the folder of all-MiniLM-L6-v2")
     parser.add_argument("--cache", type=Path, default=Path("vectors"))
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--learners", nargs="*", default=None)
     parser.add_argument("--out", type=Path, default=OUT)
     parser.add_argument("--tables", action="store_true")
     given = parser.parse_args()
     if given.tables:
         print(tables(given.out))
         return
-    folder = Path(given.data_dir)
-    for task in TASKS:
-        if given.data and not {task.data, f"{task.data}/{task.features}"} & set(given.data):
-            continue
-        if task.data in TABLES:
-            read: Callable[[], Data] = partial(table_data, folder, task.data)
-        elif task.data == "cifar10":
-            encode = _encoder("efficientnet-lite0", None, given.cache) if task.features == "encoder" else None
-            read = partial(image_data, folder, task.data, encode)
-        else:
-            encode = None
-            if task.features == "encoder":
-                encode = _encoder("all-MiniLM-L6-v2", given.text_encoder, given.cache)
-            read = partial(text_data, folder, task.data, encode)
-        run(task, read, given.out, given.seeds)
-        print(task.data, task.features, "done", flush=True)
+    folder, wanted = Path(given.data_dir), set(given.data or ())
+    tasks = [task for task in TASKS if not wanted or {task.data, f"{task.data}/{task.features}"} & wanted]
+    readers = {task: cache(partial(read, folder, task, given.text_encoder, given.cache)) for task in tasks}
+    for seed in range(given.seeds):
+        for task in tasks:
+            run(task, readers[task], given.out, seed, given.learners)
+            print("seed", seed, task.data, task.features, "done", flush=True)
+
+
+def read(folder: Path, task: Task, text_encoder: str | None, kept: Path) -> Data:
+    if task.data in TABLES:
+        return table_data(folder, task.data)
+    encode = None
+    if task.data == "cifar10":
+        if task.features == "encoder":
+            encode = _encoder("efficientnet-lite0", None, kept)
+        return image_data(folder, task.data, encode)
+    if task.features == "encoder":
+        encode = _encoder("all-MiniLM-L6-v2", text_encoder, kept)
+    return text_data(folder, task.data, encode)
 
 
 def tables(out: Path) -> str:

@@ -85,7 +85,19 @@ MODELS: Registry[Name] = Registry(
 )
 
 LEARNERS: Registry[Name] = Registry(
-    "model", dict.fromkeys(("auto", "linear", "extra-trees", "random-forest", "hist-gradient-boosting"), Name())
+    "model",
+    dict.fromkeys(
+        (
+            "auto",
+            "linear",
+            "extra-trees",
+            "random-forest",
+            "gradient-boosting",
+            "hist-gradient-boosting",
+            "gaussian-process",
+        ),
+        Name(),
+    ),
 )
 """What is not a network, or chooses one."""
 

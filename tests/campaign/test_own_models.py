@@ -144,3 +144,14 @@ def test_a_worker_rebuilds_the_model(tmp_path, table, own, answer_all):
     subprocess.run([sys.executable, "-c", program, str(tmp_path / "c.db")], check=True, timeout=120)
     with Campaign.open(tmp_path / "c.db") as campaign:
         assert isinstance(campaign.training.model().fit, FittedEstimator)
+
+
+def test_a_campaign_chooses_again_when_labels_have_grown_by_half(tmp_path, table, answer_all):
+    source, truth = table
+    chosen = []
+    with Campaign.create(tmp_path / "c.db", source, strategy="random", evaluate=0, automatic=False) as campaign:
+        for more in (6, 2, 1):
+            answer_all(campaign, truth, more)
+            campaign.retrain()
+            chosen.append(campaign._store.models.newest().report["choice"]["labels"])
+    assert chosen == [6, 6, 9]

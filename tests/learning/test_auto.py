@@ -7,7 +7,8 @@ import pytest
 
 import ally
 from ally.errors import ModelError
-from ally.learning.auto import AutoLearner, Candidate, chosen_name, slate_for
+from ally.learning.auto import AutoLearner, Record, chosen_name
+from ally.learning.candidates import Candidate, slate_for
 from ally.learning.learner import Examples
 from ally.learning.linear import LinearLearner
 from ally.learning.network import Network
@@ -142,3 +143,13 @@ def test_slates_by_kind_of_samples():
 def test_constraints_are_those_of_the_chosen_learner():
     fitted = settled(SLOPE).candidate.learner.fit(Examples.of(X[:60], SLOPE[:60]), PDCL(), streams(0))
     assert fitted.duals["labelled"].shape == (60,)
+
+
+def test_a_choice_on_record_is_taken_until_labels_have_grown_by_half():
+    before = Record("mlp", 40, "mlp chosen by cross-validation: rmse 1")
+    kept = settled(SLOPE, n=59, auto=replace(learner(), before=before))
+    assert kept.record == before
+    assert kept.measured == ()
+    assert settled(SLOPE, n=60, auto=replace(learner(), before=before)).candidate.name == "linear"
+    gone = replace(learner(), before=before._replace(name="gone"))
+    assert settled(SLOPE, n=50, auto=gone).record.labels == 50

@@ -10,8 +10,8 @@ says so.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,10 +19,8 @@ import torch
 
 from ally.errors import AllyError, ModelError
 from ally.execution.devices import resolve_device
-from ally.learning.estimator import Estimator
-from ally.learning.learner import Examples, Fitted, Learner
-from ally.learning.linear import LinearLearner
-from ally.learning.network import Network
+from ally.learning.candidates import Candidate, Size, slate_for
+from ally.learning.learner import GROWTH, Examples, Fitted, Learner
 from ally.learning.objectives import ERM, Objective
 from ally.learning.splits import Splits, repeated_splits
 from ally.learning.training import Training
@@ -37,27 +35,10 @@ if TYPE_CHECKING:
 
 FEWEST = 10
 """With fewer labels nothing is measured."""
-FOLDS, ROUNDS = 5, 2
+FOLDS, ROUNDS = 5, 3
 CLOSE, TIE = 1.15, 1.01
 BUDGET, IMAGES = 10.0, 60.0
 """Seconds of one core that choosing may take, by estimate; for images the second."""
-
-
-class Size(NamedTuple):
-    """What the cost of a fit depends on."""
-
-    labels: int
-    features: int
-    outputs: int
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A learner of the slate, with the seconds that a fit of it takes by a rough estimate."""
-
-    name: str
-    learner: Learner
-    seconds: Callable[[Size], float] = field(repr=False, compare=False)
 
 
 class Measured(NamedTuple):
@@ -74,7 +55,21 @@ class Chosen(NamedTuple):
 
     candidate: Candidate
     note: str
+    labels: int
+    """How many it was chosen by."""
     measured: tuple[Measured, ...] = ()
+
+    @property
+    def record(self) -> Record:
+        return Record(self.candidate.name, self.labels, self.note)
+
+
+class Record(NamedTuple):
+    """A choice in plain values, to be kept until labels have grown by half."""
+
+    name: str
+    labels: int
+    note: str
 
 
 @dataclass(frozen=True)
@@ -85,12 +80,14 @@ class AutoLearner:
         training: of the networks in the slate.
         budget: seconds of one core, by estimate, that choosing may take; None for `BUDGET`, or `IMAGES`.
         slate: candidates instead of those for the kind of samples, simplest first.
+        before: a choice that is taken again while labels have not grown by half since.
         chosen: what is used, once `settled`.
     """
 
     training: Training = Training()
     budget: float | None = None
     slate: tuple[Candidate, ...] | None = None
+    before: Record | None = None
     chosen: Chosen | None = None
 
     def __post_init__(self) -> None:
@@ -124,11 +121,16 @@ class AutoLearner:
             raise ModelError(
                 f"no learner of the slate can be trained by {objective}; name a model, such as model='mlp'"
             )
+        before, labels = self.before, len(examples)
+        if before is not None and labels < GROWTH * before.labels:
+            for candidate in slate:
+                if candidate.name == before.name:
+                    return Chosen(candidate, before.note, before.labels)
         if len(slate) == 1:
-            return Chosen(slate[0], f"{slate[0].name}: the only learner of the slate for this objective")
+            return Chosen(slate[0], f"{slate[0].name}: the only learner of the slate for this objective", labels)
         splits = _splits(examples, streams)
-        if len(examples) < FEWEST or not splits:
-            return Chosen(slate[0], f"{slate[0].name}: too few labels to choose a learner by ({len(examples)})")
+        if labels < FEWEST or not splits:
+            return Chosen(slate[0], f"{slate[0].name}: too few labels to choose a learner by ({labels})", labels)
         usual = IMAGES if len(examples.source.shape) == 3 else BUDGET
         return _choose(slate, examples, splits, usual if self.budget is None else self.budget, streams, progress)
 
@@ -150,69 +152,20 @@ class AutoLearner:
         return self.slate
 
 
-def chosen_name(learner: Learner) -> str:
-    """What a learner that chooses among others has chosen; "" for any other."""
+def choice(learner: Learner) -> Record | None:
+    """What a learner that chooses among others has chosen; None for any other."""
     chosen = learner.chosen if isinstance(learner, AutoLearner) else None
-    return "" if chosen is None else chosen.candidate.name
+    return None if chosen is None else chosen.record
+
+
+def chosen_name(learner: Learner) -> str:
+    """ "" if it is none that chooses."""
+    chosen = choice(learner)
+    return "" if chosen is None else chosen.name
 
 
 def _prepared(candidate: Candidate, source: Source, rows: IntArray, chunk_size: int | None) -> Candidate:
     return replace(candidate, learner=candidate.learner.prepared(source, rows, chunk_size))
-
-
-def slate_for(source: Source, training: Training = Training()) -> tuple[Candidate, ...]:
-    """Images: linear on pixels, a small CNN. Sparse features (texts) and encoded samples: linear, a perceptron.
-    Vectors: also linear with features scaled one by one. Tables: linear with features scaled one by one and all alike,
-    extremely randomised trees, boosted trees, a perceptron."""
-    shape = source.shape
-    linear = Candidate("linear", LinearLearner(), _linear_seconds)
-    perceptron = Candidate("mlp", Network.named("mlp", training), _perceptron_seconds)
-    if len(shape) == 3 and min(shape[1:]) >= 8:
-        return linear, Candidate("cnn", Network.named("cnn", training), _convolution_seconds)
-    if getattr(source, "vectors", False):
-        return linear, Candidate("linear-columns", LinearLearner("columns"), _linear_seconds), perceptron
-    if len(shape) != 1 or getattr(source, "sparse", False):
-        return linear, perceptron
-    common = Candidate("linear-common", LinearLearner("common"), _linear_seconds)
-    return linear, common, *_trees(), perceptron
-
-
-def _trees() -> tuple[Candidate, ...]:
-    from sklearn.ensemble import (
-        ExtraTreesClassifier,
-        ExtraTreesRegressor,
-        HistGradientBoostingClassifier,
-        HistGradientBoostingRegressor,
-    )
-
-    # With the usual 20 samples a leaf, boosting learns nothing from fewer than 40 labels.
-    boosting = Estimator(
-        HistGradientBoostingClassifier(min_samples_leaf=5), HistGradientBoostingRegressor(min_samples_leaf=5)
-    )
-    extra = Estimator(ExtraTreesClassifier(), ExtraTreesRegressor())
-    return Candidate("extra-trees", extra, _trees_seconds), Candidate("boosting", boosting, _boosting_seconds)
-
-
-def _linear_seconds(size: Size) -> float:
-    n, axes = size.labels, min(size.labels, size.features)
-    return 0.02 + 2e-9 * n**2 * size.features + 4e-8 * n * axes * size.outputs
-
-
-def _trees_seconds(size: Size) -> float:
-    return 0.2 + 1e-6 * size.labels * size.features
-
-
-def _boosting_seconds(size: Size) -> float:
-    many = size.outputs if size.outputs > 2 else 1
-    return many * (0.05 + size.features * (4e-4 + 1e-5 * size.labels))
-
-
-def _perceptron_seconds(size: Size) -> float:
-    return 0.05 + 40 * math.ceil(size.labels / min(64, max(8, size.labels // 16))) * (7e-4 + 8e-7 * size.features)
-
-
-def _convolution_seconds(size: Size) -> float:
-    return 0.1 + 40 * math.ceil(size.labels / min(64, max(8, size.labels // 16))) * (1e-3 + 7e-6 * size.features)
 
 
 def _splits(examples: Examples, streams: Streams) -> Splits:
@@ -310,7 +263,8 @@ class _Race:
         if rest:
             note += f"; next {rest[0].name} {self._said(rest[0], short=True)}"
         said = [*notes, *self.failed]
-        return Chosen(chosen, f"{note} ({'; '.join(said)})" if said else note, tuple(measured))
+        note = f"{note} ({'; '.join(said)})" if said else note
+        return Chosen(chosen, note, len(self.examples), tuple(measured))
 
     def _said(self, one: Measured, short: bool = False) -> str:
         if self.examples.task == "classification":

@@ -8,6 +8,13 @@ from typing import Any
 from ally.catalogue_names import KEPT_MODEL, built_by, ensure_model
 from ally.errors import ModelError
 from ally.learning.auto import AutoLearner
+from ally.learning.candidates import (
+    extra_trees,
+    gaussian_process,
+    gradient_boosting,
+    hist_gradient_boosting,
+    random_forest,
+)
 from ally.learning.estimator import Estimator
 from ally.learning.learner import Learner
 from ally.learning.linear import LinearLearner
@@ -17,33 +24,16 @@ from ally.learning.training import Training
 from ally.models import model_builder, model_name, own_network
 from ally.registry import Registry
 
-
-def _extra_trees(training: Training) -> Learner:
-    from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
-
-    return Estimator(ExtraTreesClassifier(), ExtraTreesRegressor())
-
-
-def _random_forest(training: Training) -> Learner:
-    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-
-    return Estimator(RandomForestClassifier(), RandomForestRegressor())
-
-
-def _hist_gradient_boosting(training: Training) -> Learner:
-    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-
-    return Estimator(HistGradientBoostingClassifier(), HistGradientBoostingRegressor())
-
-
 LEARNERS: Registry[Callable[[Training], Learner]] = Registry(
     "model",
     {
         "auto": AutoLearner,
         "linear": lambda training: LinearLearner(),
-        "extra-trees": _extra_trees,
-        "random-forest": _random_forest,
-        "hist-gradient-boosting": _hist_gradient_boosting,
+        "extra-trees": lambda training: extra_trees(),
+        "random-forest": lambda training: random_forest(),
+        "gradient-boosting": lambda training: gradient_boosting(),
+        "hist-gradient-boosting": lambda training: hist_gradient_boosting(),
+        "gaussian-process": lambda training: gaussian_process(),
     },
 )
 """What is not a network, by name; `training` is for the networks that it may choose."""

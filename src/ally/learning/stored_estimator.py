@@ -20,6 +20,7 @@ from ally.learning.pipelines import called
 
 TRUSTED = frozenset(
     {
+        "ally.learning.kernel.GaussianProcess",
         "numpy.dtype",
         "sklearn.calibration._CalibratedClassifier",
         "sklearn.calibration._SigmoidCalibration",

@@ -23,7 +23,7 @@ from ally.campaign.training.schedule import begin
 from ally.campaign.values import METRIC, Figure, MeasuredBy
 from ally.errors import AllyError, StoreError
 from ally.hygiene import Hygiene
-from ally.learning.auto import chosen_name
+from ally.learning.auto import AutoLearner, Record, choice
 from ally.learning.learner import Learner
 from ally.learning.objectives import PDCL, Objective
 from ally.learning.splits import repeated_splits
@@ -101,6 +101,10 @@ class _Round:
         self.progress = progress
         self.model: str | Learner
         self.model, self.training = _learner(samples, settings, len(data.training))
+        newest = store.models.newest()
+        before = None if newest is None else newest.report.get("choice")
+        if self.model == "auto" and before is not None:
+            self.model = AutoLearner(self.training, before=Record(**before))
         self.classes = list(settings.classes or data.classes) if settings.task == "classification" else None
         self.map: bytes | None = None
         by: MeasuredBy = "cv" if settings.evaluate == "cv" else "held-out"
@@ -120,8 +124,9 @@ class _Round:
         trained = loop.trained().with_about(self._about(self.data.training))
         self.model = loop.learner  # the loops below need not read the pool for it again, nor choose again
         self.report["notes"] += [said for said in trained.fit.report.notes if said not in self.report["notes"]]
-        if chosen_name(self.model):
-            self.report["learner"] = chosen_name(self.model)
+        chosen = choice(self.model)
+        if chosen is not None:
+            self.report["choice"] = chosen._asdict()
         self.report["fit"] = {name: value for name, value in asdict(trained.fit.report).items() if _plain(value)}
         self.report["suspects"] = self._suspects(loop)
         measures = self._measures(trained)

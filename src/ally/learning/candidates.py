@@ -1,0 +1,125 @@
+"""The learners that `auto` chooses among, by kind of samples, and what a fit of each costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ally.learning.estimator import Estimator
+from ally.learning.kernel import GaussianProcess
+from ally.learning.learner import Learner
+from ally.learning.linear import LinearLearner
+from ally.learning.network import Network
+from ally.learning.training import Training
+from ally.sources import Source
+
+
+class Size(NamedTuple):
+    """What the cost of a fit depends on."""
+
+    labels: int
+    features: int
+    outputs: int
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A learner of the slate, with the seconds that a fit of it takes by a rough estimate."""
+
+    name: str
+    learner: Learner
+    seconds: Callable[[Size], float] = field(repr=False, compare=False)
+
+
+def slate_for(source: Source, training: Training = Training()) -> tuple[Candidate, ...]:
+    """Images: linear on pixels, a small CNN. Sparse features (texts) and encoded samples: linear, a perceptron.
+    Vectors: also linear with features scaled one by one. Tables: linear with features scaled one by one and all alike,
+    extremely randomised trees, a Gaussian process for numbers, boosted trees (exact ones, and by histograms for many
+    labels), a perceptron."""
+    shape = source.shape
+    linear = Candidate("linear", LinearLearner(), _linear_seconds)
+    perceptron = Candidate("mlp", Network.named("mlp", training), _perceptron_seconds)
+    if len(shape) == 3 and min(shape[1:]) >= 8:
+        return linear, Candidate("cnn", Network.named("cnn", training), _convolution_seconds)
+    if getattr(source, "vectors", False):
+        return linear, Candidate("linear-columns", LinearLearner("columns"), _linear_seconds), perceptron
+    if len(shape) != 1 or getattr(source, "sparse", False):
+        return linear, perceptron
+    common = Candidate("linear-common", LinearLearner("common"), _linear_seconds)
+    return (
+        linear,
+        common,
+        Candidate("extra-trees", extra_trees(), _trees_seconds),
+        Candidate("gaussian-process", gaussian_process(), _process_seconds),
+        Candidate("gradient-boosting", gradient_boosting(), _boosting_seconds),
+        Candidate("hist-gradient-boosting", hist_gradient_boosting(5), _histogram_seconds),
+        perceptron,
+    )
+
+
+def extra_trees() -> Estimator:
+    from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
+
+    return Estimator(ExtraTreesClassifier(), ExtraTreesRegressor())
+
+
+def random_forest() -> Estimator:
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+    return Estimator(RandomForestClassifier(), RandomForestRegressor())
+
+
+def gradient_boosting() -> Estimator:
+    """Many small steps, each on a part of the labels: for few labels far better than histograms."""
+    from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
+
+    settings = {"n_estimators": 300, "learning_rate": 0.05, "max_depth": 4, "subsample": 0.7, "min_samples_leaf": 3}
+    return Estimator(GradientBoostingClassifier(**settings), GradientBoostingRegressor(**settings))
+
+
+def hist_gradient_boosting(least: int = 20) -> Estimator:
+    """With the usual 20 samples a leaf, it learns nothing from fewer than 40 labels."""
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+    settings = {"min_samples_leaf": least}
+    return Estimator(HistGradientBoostingClassifier(**settings), HistGradientBoostingRegressor(**settings))
+
+
+def gaussian_process() -> Estimator:
+    return Estimator(GaussianProcess())
+
+
+def _linear_seconds(size: Size) -> float:
+    n, axes = size.labels, min(size.labels, size.features)
+    return 0.02 + 2e-9 * n**2 * size.features + 4e-8 * n * axes * size.outputs
+
+
+def _trees_seconds(size: Size) -> float:
+    return 0.1 + 2e-6 * size.labels * size.features
+
+
+def _process_seconds(size: Size) -> float:
+    return 0.01 + 13 * 1.5e-9 * size.labels**3
+
+
+def _boosting_seconds(size: Size) -> float:
+    return _scores(size) * (0.11 + 4e-5 * size.labels * size.features)
+
+
+def _histogram_seconds(size: Size) -> float:
+    return _scores(size) * (0.05 + size.features * (4e-4 + 1e-5 * size.labels))
+
+
+def _scores(size: Size) -> int:
+    """Trees that boosting adds at a time."""
+    return size.outputs if size.outputs > 2 else 1
+
+
+def _perceptron_seconds(size: Size) -> float:
+    return 0.05 + 40 * math.ceil(size.labels / min(64, max(8, size.labels // 16))) * (7e-4 + 8e-7 * size.features)
+
+
+def _convolution_seconds(size: Size) -> float:
+    return 0.1 + 40 * math.ceil(size.labels / min(64, max(8, size.labels // 16))) * (1e-3 + 7e-6 * size.features)
