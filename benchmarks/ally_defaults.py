@@ -1,4 +1,4 @@
-"""The measurements behind the defaults of `ally`: head, shortlist and constraint level.
+"""The measurements behind the settings of `ally-clusters`: head, shortlist and constraint level.
 
     python benchmarks/ally_defaults.py --data-dir DATA [--seeds 3] [--trial mnist-dev parkinsons] [--out FILE.csv]
 
@@ -31,13 +31,13 @@ BOTH = {
     "random": CATALOGUE["random"],
     "coreset": CATALOGUE["coreset"],
     "clusters of the pool, no score": Strategy(Constant(), ClusterTop()),
-    "ally, all candidates": Strategy(PredictedDual(), ClusterTop(), TIGHT),
-    "ally, 5 b highest": Strategy(PredictedDual(), ClusterTop(shortlist=5), TIGHT),
-    "ally, 10 b highest": Strategy(PredictedDual(), ClusterTop(shortlist=10), TIGHT),
-    "ally, 20 b highest (default)": CATALOGUE["ally"],
-    "ally, eps of the paper": Strategy(PredictedDual(), ClusterTop(shortlist=20), PDCL()),
-    "ally, eps auto": Strategy(PredictedDual(), ClusterTop(shortlist=20), PDCL(eps="auto")),
-    "ally, the paper's head": Strategy(PredictedDual(PaperHead()), ClusterTop(shortlist=20), TIGHT),
+    "ally-clusters, all candidates": Strategy(PredictedDual(), ClusterTop(), TIGHT),
+    "ally-clusters, 5 b highest": Strategy(PredictedDual(), ClusterTop(shortlist=5), TIGHT),
+    "ally-clusters, 10 b highest": Strategy(PredictedDual(), ClusterTop(shortlist=10), TIGHT),
+    "ally-clusters, 20 b highest (default)": CATALOGUE["ally-clusters"],
+    "ally-clusters, eps of the paper": Strategy(PredictedDual(), ClusterTop(shortlist=20), PDCL()),
+    "ally-clusters, eps auto": Strategy(PredictedDual(), ClusterTop(shortlist=20), PDCL(eps="auto")),
+    "ally-clusters, the paper's head": Strategy(PredictedDual(PaperHead()), ClusterTop(shortlist=20), TIGHT),
 }
 CLASSIFICATION = {"margin": CATALOGUE["margin"], "badge": CATALOGUE["badge"]}
 PROTOCOL = {

@@ -3,10 +3,10 @@
     python benchmarks/catalogue.py PART [--data-dir DATA] [--seeds 3] [--workers 2] [--only NAME ...]
 
     accuracy     every strategy: 200 random labels, then 7 batches of 200 diversity    ALLY's predicted dual with each
-    technique that makes a batch diverse, the same rounds objectives   random, margin, badge, ally, each trained by erm,
-    pdcl, smooth-unlabelled and pdcl-unlabelled: 100 random labels, then
-                 6 batches of 150 (ally needs duals: under erm it accumulates losses instead, and trains as erm does; a
-                 penalty has none)
+    technique that makes a batch diverse, the same rounds objectives   random, margin, badge, ally-clusters, each
+    trained by erm, pdcl, smooth-unlabelled and pdcl-unlabelled: 100 random labels, then
+                 6 batches of 150 (ally-clusters needs duals: under erm it accumulates losses instead, and trains as
+                 erm does; a penalty has none)
     cost         one query of 200 after 1000 random labels in a fresh process: seconds, and peak memory above that
     before the query
 
@@ -60,8 +60,10 @@ def cells(part: str, seeds: int, digits: bool) -> Iterator[Cell]:
         if part == "objectives":
             rounds = {"init": 20, "batch": 20, "rounds": 4} if digits else {"init": 100, "batch": 150, "rounds": 6}
             for objective in OBJECTIVES:
-                for name in ("random", "margin", "badge", "ally")[: 3 if objective == "smooth-unlabelled" else 4]:
-                    trained = {"pdcl": DUALS, "erm": "accumulated-loss" if name == "ally" else "erm"}.get(
+                for name in ("random", "margin", "badge", "ally-clusters")[
+                    : 3 if objective == "smooth-unlabelled" else 4
+                ]:
+                    trained = {"pdcl": DUALS, "erm": "accumulated-loss" if name == "ally-clusters" else "erm"}.get(
                         objective, objective
                     )
                     strategy = replace(CATALOGUE[name], objective=trained)

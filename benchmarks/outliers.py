@@ -44,8 +44,8 @@ STRATEGIES = {
     "paper's head, top, cap 0.8": Strategy(PredictedDual(PaperHead(), cap=0.8), Top(), DUALS),
     "paper's head, clusters": Strategy(PredictedDual(PaperHead()), CLUSTERS, DUALS),
     "paper's head, clusters, cap 0.8": Strategy(PredictedDual(PaperHead(), cap=0.8), CLUSTERS, DUALS),
-    "ally": CATALOGUE["ally"],
-    "ally, cap 0.9": Strategy(PredictedDual(cap=0.9), CLUSTERS, DUALS),
+    "ally-clusters": CATALOGUE["ally-clusters"],
+    "ally-clusters, cap 0.9": Strategy(PredictedDual(cap=0.9), CLUSTERS, DUALS),
 }
 
 
@@ -121,7 +121,7 @@ def draw(results: pd.DataFrame, path: Path) -> None:
     from matplotlib.figure import Figure
 
     titles = {"noise": "three clusters of noise", "shuffled": "digits with shuffled pixels"}
-    colours = {"random": "0.5", "paper's head, top": "C3", "paper's head, clusters": "C0", "ally": "C2"}
+    colours = {"random": "0.5", "paper's head, top": "C3", "paper's head, clusters": "C0", "ally-clusters": "C2"}
     figure = Figure(figsize=(9, 6.4), layout="constrained")
     axes = figure.subplots(2, 2, sharex=True, sharey="row")
     for column, kind in enumerate(KINDS):

@@ -41,11 +41,17 @@ RESULTS = HERE / "results" / "paper"
 PAGE = HERE.parent / "docs" / "reproduction.md"
 FIGURES = HERE.parent / "docs" / "reproduction"
 KEY = ["dataset", "model", "objective", "setting", "strategy", "seed", "batch", "protocol"]
+FORMER = r"^ally(?=$|,)"
 MARKS = "<!-- results: written by benchmarks/paper.py -->", "<!-- end of results -->"
 
 
 def read(path: Path) -> pd.DataFrame | None:
-    return pd.read_csv(path, keep_default_na=False) if path.exists() else None
+    return renamed(pd.read_csv(path, keep_default_na=False)) if path.exists() else None
+
+
+def renamed(results: pd.DataFrame) -> pd.DataFrame:
+    """Strategies by their names of today: `ally-clusters` was recorded as ally."""
+    return results.assign(strategy=results["strategy"].str.replace(FORMER, "ally-clusters", regex=True))
 
 
 def done(results: pd.DataFrame | None) -> dict[tuple[object, ...], int]:
@@ -127,7 +133,7 @@ def section(path: Path) -> str:
     """The figure and the table of one experiment."""
     known = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     name, scale, protocol = known["name"], known["scale"], known["protocol"]
-    results = read_results(path)
+    results = renamed(read_results(path))
     preset = PRESETS[name]
     summary = summarise(results)
     FIGURES.mkdir(exist_ok=True)

@@ -149,7 +149,7 @@ def test_the_first_batch_covers_the_inputs():
     X = 20 * np.repeat(rng.normal(size=(6, 4)), 30, axis=0) + 0.1 * rng.normal(size=(180, 4))
     for strategy, by in (
         ("margin", "ClusterCentre"),
-        ("ally", "ClusterCentre"),
+        ("ally", "Herding"),
         ("coreset", "KCenter"),
         ("typiclust", "TypiClust"),
     ):
@@ -235,7 +235,8 @@ def test_missing_labels_of_every_kind():
 
 def test_why_explains_each_id():
     scene = blobs("classification")
-    q = ally.query(scene.X, scene.y, n=6, random_state=0, model=SMALL, ids=[f"s{row}" for row in range(60)])
+    given = {"n": 6, "random_state": 0, "model": SMALL, "ids": [f"s{row}" for row in range(60)]}
+    q = ally.query(scene.X, scene.y, strategy="ally-clusters", **given)
     assert q.why.index.tolist() == q.ids.tolist()
     assert list(q.why) == [
         "score",

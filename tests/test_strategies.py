@@ -7,8 +7,19 @@ from ally.features import Gradient, LastLayer
 from ally.learning.dual_head import PaperHead, RidgeHead
 from ally.learning.objectives import PDCL, resolve_objective
 from ally.learning.training import Training
-from ally.scoring import Constant, Entropy, Margin, PredictedDual, Random
-from ally.selection import LCMD, BestMatch, ClusterTop, FisherGreedy, Herding, KCenter, KMeansPP, Top
+from ally.scoring import Constant, Entropy, Margin, PredictedDual, Random, Reducible
+from ally.selection import (
+    LCMD,
+    BestMatch,
+    ByRepresentation,
+    ClusterTop,
+    FisherGreedy,
+    Herding,
+    Influence,
+    KCenter,
+    KMeansPP,
+    Top,
+)
 from ally.testing.pools import blobs
 
 
@@ -19,7 +30,9 @@ def parts(name):
 
 def test_the_catalogue_is_what_it_says():
     erm = resolve_objective("erm")
-    assert parts("ally") == (PredictedDual(RidgeHead()), ClusterTop(shortlist=20), PDCL(eps=0.01))
+    assert parts("ally") == (Reducible(), ByRepresentation(Influence(), Herding(weighted=True)), erm)
+    assert ally.CATALOGUE["ally"].first == Herding()
+    assert parts("ally-clusters") == (PredictedDual(RidgeHead()), ClusterTop(shortlist=20), PDCL(eps=0.01))
     assert parts("ally-paper") == (PredictedDual(PaperHead()), ClusterTop(clusters=None), PDCL(slacks="all"))
     assert ally.CATALOGUE["ally-paper"].patience == 2
     algorithm = resolve_objective(ally.CATALOGUE["ally-paper"].objective)

@@ -54,8 +54,8 @@ def measured(folder: Path) -> list[str]:
         "`uherding`,",
         "`pdcl-unlabelled` and `ally-unlabelled` have changed since MNIST was run and were not run again. "
         "accumulated-smoothness is",
-        "`ally` with `smooth-unlabelled` and, for want of duals, the smoothness loss of each candidate added up over "
-        "the training;",
+        "`ally-clusters` with `smooth-unlabelled` and, for want of duals, the smoothness loss of each candidate added "
+        "up over the training;",
         "there is no such strategy any more.",
         "",
         *lines,

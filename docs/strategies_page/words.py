@@ -33,8 +33,9 @@ is at hand, as far as the [measurements](#measured) and the papers go:
 - **No labels at all.** Every strategy that looks at a network covers the input space first; there is nothing to choose.
 - **A handful of labels per class, and good features** (a pretrained network's): `typiclust`, `maxherding` or `probcover`. The network
   knows too little yet for its doubts to be worth asking about. Pass such features as `embeddings=`: distances are then measured in them.
-- **More labels, classification:** `margin` first. In batches of a hundred and more `badge` asks for fewer near-copies; so does `ally`,
-  about as fast as `margin`. Not sure whether your labels are few or many: `uherding`.
+- **You do not want to choose:** `ally`, for any model and either task ([label efficiency](label-efficiency.md)).
+- **More labels, classification:** `margin` first. In batches of a hundred and more `badge` asks for fewer near-copies. Not sure
+  whether your labels are few or many: `ally` or `uherding`.
 - **Regression:** `lcmd`, `ally` or `coreset`. Uncertainty needs classes.
 - **Ten labels a round or fewer, each dear:** `batchbald`. **Thousands a round:** `cluster-margin`.
 - **Noisy labels:** `bald` or `powerbald` for doubt that a label can settle. **Outliers in the pool:** not `coreset`; see
@@ -43,8 +44,8 @@ is at hand, as far as the [measurements](#measured) and the papers go:
   On MNIST that gained more than any choice of samples did ([measurements](measurements.md)); trainings take many times as long.
 - **No time:** `margin`, or `Perturbed` for a batch that is not all alike; both cost next to nothing.
 
-What the constraints of `ally` add to an uncertainty is small where it was measured; the dual variables are there for regression too, and
-say of every labelled sample how hard it is to fit.
+What constraints add to an uncertainty is small where it was measured, so `ally` does without them; `ally-paper` is the paper's method, and
+`ally-clusters` ranks by dual variables, which say of every labelled sample how hard it is to fit.
 """
 
 GLANCE = """\

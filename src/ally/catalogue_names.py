@@ -42,6 +42,7 @@ STRATEGIES: Registry[Name] = Registry(
         "coreset": Name(),
         "bait": Name(),
         "kmeanspp": Name(),
+        "ally-clusters": Name(),
         "ally-herding": Name(),
         "ally-feasibility": Name(),
         "ally-unlabelled": Name(),

@@ -25,13 +25,11 @@ from ally.learning.training import Training
 from ally.pool import Ids, LabelCode, Pool, State, parse_labels
 from ally.rng import streams
 from ally.scoring import Constant, check_scores
-from ally.selection import ClusterCentre
 from ally.selection.base import Limits, Selection, check_selection
 from ally.sources import Vectors, as_source, chunks, open_vectors
 from ally.strategies import Strategy, resolve_strategy
 from ally.types import NULL, SKIP, AnyArray, FloatArray, IntArray, Progress, Task
 
-COLD_START = Strategy(Constant(), ClusterCentre(), "erm", "covers the input space before there are labels")
 FEW_POSITIVE_DUALS = 0.1
 
 
@@ -279,7 +277,8 @@ class Loop:
 
     def _ensure_supported(self) -> None:
         strategy = self._strategy
-        needs = (*strategy.needs, *(["readouts"] if strategy.readouts else [])) if strategy.trains else ()
+        read = [readout for readout in strategy.readouts if not getattr(readout, "optional", False)]
+        needs = (*strategy.needs, *(["readouts"] if read else [])) if strategy.trains else ()
         self._learner.ensure_supports(self._code.task, needs)
 
     def _members(self, count: int) -> list[Fitted]:
@@ -321,7 +320,7 @@ class Loop:
                 return self._strategy, self._learner.untrained(self._pool, self._code, rows, scratch)
             return self._strategy, blind(self._pool, self._code, rows)
         if not len(self.labelled):
-            cold = self._strategy if self._strategy.covers else COLD_START
+            cold = self._strategy if self._strategy.covers else Strategy(Constant(), self._strategy.first)
             space = "space of the given embeddings" if isinstance(self._geometry, Vectors) else "input space"
             notes.append(f"there are no labels yet: the first batch covers the {space} ({type(cold.select).__name__})")
             return cold, self._learner.untrained(self._pool, self._code, rows, scratch)

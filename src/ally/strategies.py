@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ally.catalogue_names import ensure_task
@@ -30,11 +30,13 @@ from ally.scoring import (
     PredictedDual,
     PredictedLoss,
     Random,
+    Reducible,
     Score,
 )
 from ally.selection import (
     LCMD,
     BatchBALD,
+    ByRepresentation,
     ClusterCentre,
     ClusterMargin,
     ClusterTop,
@@ -63,9 +65,12 @@ class Strategy:
     patience: int | None = None
     """Epochs without a better validation loss after which the method stops training, where it says so. Settings of the
     trainer that the caller gives come first."""
+    first: Select = field(default=ClusterCentre(), repr=False)
+    """What picks the first batch, before there are labels, where the strategy itself needs some. It is no part of the
+    repr, by which experiments are known: those start from random labels."""
 
     def __post_init__(self) -> None:
-        for part, wanted in ((self.score, Score), (self.select, Select)):
+        for part, wanted in ((self.score, Score), (self.select, Select), (self.first, Select)):
             if isinstance(part, (type, str)) or not isinstance(part, wanted):
                 kind = wanted.__name__.lower()
                 raise InputError(
@@ -124,11 +129,12 @@ ALGORITHM_1 = PDCL(slacks="all")
 PAPER_DUAL = PredictedDual(PaperHead())
 CLUSTERS = ClusterTop(shortlist=20)
 CALIBRATED = Margin(calibrated=True)
+ALLY = Strategy(Reducible(), ByRepresentation(), "erm", "labels that settle most of the pool's doubt", first=Herding())
 
 CATALOGUE: Registry[Strategy] = Registry(
     "strategy",
     {
-        "ally": Strategy(PredictedDual(), CLUSTERS, DUALS, "informative and diverse by predicted duals"),
+        "ally": ALLY,
         "ally-paper": Strategy(PAPER_DUAL, ClusterTop(), ALGORITHM_1, "ALLY as the paper describes it", patience=2),
         "random": Strategy(Random(), Top(), "erm", "a uniform sample: the baseline to beat"),
         "entropy": Strategy(Entropy(), Top(), "erm", "most uncertain class distribution"),
@@ -137,6 +143,7 @@ CATALOGUE: Registry[Strategy] = Registry(
         "coreset": Strategy(Constant(), KCenter(), "erm", "covers the embedding space"),
         "bait": Strategy(Constant(), FisherGreedy(), "erm", "most Fisher information about the last layer"),
         "kmeanspp": Strategy(Constant(), KMeansPP(), "erm", "spread out in the embedding space"),
+        "ally-clusters": Strategy(PredictedDual(), CLUSTERS, DUALS, "predicted duals, the highest of each cluster"),
         "ally-herding": Strategy(
             PredictedDual(), Herding(weighted=True), DUALS, "coverage weighted by predicted duals"
         ),
@@ -147,7 +154,7 @@ CATALOGUE: Registry[Strategy] = Registry(
             PredictedDual(), CLUSTERS, PDCLUnlabelled(), "duals of smoothness constraints over the whole pool"
         ),
         "accumulated-loss": Strategy(
-            PredictedDual(), CLUSTERS, "accumulated-loss", "ablation: ALLY without the dual weighting"
+            PredictedDual(), CLUSTERS, "accumulated-loss", "ablation: ally-clusters without the dual weighting"
         ),
         "bald": Strategy(MutualInformation(), Top(), "erm", "labels that tell most about the weights"),
         "powerbald": Strategy(MutualInformation(), Perturbed("power"), "erm", "BALD with randomised batches"),

@@ -26,7 +26,9 @@ def trained_once(tmp_path_factory, write_digits, answer_all):
     """The file of a campaign with 60 labels and three models."""
     folder = tmp_path_factory.mktemp("trained")
     source, truth = write_digits(folder)
-    with Campaign.create(folder / "d.db", source, batch=20, evaluate=30, model="linear", automatic=False) as campaign:
+    with Campaign.create(
+        folder / "d.db", source, batch=20, evaluate=30, model="linear", automatic=False, strategy="ally-clusters"
+    ) as campaign:
         for turn in range(4):
             answer_all(campaign, truth, 20)
             if turn:

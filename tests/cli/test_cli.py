@@ -47,7 +47,7 @@ def test_strategies(command, files):
     assert needs["random"] == []
     assert needs["badge"] == ["probabilities", "embeddings"]
     assert needs["bald"] == ["dropout or an ensemble"]
-    assert needs["ally"] == ["embeddings", "duals"]
+    assert (needs["ally"], needs["ally-clusters"]) == (["embeddings"], ["embeddings", "duals"])
     assert needs["vaal"] == ["extra training"]
 
 
@@ -64,7 +64,7 @@ def test_rank_quality_is_reported(command, files, tmp_path):
     scene = blobs("classification", n=60, labelled=40)
     labels = tmp_path / "L.csv"
     labels.write_text("id,label\n" + "".join(f"{row},{int(scene.y[row])}\n" for row in range(40)))
-    done = command("query", files / "X.npy", "--labels", labels, "--n", 4)
+    done = command("query", files / "X.npy", "--labels", labels, "--n", 4, "--strategy", "ally-clusters")
     assert "the dual head ranks held-out labelled samples with correlation" in " ".join(done.stderr.split())
 
 

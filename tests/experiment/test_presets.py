@@ -105,7 +105,7 @@ def test_what_a_smaller_scale_leaves_out_is_named():
     assert any(note.startswith("bait is not run") for note in full.notes)
 
 
-@pytest.mark.parametrize("name", ["ally-paper", "ally"])
+@pytest.mark.parametrize("name", ["ally-paper", "ally-clusters"])
 def test_both_lines_of_ally_choose_among_the_same_candidates(name):
     cells = [
         cell

@@ -102,12 +102,12 @@ def test_a_part_of_the_test_set_is_the_same_for_all():
 
 def test_protocol_and_duals_are_recorded():
     early = Training(epochs=30, batch_size=16, patience=2)
-    last = list(simulate(trial(), replace(cell("ally"), training=early, validation=20)))
+    last = list(simulate(trial(), replace(cell("ally-clusters"), training=early, validation=20)))
     assert {r.protocol for r in last} == {"paper"}
     assert all(0 <= r.positive_duals <= 1 for r in last)
     assert last[-1].rank_quality is None
     assert [r.labels for r in last] == [30, 35, 40, 45]
-    enough = list(simulate(trial(), replace(cell("ally"), init=30)))
+    enough = list(simulate(trial(), replace(cell("ally-clusters"), init=30)))
     assert {r.protocol for r in enough} == {"fixed"}
     assert all(-1 <= r.rank_quality <= 1 for r in enough[:-1])
     plain = list(simulate(trial(), cell("margin")))

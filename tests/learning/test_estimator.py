@@ -15,7 +15,7 @@ from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor, HistGrad
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
@@ -154,7 +154,7 @@ def test_a_snapshot_sees_labelled_samples_as_if_they_were_not_trained_on():
     y = np.where(np.arange(300) < N, 1.0, np.nan)
     pool = np.random.default_rng(1).normal(size=(300, 3))
     y[:N] = (pool[:N, 0] + 0.5 * rng.normal(size=N) > 0).astype(float)
-    first = ally.query(pool, y, n=100, model=ExtraTreesClassifier(20), random_state=0)
+    first = ally.query(pool, y, n=100, strategy="ally-clusters", model=ExtraTreesClassifier(20), random_state=0)
     assert len(set(first.scores.tolist())) > 1
     assert first.report["rank_quality"] is not None
 
@@ -193,13 +193,26 @@ def test_strategies_that_need_no_probabilities_work_without(strategy):
     assert len(ally.query(scene.X, scene.y, n=3, strategy=strategy, model=LinearSVC(), random_state=0)) == 3
 
 
-@pytest.mark.parametrize("strategy", ["margin", "badge", "bald", "uherding", "dropquery", "ally"])
+@pytest.mark.parametrize("strategy", ["margin", "badge", "bald", "uherding", "dropquery", "ally-clusters"])
 def test_strategies_that_need_probabilities_say_so(strategy):
     scene = blobs("classification")
     with pytest.raises(ModelError, match="no predict_proba"):
         ally.query(scene.X, scene.y, n=3, strategy=strategy, model=LinearSVC(), random_state=0)
     calibrated = CalibratedClassifierCV(LinearSVC(), cv=2)
     assert len(ally.query(scene.X, scene.y, n=3, strategy=strategy, model=calibrated, random_state=0)) == 3
+
+
+def test_the_default_strategy_asks_no_more_of_a_model_than_to_predict():
+    scene = blobs("classification")
+    plain = ally.query(scene.X, scene.y, n=3, model=LinearSVC(), random_state=0)
+    assert any(note.startswith("the model gives no probabilities: the batch covers the pool") for note in plain.notes)
+    assert plain.report["doubt"] == "none"
+    scene = blobs("regression")
+    for model, doubt in ((KNeighborsRegressor(3), "none"), (ExtraTreesRegressor(10), "spread")):
+        found = ally.query(scene.X, scene.y, n=3, model=model, random_state=0)
+        assert len(set(found.ids.tolist())) == 3
+        assert found.report["doubt"] == doubt
+        assert "the batch is chosen by Influence" in found.notes
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])

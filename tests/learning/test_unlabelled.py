@@ -412,7 +412,7 @@ def test_a_penalty_has_no_duals_and_nothing_ranks_by_them():
         )
         == 4
     )
-    for strategy in ("ally", "ally-unlabelled"):
+    for strategy in ("ally-clusters", "ally-unlabelled"):
         with pytest.raises(InputError, match="use objective='pdcl', 'feasibility' or 'pdcl-unlabelled'"):
             ally.query(
                 scene.X, scene.y, n=4, strategy=strategy, objective=SmoothUnlabelled(steps=20), **scene.arguments()
@@ -505,7 +505,14 @@ def test_every_loss_trains_by_its_name(name):
     model = ally.ConstrainedClassifier if task == "classification" else ally.ConstrainedRegressor
     objective = PDCLUnlabelled(name, eps="auto", batch=16, steps=30)
     q = ally.query(
-        X, scene.y, n=4, strategy="ally", objective=objective, task=task, random_state=0, model=model((8,), epochs=4)
+        X,
+        scene.y,
+        n=4,
+        strategy="ally-clusters",
+        objective=objective,
+        task=task,
+        random_state=0,
+        model=model((8,), epochs=4),
     )
     assert np.isfinite(q.scores).all()
 

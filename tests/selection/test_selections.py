@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -8,10 +10,13 @@ from ally.errors import InputError, MemoryBudgetExceeded
 from ally.execution.engine import LocalEngine
 from ally.rng import Streams
 from ally.selection import (
+    ByRepresentation,
     ClusterCentre,
     ClusterMargin,
     ClusterTop,
     FisherGreedy,
+    Herding,
+    Influence,
     Perturbed,
     Top,
     cluster_top,
@@ -223,3 +228,21 @@ def test_bait_says_what_it_needs_before_it_starts(make_snapshot):
         MemoryBudgetExceeded, match=r"BAIT on 200 candidates with 4 classes needs .* MiB; raise memory_budget"
     ):
         FisherGreedy()(make_snapshot(), torch.zeros(200), 5, Streams(0), Limits(memory_budget=1000))
+
+
+@pytest.mark.parametrize(
+    ("task", "learned", "expected"),
+    [
+        ("classification", True, Herding(weighted=True)),
+        ("classification", False, Influence()),
+        ("regression", True, Influence()),
+        ("regression", False, Influence()),
+    ],
+)
+def test_learned_classes_are_covered_and_all_else_is_chosen_by_influence(make_snapshot, task, learned, expected):
+    snapshot = replace(make_snapshot(n=60, m=12), task=task, learned=learned)
+    scores = torch.rand(60, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    found, wanted = (part(snapshot, scores, 8, Streams(0), Limits()) for part in (ByRepresentation(), expected))
+    assert found.rows.tolist() == wanted.rows.tolist()
+    assert found.values.tolist() == wanted.values.tolist()
+    assert found.notes[-1].startswith(f"the batch is chosen by {type(expected).__name__}")

@@ -40,6 +40,12 @@ SELECTION_CARDS: dict[str, SelectionCard] = {
         "next x = argmax_x s_x Σ_{u ≠ x} s_u k_S(u, x)² / (k_S(x, x) + σ²)\n"
         "k_S: a Gaussian kernel conditioned on L ∪ S;  u: a sample of U;  x: the shortlist",
     ),
+    "ByRepresentation": SelectionCard(
+        "One strategy is to serve all models: those that learn distances and those that do not.",
+        "weighs what is in doubt",
+        Cost("O(n(m + L)(d + L) + bm(m + L + b)); at worst O(bnmd)", "O(n + md + m(m + L + b))"),
+        "S = the batch of `learned` for classes in an embedding that a network learns, of `usual` otherwise",
+    ),
     "BestMatch": SelectionCard(
         "Each answer would change what to ask next, but labels come in batches; keep those small.",
         "makes the shortlist; the `policy`, a score too, walks the paths",

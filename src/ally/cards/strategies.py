@@ -150,8 +150,17 @@ CARDS: Registry[Card] = Registry(
             (ref.DROPQUERY,),
         ),
         "ally": Card(
+            "hybrid",
+            "The default, for either task and any model: asks what settles most of the pool's doubt.",
+            Cost("O(nC + n(m + L)(d + L) + bm(m + L + b)); at worst O(bnmd)", "O(n + md + m(m + L + b))"),
+            "next x = argmax_x w_x Σ_{u ≠ x} w_u k_S(u, x)² / (k_S(x, x) + σ²),  k_S: k given L ∪ S\n"
+            "classes, h learned: next x = argmax_x Σ_{i ∈ U} w_i max_{j ∈ L ∪ S ∪ x} k(h_i, h_j)\n"
+            "w = 1 − (p₁ − p₂), or half the spread of predicted numbers and half its mean;  k: Gaussian",
+            (ref.ALLY, ref.UHERDING),
+        ),
+        "ally-clusters": Card(
             "constrained",
-            "The default, for either task: hard samples in diverse batches, close to margin in our measurements.",
+            "Duals should rank the candidates: hard samples in diverse batches, close to margin where measured.",
             _DUAL,
             f"min_θ mean_{{i ∈ L}} ℓ_i  s.t.  ℓ_i ≤ ε\n{_DUALS}\n{_CLUSTERS}",
             (ref.ALLY,),
@@ -192,7 +201,7 @@ CARDS: Registry[Card] = Registry(
         ),
         "accumulated-loss": Card(
             "constrained",
-            "You ask what the weighting by duals adds: ally's ablation, trained plainly.",
+            "You ask what the weighting by duals adds: the ablation of ally-clusters, trained plainly.",
             _DUAL,
             f"min_θ mean_{{i ∈ L}} ℓ_i\n{_DUALS}\n{_CLUSTERS}",
             (ref.ALLY,),

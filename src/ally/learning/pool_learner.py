@@ -13,6 +13,7 @@ import torch
 from ally.errors import InputError, ModelError
 from ally.execution.memory import Scratch
 from ally.learning.calibration import folds
+from ally.learning.fitted_network import FittedNetwork
 from ally.learning.learner import GROWTH, Examples, Fitted, Learner, Unlabelled
 from ally.learning.objectives import Objective
 from ally.learning.readouts import Readout
@@ -144,7 +145,15 @@ class PoolLearner:
                 replace(seen, geometry=self._fixed(seen.rows, scratch)) for seen in (candidates, labelled)
             )
         labels = torch.from_numpy(pool.values(labelled.rows))
-        return Snapshot(fit.task, candidates, labelled, labels, fit.duals.get("labelled"), _candidate_duals(fit, rows))
+        return Snapshot(
+            fit.task,
+            candidates,
+            labelled,
+            labels,
+            fit.duals.get("labelled"),
+            _candidate_duals(fit, rows),
+            learned=self.geometry is None and isinstance(fit, FittedNetwork),
+        )
 
     def untrained(self, pool: Pool, code: LabelCode, rows: IntArray, scratch: Scratch) -> Snapshot:
         """The given geometry, or the inputs themselves, as embeddings, for want of a trained network."""

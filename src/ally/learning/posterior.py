@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
+from ally.checks import check_count
 from ally.errors import InputError
+from ally.learning.geometry import len_of
 from ally.learning.learner import Fitted
 
 
@@ -58,6 +60,33 @@ class MutualInformationReadout(_Sampling):
             total = total + p
             expected = expected + entropy(p)
         return (entropy(total / count) - expected / count).clamp(min=0).float()
+
+
+@dataclass(frozen=True)
+class SpreadReadout:
+    """(B,) the standard deviation of predicted numbers over draws of θ, in standardised units; 0 for a learner that has
+    no spread of its own, and for classes. Nothing is trained for it.
+
+    Attributes:
+        samples: dropout masks, or trees, at most.
+    """
+
+    samples: int = 50
+    members: ClassVar[int] = 1
+    optional: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_count("samples", self.samples, least=2)
+
+    @property
+    def name(self) -> str:
+        return repr(self)
+
+    def __call__(self, fits: Sequence[Fitted], x: Any, seed: int, start: int) -> torch.Tensor:
+        fit = fits[0]
+        if fit.task == "classification" or not fit.spreads:
+            return torch.zeros(len_of(x))
+        return torch.cat(list(fit.sampled(x, self.samples, seed)), dim=1).std(1, correction=0).float()
 
 
 @dataclass(frozen=True)

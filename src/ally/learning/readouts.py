@@ -17,7 +17,9 @@ from ally.learning.learner import Fitted
 
 
 class Readout(Protocol):
-    """A frozen dataclass; equal readouts are computed once."""
+    """A frozen dataclass; equal readouts are computed once.
+
+    One with ``optional = True`` says something for every learner, if only that there is nothing to read."""
 
     @property
     def name(self) -> str:

@@ -99,6 +99,9 @@ class Snapshot:
     """(n,) λ of the candidates, for an objective with constraints over them; NaN where it is not known."""
     held_out: HeldOut | None = None
     """For scores that calibrate; None where nothing could be held out."""
+    learned: bool = False
+    """Whether distances are those of an embedding that was learned from these labels, and so change from round to
+    round."""
 
     def among(self, places: torch.Tensor, take: Take | None = None) -> Snapshot:
         """The same round with only the candidates at these positions (m,), ascending; `take` as in `View.at`."""

@@ -4,6 +4,7 @@ from ally.scoring.adversarial import CriticUncertainty, Discriminator, Predicted
 from ally.scoring.bald import Disagreement, MutualInformation
 from ally.scoring.base import Score, Scored, check_scores
 from ally.scoring.predicted_dual import PredictedDual
+from ally.scoring.reducible import Reducible
 from ally.scoring.simple import Constant, Random
 from ally.scoring.uncertainty import Entropy, Margin
 
@@ -18,6 +19,7 @@ __all__ = [
     "PredictedDual",
     "PredictedLoss",
     "Random",
+    "Reducible",
     "Score",
     "Scored",
     "check_scores",

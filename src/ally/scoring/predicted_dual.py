@@ -42,7 +42,8 @@ class PredictedDual:
             bound. Take 1 less twice the share of outliers that you expect among the labels, 0.8 if you do not know,
             with ``head=PaperHead()``, which knows samples by their embedding. The default head for classes knows doubt
             only and sets aside many good samples too; with it take 0.9. The level ε must be tight enough for most
-            labelled λ to be positive, as that of the strategy ally is.
+            labelled λ to be positive, as that of the strategy
+            ally-clusters is.
         ceiling: the same bound as a value of λ; None for none. With both, the lower counts.
     """
 

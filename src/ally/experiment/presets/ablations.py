@@ -82,7 +82,7 @@ def tightness(scale: Scale, data_dir: Path | None) -> Grid:
             for eps in levels:
                 setting = f"{name}, ε = {eps}"
                 yield Variant("ally-paper", setting, paper_ally(select, replace(ALGORITHM_1, eps=eps)))
-                yield Variant("ally", setting, own_ally(select, replace(DUALS, eps=eps)))
+                yield Variant("ally-clusters", setting, own_ally(select, replace(DUALS, eps=eps)))
 
     notes.append(
         "perturbed: soft-rank noise, the strongest of the three kinds in `diversity`; the others drown the duals"
@@ -99,7 +99,7 @@ def clusters(scale: Scale, data_dir: Path | None) -> Grid:
     lines = [
         Variant(name, f"k = {k}", with_clusters(ClusterTop(clusters=k)))
         for k in counts
-        for name, with_clusters in (("ally-paper", paper_ally), ("ally", own_ally))
+        for name, with_clusters in (("ally-paper", paper_ally), ("ally-clusters", own_ally))
     ]
     made = cells(bed, rounds, asking(scale, [RANDOM, *lines]))
     return grid("Number of clusters", "Are more clusters better?", scale, made, substitute=substitute)
@@ -117,8 +117,8 @@ def redundancy(scale: Scale, data_dir: Path | None) -> Grid:
         "entropy": None,
         "ally-paper": paper_ally(ClusterTop()),
         "ally-paper, low diversity": paper_ally(ClusterTop(clusters=few)),
-        "ally": own_ally(ClusterTop()),
-        "ally, low diversity": own_ally(ClusterTop(clusters=few)),
+        "ally-clusters": own_ally(ClusterTop()),
+        "ally-clusters, low diversity": own_ally(ClusterTop(clusters=few)),
         "random": None,
     }
 

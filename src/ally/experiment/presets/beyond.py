@@ -49,7 +49,7 @@ def capacity(scale: Scale, data_dir: Path | None) -> Grid:
     """MNIST with an MLP against a small convolutional network."""
     bed, substitute = bed_for(MNIST, scale, data_dir)
     rounds = rounds_for(scale)
-    names = ("ally-paper", "ally", "badge", *(() if scale == "smoke" else ("margin",)), "random")
+    names = ("ally-paper", "ally-clusters", "badge", *(() if scale == "smoke" else ("margin",)), "random")
     bed = bed if scale != "smoke" else replace(bed, dataset="digits-images")
     beds = (bed, replace(bed, model="cnn", training=replace(bed.training, lr=1e-3)))
     made = [
@@ -69,7 +69,7 @@ def bias(scale: Scale, data_dir: Path | None) -> Grid:
     }
     lines = [
         Variant(name, f"trained by {kind}", objective=objective, changes=(("asks_as", name),))
-        for name in ("random", "entropy", "ally-paper", "ally")
+        for name in ("random", "entropy", "ally-paper", "ally-clusters")
         for kind, objective in objectives.items()
     ]
     question = (
@@ -91,7 +91,7 @@ def diversity(scale: Scale, data_dir: Path | None) -> Grid:
         if scale == "smoke"
         else TECHNIQUES
     )
-    lines = [Variant("ally", name, own_ally(select)) for name, select in chosen.items()]
+    lines = [Variant("ally-clusters", name, own_ally(select)) for name, select in chosen.items()]
     question = "Which technique makes ALLY's batches diverse, at which cost?"
     made = cells(bed, rounds_for(scale), [Variant("random"), *lines])
     return grid("Batch diversity", question, scale, made, substitute=substitute)
@@ -112,16 +112,19 @@ def self_supervised(scale: Scale, data_dir: Path | None) -> Grid:
             for name in names:
                 # The dual needs duals: under erm it is the accumulated loss, which trains as erm does; a penalty has
                 # nothing like it.
-                if (name, objective) == ("ally", "smooth-unlabelled"):
+                if (name, objective) == ("ally-clusters", "smooth-unlabelled"):
                     continue
-                trained = "accumulated-loss" if (name, objective) == ("ally", "erm") else objectives[objective]
+                trained = "accumulated-loss" if (name, objective) == ("ally-clusters", "erm") else objectives[objective]
                 yield Variant(name, objective, objective=trained)
 
     def made() -> Iterator[tuple[str, Cell]]:
-        classes, numbers = ("random", "margin", "badge", "ally"), ("random", "coreset", "lcmd", "ally")
+        classes, numbers = (
+            ("random", "margin", "badge", "ally-clusters"),
+            ("random", "coreset", "lcmd", "ally-clusters"),
+        )
         if scale == "smoke":
-            yield from cells(DIGITS, replace(SMOKE, rounds=1, seeds=1), lines("random", "ally"))
-            yield from cells(DIABETES, replace(SMOKE, rounds=1, seeds=1), lines("random", "ally"))
+            yield from cells(DIGITS, replace(SMOKE, rounds=1, seeds=1), lines("random", "ally-clusters"))
+            yield from cells(DIABETES, replace(SMOKE, rounds=1, seeds=1), lines("random", "ally-clusters"))
             return
         seeds = 2 if scale == "small" else 5
         gentle = Training(lr=2e-3, epochs=30, batch_size=64)
@@ -135,7 +138,7 @@ def self_supervised(scale: Scale, data_dir: Path | None) -> Grid:
             yield from cells(bed, rounds, lines(*names))
 
     question = "What do losses that need no label save, as constraints or as a penalty, with which strategy?"
-    notes = ["ally is not run with smooth-unlabelled, a penalty of fixed weight, which has no duals"]
+    notes = ["ally-clusters is not run with smooth-unlabelled, a penalty of fixed weight, which has no duals"]
     return grid("Self-supervised constraints", question, scale, made(), notes=notes)
 
 

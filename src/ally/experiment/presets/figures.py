@@ -32,8 +32,8 @@ QUESTION = "How many labels does each strategy need?"
 BAIT = Variant("bait", "10000 candidates", changes=(("candidates", 10_000),), seeds=3)
 """Its cost grows with candidates × classes² × embedding: all of them would take longer than everything else
 together."""
-COMPARED = ("ally", "ally-paper", "accumulated-loss", "random", "entropy", "margin", "badge", "coreset")
-FEW = ("ally", "ally-paper", "random", "margin", "badge", "coreset")
+COMPARED = ("ally-clusters", "ally-paper", "accumulated-loss", "random", "entropy", "margin", "badge", "coreset")
+FEW = ("ally-clusters", "ally-paper", "random", "margin", "badge", "coreset")
 
 
 def classification(bed: Bed, batch: int, rounds: int, scale: Scale, data_dir: Path | None) -> Grid:
@@ -43,7 +43,7 @@ def classification(bed: Bed, batch: int, rounds: int, scale: Scale, data_dir: Pa
             title,
             QUESTION,
             scale,
-            cells(DIGITS, SMOKE, map(Variant, ("ally", "badge", "random"))),
+            cells(DIGITS, SMOKE, map(Variant, ("ally-clusters", "badge", "random"))),
             substitute=stands_in(DIGITS, bed),
         )
     whole = Rounds(init=200, batch=batch, rounds=rounds, seeds=5)
@@ -59,13 +59,13 @@ def classification(bed: Bed, batch: int, rounds: int, scale: Scale, data_dir: Pa
 
 def parkinsons(scale: Scale, data_dir: Path | None) -> Grid:
     title, question = "Parkinsons Telemonitoring", "Does ALLY choose better than Random and Coreset for regression?"
-    strategies = ("ally", "ally-paper", "accumulated-loss", "random", "coreset", "kmeanspp", "lcmd", "bait")
+    strategies = ("ally-clusters", "ally-paper", "accumulated-loss", "random", "coreset", "kmeanspp", "lcmd", "bait")
     if scale == "smoke":
         return grid(
             title,
             question,
             scale,
-            cells(DIABETES, SMOKE, map(Variant, ("ally", "coreset", "random"))),
+            cells(DIABETES, SMOKE, map(Variant, ("ally-clusters", "coreset", "random"))),
             substitute=stands_in(DIABETES, PARKINSONS),
         )
     rounds = Rounds(init=200, batch=200, rounds=9, seeds=10 if scale == "full" else 5)

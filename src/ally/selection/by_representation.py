@@ -1,0 +1,54 @@
+"""One selection for classes in an embedding that the network learns anew in every round, another for everything
+else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import torch
+
+from ally.learning.readouts import Readout, readouts_of
+from ally.learning.snapshot import Snapshot
+from ally.rng import Streams
+from ally.selection.base import Limits, Select, Selection
+from ally.selection.herding import Herding
+from ally.selection.influence import Influence
+from ally.types import Task
+
+
+@dataclass(frozen=True)
+class ByRepresentation:
+    """What a sample tells about its neighbours holds for all rounds where distances are fixed. Where a network learns
+    them together with the classes, it holds for this round only, and covering what is in doubt does better. A note of
+    the query says which it was.
+
+    Attributes:
+        usual: for numbers, and for classes where distances are fixed: an encoder's vectors, vectors given as
+            ``embeddings=``, the inputs of trees and linear models.
+        learned: for classes in a network's own embedding.
+    """
+
+    usual: Select = Influence()
+    learned: Select = Herding(weighted=True)
+    reads: ClassVar[bool] = True
+
+    @property
+    def tasks(self) -> frozenset[Task]:
+        """Those of both selections and of their representations."""
+        return frozenset.intersection(*(part.tasks for part in self._parts))
+
+    @property
+    def readouts(self) -> tuple[Readout, ...]:
+        return readouts_of(*self._parts)
+
+    @property
+    def _parts(self) -> tuple[Any, ...]:
+        return tuple(part for one in (self.usual, self.learned) for part in (one, getattr(one, "features", one)))
+
+    def __call__(self, snapshot: Snapshot, scores: torch.Tensor, n: int, streams: Streams, limits: Limits) -> Selection:
+        anew = snapshot.learned and snapshot.task == "classification"
+        select = self.learned if anew else self.usual
+        reason = ", as the network learns its embedding anew with every batch" if anew else ""
+        found = select(snapshot, scores, n, streams, limits)
+        return replace(found, notes=(*found.notes, f"the batch is chosen by {type(select).__name__}{reason}"))
