@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from conftest_web import CLASSES, serving, write_photos
 from hypothesis import HealthCheck, given, settings
 
 from ally import Campaign
+from ally.web.app import Page
 from ally.web.start import Plan
 
 schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed: the schema was not tested")
@@ -50,20 +53,43 @@ def test_every_operation(schema, served):
         check()
 
 
-@pytest.mark.slow
-def test_operations_one_after_the_other(schema, served):
-    """Stateful: what one answer names, the next request uses."""
+def walk(schema, served, folder, **more):
+    """Stateful: what one answer names, the next request uses. Every walk has a campaign of its own whose clock stands
+    still: hypothesis takes a walk twice and expects the same answers."""
     machine = schema.as_state_machine()
+    outer = served.ready.page.app
+    numbers = itertools.count()
 
     class Walk(machine):
+        def setup(self):
+            place = folder / f"walk{next(numbers)}.db"
+            self.campaign = Campaign.create(
+                place, folder / "few", classes=CLASSES, automatic=False, evaluate=2, clock=lambda: 1e9
+            )
+            outer.app = Page(self.campaign, outer.access, outer.hosts, rate=100_000).app.app
+
+        def teardown(self):
+            self.campaign.close()
+
         def get_call_kwargs(self, case):
             return {"headers": {"Origin": served.origin}, "timeout": 20}
 
         def validate_response(self, response, case, **more):
             case.validate_response(response, excluded_checks=RULES)
 
-    Walk.run(
-        settings=settings(
-            max_examples=30, stateful_step_count=10, deadline=None, suppress_health_check=list(HealthCheck)
-        )
-    )
+    before = outer.app
+    write_photos(folder / "few", 8, side=8)
+    try:
+        Walk.run(settings=settings(deadline=None, suppress_health_check=list(HealthCheck), database=None, **more))
+    finally:
+        outer.app = before
+    return next(numbers)
+
+
+def test_operations_one_after_the_other(schema, served, folder):
+    assert walk(schema, served, folder / "short", max_examples=4, stateful_step_count=6, derandomize=True) >= 4
+
+
+@pytest.mark.slow
+def test_many_walks(schema, served, folder):
+    assert walk(schema, served, folder / "long", max_examples=60, stateful_step_count=12) >= 60
