@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,9 @@ from ally.errors import DataError, InputError
 from ally.sources.images.shown import EDGES, Picture, Pictures
 from ally.store import Store, StoredAnswer
 
+MOST_KNOWN = 50_000
+"""Ids that are kept in memory."""
+
 
 class CampaignPage:
     """``campaign.page``. Small copies of images are kept in the cache of the source, or in a temporary folder."""
@@ -40,6 +43,7 @@ class CampaignPage:
         self._opening = threading.Lock()
         self._shown: Pictures | None = None
         self._spare: tempfile.TemporaryDirectory[str] | None = None
+        self._known: set[str] = set()
         self._kept_chart: tuple[int, Chart | None] = (0, None)
 
     def close(self) -> None:
@@ -53,18 +57,30 @@ class CampaignPage:
 
     def content(self, id: str) -> Content:
         """What a page shows of a sample of the campaign; an unknown id is an `IdError`."""
-        self._store.rows([id])
+        self._ensure_known(id)
         return content(self._source.samples, self._pictures, id)
 
     def picture(self, id: str, size: str = "view") -> Picture:
         """The image of a sample, upright and encoded anew: "thumb", "view" or "large"."""
         if size not in EDGES:
             raise InputError.about("size", size, f"must be one of {', '.join(EDGES)}")
-        self._store.rows([id])
+        self._ensure_known(id)
         path = self._source.samples.show(id).path
         if path is None:
             raise DataError(f"{id!r} has no image; it is shown by its text or its columns")
         return self._pictures.make(path, size)
+
+    def expect(self, ids: Iterable[str]) -> None:
+        """Samples of the campaign that somebody will look at next: to show them takes no look into the store, where
+        answers may be on their way to disk."""
+        if len(self._known) > MOST_KNOWN:
+            self._known.clear()
+        self._known.update(ids)
+
+    def _ensure_known(self, id: str) -> None:
+        if id not in self._known:
+            self._store.rows([id])
+            self.expect([id])  # a sample never leaves a campaign
 
     @property
     def _pictures(self) -> Pictures:

@@ -155,6 +155,7 @@ def _ended(none: PoolExhausted) -> str:
 
 def _query(campaign: Campaign, found: Any) -> schemas.QueryInfo:
     lease = campaign.settings.lease_seconds
+    campaign.page.expect(sample.id for sample in found.samples)
     return schemas.QueryInfo(
         query=found.id,
         until=found.until,

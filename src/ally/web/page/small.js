@@ -3,11 +3,15 @@
 import { get, imageOf } from "./api.js";
 import { h } from "./dom.js";
 
+const LETTERS = 400;
+const COLUMNS = 6;
+
 export function small(app, id) {
   if (app.about.kind === "images") return h("img.small", { src: imageOf(id, "thumb"), alt: `sample ${id}`, width: "96", height: "96", loading: "lazy" });
   const place = h("div.small", {}, "…");
   get(`/samples?${new URLSearchParams({ id })}`).then((content) => {
-    place.textContent = content.problem ?? (content.text ? content.text.slice(0, 280) : Object.entries(content.columns).slice(0, 6).map(([name, value]) => `${name} ${value ?? "–"}`).join(" · "));
+    if (content.problem ?? content.text) place.textContent = (content.problem ?? content.text).slice(0, LETTERS);
+    else place.replaceChildren(...Object.entries(content.columns).slice(0, COLUMNS).map(([name, value]) => h("span.line", {}, h("span.quiet", {}, `${name} `), String(value ?? "–"))));
   }, () => (place.textContent = id));
   return place;
 }
