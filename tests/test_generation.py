@@ -398,7 +398,7 @@ def test_dead_units_are_told():
     restless = ascend((fit, head), np.array([[-5.0]]), bounds=(-6, 6), steps=10)
     assert restless.jumps[0] > 0
     assert restless.samples[-1, 0, 0] == -5.0, "nowhere is higher"
-    assert restless.notes[0] == "1 of 1 samples were stuck and jumped; the last moment is the best each has seen"
+    assert restless.notes[0] == "1 of 1 samples were stuck and jumped; the last step shows each one's best point"
 
 
 def test_a_corner_is_told():
@@ -524,7 +524,7 @@ def test_generated_samples_for_training_carry_a_warning(learned, digits):
     path = ascend(model.dual, digits[0][rows], bounds=(0, 16), steps=60, step_size=0.02)
     otherwise = int((path.predictions[-1] != digits[1][rows]).sum())
     with pytest.warns(
-        UserWarning, match=f"nobody labelled these 10 generated samples.*sees {otherwise} of them otherwise"
+        UserWarning, match=f"no one labelled these 10 generated samples.*sees {otherwise} of them otherwise"
     ):
         X, y = path.as_training(digits[1][rows])
     np.testing.assert_array_equal(X, path.samples[-1])

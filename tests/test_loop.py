@@ -62,7 +62,7 @@ def test_a_bad_answer_takes_none():
         assert loop.labelled.tolist() == before
     loop.tell(q.id, {a: 0.0})
     for other in (1.0, ally.SKIP):
-        with pytest.raises(AnswerError, match=rf"id {a} is labelled 0.0 already, and the new answer differs"):
+        with pytest.raises(AnswerError, match=rf"id {a} is already labelled 0.0, and the new answer differs"):
             loop.tell(q.id, {a: other})
     with pytest.raises(AnswerError, match=r"query 'q9' was never asked; queries so far: q1"):
         loop.tell("q9", {a: 0.0})

@@ -167,7 +167,7 @@ def _ensure_importable(path: str) -> None:
     done = subprocess.run([sys.executable, "-c", program, module], capture_output=True, check=False)
     if done.returncode:
         raise ModelError.about(
-            "model", path, f"can be imported here only; install {module!r}, or put its folder on PYTHONPATH"
+            "model", path, f"can only be imported here; install {module!r}, or put its folder on PYTHONPATH"
         )
 
 

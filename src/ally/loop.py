@@ -257,7 +257,7 @@ class Loop:
         """
         rows = self._ids.rows(list(ids))
         if not len(rows):
-            raise InputError("a query without ids cannot be opened again; pass the ids that were asked about")
+            raise InputError("a query without ids cannot be reopened; pass the ids that were asked about")
         return self._lend(rows)
 
     def release(self, query_id: str) -> int:
@@ -366,7 +366,7 @@ class Loop:
             if value != before[0]:
                 name, label = self._ids.of(np.asarray([row])).tolist()[0], self._code.decode(before).tolist()[0]
                 raise AnswerError(
-                    f"id {name!r} is labelled {label!r} already, and the new answer differs; answers are not replaced"
+                    f"id {name!r} is already labelled {label!r}, and the new answer differs; answers are not replaced"
                 )
 
     def _code_for(self, labels: list[Any]) -> tuple[LabelCode, tuple[str, ...]]:

@@ -60,7 +60,7 @@ def test_a_class_is_renamed_with_its_labels_and_back():
         campaign.classes.undo()
         assert campaign.labels() == {**before, "4": "dog"}
         assert campaign.settings.classes == ("cat", "dog")
-        with pytest.raises(LabelError, match="no change of the classes is left"):
+        with pytest.raises(LabelError, match="no change of the classes left to undo"):
             campaign.classes.undo()
 
 

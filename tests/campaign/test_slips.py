@@ -18,18 +18,18 @@ def test_a_class_written_in_another_way(tmp_path):
         assert campaign.relabel({"s0": "cat", "s1": "not sure", "s2": "dog", "s9": SKIP}).slips == ()
         told = campaign.relabel({"s3": "Cat", "s4": "not-sure", "s5": "dog", "s6": "Cat", "s7": "owl"})
         assert told.slips == (
-            "'Cat' (of 's3') is a class of its own beside 'cat'; if it is a slip, answer again",
-            "'not-sure' (of 's4') is a class of its own beside 'not sure'; if it is a slip, answer again",
+            "'Cat' (of 's3') is a different class from 'cat'; if that is a typo, answer again",
+            "'not-sure' (of 's4') is a different class from 'not sure'; if that is a typo, answer again",
         )
         assert campaign.labels()["s3"] == "Cat"
         assert campaign.relabel({"s10": "fox", "s11": "FOX"}).slips == (
-            "'FOX' (of 's11') is a class of its own beside 'fox'; if it is a slip, answer again",
+            "'FOX' (of 's11') is a different class from 'fox'; if that is a typo, answer again",
         )
         assert campaign.relabel({"s12": "cat", "s13": "Cat"}).slips == (), "a class that there is was called new"
         query = campaign.ask(1)
         told = campaign.tell(query, {query.ids[0]: "CAT"})
         assert told.slips == (
-            f"'CAT' (of {query.ids[0]!r}) is a class of its own beside 'cat'; if it is a slip, answer again",
+            f"'CAT' (of {query.ids[0]!r}) is a different class from 'cat'; if that is a typo, answer again",
         )
         assert told.to_json()["slips"] == list(told.slips)
 
@@ -56,10 +56,10 @@ def test_declared_classes_are_meant(tmp_path):
 def test_a_number_far_from_all_others(tmp_path):
     with made(tmp_path, task="regression") as campaign:
         campaign.relabel({f"s{row}": 100.0 + row for row in range(20)})
-        far = "is far from the numbers told before (half of the different ones lie between 104.75 and 114.25)"
+        far = "is far from the earlier numbers (half of the distinct ones lie between 104.75 and 114.25)"
         assert campaign.relabel({"s20": 130.0, "s21": 1105, "s22": -900.0, "s23": SKIP}).slips == (
-            f"1105 (of 's21') {far}; if it is a slip, answer again",
-            f"-900 (of 's22') {far}; if it is a slip, answer again",
+            f"1105 (of 's21') {far}; if that is a typo, answer again",
+            f"-900 (of 's22') {far}; if that is a typo, answer again",
         )
         for odd in ("many", 10**400):
             with pytest.raises((AnswerError, LabelError)):

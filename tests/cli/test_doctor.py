@@ -48,7 +48,7 @@ def test_the_machine(run, monkeypatch, tmp_path):
 def test_a_folder_that_cannot_be_written_is_told(run, tmp_path, monkeypatch):
     monkeypatch.chdir("/proc")
     assert not (found := doctor._disk()).good
-    assert found.found.startswith("nothing can be written to /proc (")
+    assert found.found.startswith("/proc is not writable (")
 
 
 def test_a_full_disk_is_told(run):
@@ -58,7 +58,7 @@ def test_a_full_disk_is_told(run):
         found = doctor._disk()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert (found.good, "nothing can be written to" in found.found) == (False, True)
+    assert (found.good, "is not writable" in found.found) == (False, True)
     assert doctor._disk().good
 
 
@@ -78,8 +78,8 @@ def test_what_is_missing_and_what_fails_is_told(run, monkeypatch):
 def test_a_healthy_campaign_and_its_backup(run, campaign):
     out, _ = run("notes")
     assert "notes.db: 3 samples, 0 labels" in out
-    assert "no problem with store or source" in out
-    assert "none beside it; `ally doctor notes.db --backup` makes one" in out
+    assert "store and source are fine" in out
+    assert "none; `ally doctor notes.db --backup` makes one" in out
     assert out.endswith("everything works\n")
     assert "backup-0001" in run("notes", "--backup")[0]
     assert "1 file, the newest notes.db.backup-0001" in run("notes")[0]

@@ -32,5 +32,5 @@ def test_the_example_of_an_own_entry_runs(tmp_path, monkeypatch):
     data = load("mine", tmp_path)
     assert (data.pool.shape, data.test.shape, data.task) == ((80, 3), (20, 3), "regression")
     (tmp_path / "mine" / "mine.txt").unlink()
-    with pytest.raises(DataError, match=r"it cannot be fetched: put mine\.txt into mine/"):
+    with pytest.raises(DataError, match=r"it cannot be downloaded: put mine\.txt into mine/"):
         load("mine", tmp_path)

@@ -59,7 +59,7 @@ def test_a_changed_file_never_gets_its_name(site, tmp_path, listing, kind):
     with pytest.raises(DataError) as error:
         fetch_entry("x", one_file(site, "/a", checksum=kind(GOOD)), tmp_path)
     text = str(error.value)
-    assert f"expected {kind(GOOD)}, met {kind(tampered)}" in text
+    assert f"expected {kind(GOOD)}, found {kind(tampered)}" in text
     assert "Run the command again" in text
     assert str(tmp_path / "set" / "a.bin") in text
     assert listing(tmp_path) == []
@@ -162,7 +162,7 @@ def test_a_file_of_the_wrong_size_is_unpacked_again(site, tmp_path, write):
     (tmp_path / "set").mkdir()
     (tmp_path / "set" / "a").write_bytes(GOOD[:-1])
     assert verify_entry(wanted, tmp_path) == (
-        Check("set/a", "differs", f"expected {len(GOOD)} bytes, met {len(GOOD) - 1}"),
+        Check("set/a", "differs", f"expected {len(GOOD)} bytes, found {len(GOOD) - 1}"),
     )
     fetch_entry("x", wanted, tmp_path)
     assert verify_entry(wanted, tmp_path) == (Check("set/a", "readable", "no official checksum is known"),)

@@ -70,7 +70,7 @@ def test_whole_numbers_are_a_quantity_if_so_said(tmp_path):
 
 def test_text_is_no_quantity(tmp_path, table):
     table.to_csv(tmp_path / "a.csv", index=False)
-    with pytest.raises(DataError, match="which is no number; for regression give numbers"):
+    with pytest.raises(DataError, match="which is not a number; regression needs numbers"):
         load(tmp_path / "a.csv", target="kind", task="regression")
 
 
@@ -217,7 +217,7 @@ def test_a_few_odd_cells_do_not_cost_a_column_of_numbers(tmp_path):
     wanted, found = load(clean, target="y"), load(tmp_path / "odd.csv", target="y")
     np.testing.assert_allclose(found.pool, wanted.pool)
     np.testing.assert_allclose(found.test, wanted.test)
-    assert "column 'size' holds numbers and also '?': 2 such values count as missing" in found.notes
+    assert "column 'size' holds numbers but also '?': 2 such values count as missing" in found.notes
 
 
 def test_flags_with_gaps_and_texts_with_some_numbers_stay_categories(tmp_path):
@@ -243,7 +243,7 @@ def test_decimal_commas_beside_a_cell_that_is_no_number(tmp_path):
     rows = [f"{'?' if row == 5 else numbers[row]};{row % 3},5;{row},25" for row in range(60)]
     (tmp_path / "a.csv").write_text("\n".join(["a;b;y", *rows]) + "\n")
     data = load(tmp_path / "a.csv", target="y", task="regression")
-    assert "column 'a' holds numbers and also '?': 1 such values count as missing" in data.notes
+    assert "column 'a' holds numbers but also '?': 1 such values count as missing" in data.notes
     found = [*data.pool[:, 0].tolist(), *data.test[:, 0].tolist()]
     missing = {float(text.replace(",", ".")) for text in numbers} - set(found)
     assert missing <= {5.55}, "numbers with a comma were not read"

@@ -147,7 +147,7 @@ def test_code_that_a_folder_brings_is_not_run(tiny_vit, tmp_path):
     config |= {"model_type": "mine", "auto_map": {"AutoConfig": "own.Config", "AutoModel": "own.Model"}}
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "own.py").write_text("raise SystemExit('this code was run')")
-    with pytest.raises(DataError, match="code that a model brings is never run"):
+    with pytest.raises(DataError, match="code shipped with a model is never run"):
         open_encoder(folder).encode([np.zeros((3, 9, 9), np.uint8)])
 
 

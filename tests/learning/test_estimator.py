@@ -340,7 +340,7 @@ def test_leaves_are_near_where_trees_agree():
     share = (leaves[:, None, :] == leaves[None, :, :]).mean(2)
     assert np.abs((points @ points.T).numpy() - share).max() < 0.3
     assert np.corrcoef((points @ points.T).numpy().ravel(), share.ravel())[0, 1] > 0.9
-    with pytest.raises(ModelError, match="LogisticRegression is no forest and has no leaves"):
+    with pytest.raises(ModelError, match="LogisticRegression is not a forest, so it has no leaves"):
         Estimator(LogisticRegression(), geometry="leaves")
 
 

@@ -193,5 +193,5 @@ def test_builders_that_cannot_be_are_refused(own_module):
 def test_a_module_that_only_this_process_finds_is_no_model_for_a_worker(own_module, monkeypatch):
     catalogue_names.ensure_model(f"{own_module}:trees")
     monkeypatch.delenv("PYTHONPATH")
-    with pytest.raises(ModelError, match="can be imported here only"):
+    with pytest.raises(ModelError, match="can only be imported here"):
         catalogue_names.ensure_model(f"{own_module}:trees")

@@ -94,8 +94,8 @@ def _seconds(answer: Answer) -> float:
         found = datetime.fromisoformat(str(answer.at).replace("Z", "+00:00"))
     except ValueError:
         raise AnswerError(
-            f"the time {answer.at!r} of the answer to {answer.id!r} is none; write it like 2025-03-01T12:00:00+00:00, "
-            "or leave it out"
+            f"the time {answer.at!r} of the answer to {answer.id!r} is not a time; "
+            "write it like 2025-03-01T12:00:00+00:00, or leave it out"
         ) from None
     at = found.replace(tzinfo=found.tzinfo or UTC).timestamp()
     if not 0 <= at < LATEST:
@@ -154,7 +154,7 @@ def _alike(known: Mapping[str, Any], told: Mapping[str, Any]) -> list[str]:
         other = first[_plain(reads(label))]
         if other != reads(label) and reads(label) not in known:
             odd.setdefault(
-                other, f"{label!r} (of {id!r}) is a class of its own beside {other!r}; if it is a slip, answer again"
+                other, f"{label!r} (of {id!r}) is a different class from {other!r}; if that is a typo, answer again"
             )
     return list(odd.values())
 
@@ -175,8 +175,8 @@ def _far_off(known: Mapping[str, Any], told: Mapping[str, Any]) -> list[str]:
     low, high = np.quantile([float(value) for value in known.values()], [0.25, 0.75])
     reach = FAR * (high - low)
     return [
-        f"{value:g} (of {id!r}) is far from the numbers told before (half of the different ones lie between {low:g} "
-        f"and {high:g}); if it is a slip, answer again"
+        f"{value:g} (of {id!r}) is far from the earlier numbers (half of the distinct ones lie between {low:g} "
+        f"and {high:g}); if that is a typo, answer again"
         for id, value in given.items()
         if reach and not low - reach <= value <= high + reach
     ]

@@ -51,8 +51,8 @@ def kept_model(model: Any) -> str | None:
         return f"{module}:{name}"
     what = f"the function {name}" if name else f"a {type(model).__name__}"
     raise ModelError(
-        f"model is {what}, which another process cannot rebuild; name it as 'module:builder', a function of a module "
-        "that gives an estimator or a network"
+        f"model is {what}, which another process cannot rebuild; name it as 'module:builder', a function in a module "
+        "that returns an estimator or a network"
     )
 
 

@@ -63,7 +63,7 @@ class Classes:
         target = self._known(into)
         others = [label for label in map(self._known, old) if label != target]
         if not others:
-            raise LabelError(f"nothing is to be merged into {target!r}; name other classes")
+            raise LabelError(f"no classes to merge into {target!r}; name at least one other class")
         return self._move("merge", others, target)
 
     def remove(self, label: Any) -> ClassChange:
@@ -78,7 +78,7 @@ class Classes:
         """Takes the last change back that was not. Labels given since stay."""
         event = self._last()
         if event is None:
-            raise LabelError("no change of the classes is left to be taken back")
+            raise LabelError("no change of the classes left to undo")
         detail = event.detail
         numbers = set(detail["numbers"])
         first = min(numbers, default=1)

@@ -9,13 +9,13 @@ from typing import Literal, TypeAlias
 Family: TypeAlias = Literal["baseline", "uncertainty", "information", "coverage", "hybrid", "constrained", "learned"]
 
 FAMILIES: dict[Family, str] = {
-    "baseline": "looks at nothing; what every other strategy has to beat",
-    "uncertainty": "asks where the prediction is least sure",
+    "baseline": "ignores the model; the baseline every other strategy has to beat",
+    "uncertainty": "asks where the prediction is least certain",
     "information": "asks for what would change the network most: by gradients, Fisher information or disagreement",
-    "coverage": "asks for samples that stand for the rest, whatever the network predicts",
-    "hybrid": "asks where the prediction is unsure, spread over the pool",
+    "coverage": "asks for samples that represent the rest, whatever the network predicts",
+    "hybrid": "asks where the prediction is uncertain, spread over the pool",
     "constrained": "asks where a constraint on the loss is hardest to meet, by dual variables (ALLY)",
-    "learned": "a network trained beside the model says what to ask",
+    "learned": "a network trained alongside the model says what to ask",
 }
 
 SYMBOLS: dict[str, str] = {

@@ -7,7 +7,7 @@ from ally.cards.card import ObjectiveCard
 
 OBJECTIVE_CARDS: dict[str, ObjectiveCard] = {
     "erm": ObjectiveCard(
-        "Plain training: the default of every strategy without a reason for another.",
+        "Plain training: the default unless a strategy needs something else.",
         "nothing",
         "min_θ  1/L Σ_{i ∈ L} ℓ(f_θ(x_i), y_i)",
     ),
@@ -19,7 +19,7 @@ OBJECTIVE_CARDS: dict[str, ObjectiveCard] = {
         (ref.ALLY,),
     ),
     "feasibility": ObjectiveCard(
-        "Every sample has to meet its level and nothing else matters; with R = 0 only the path of λ informs.",
+        "Every sample must meet its level and nothing else matters; with R = 0 only the path of λ is informative.",
         "as pdcl",
         "min_θ  R(f_θ)  s.t.  ℓ'_i ≤ ε_i, i ∈ L\nθ descends R + 1/L Σ λ_i (ℓ'_i − ε_i);  λ as for pdcl",
         (ref.ALLY,),
@@ -30,14 +30,14 @@ OBJECTIVE_CARDS: dict[str, ObjectiveCard] = {
         "min_θ  1/L Σ ℓ_i;  λ_i ← [λ_i + η_d (ℓ_i − ε)]₊",
     ),
     "smooth-unlabelled": ObjectiveCard(
-        "Some hundreds of labels and a large pool to learn from; with fewer labels it may be worse than erm.",
+        "You have a few hundred labels and a large pool; with fewer labels it may be worse than erm.",
         "at least `steps` optimiser steps on labelled and unlabelled batches, with about three passes each",
         "min_θ  1/L Σ_{i ∈ L} ℓ_i + w mean ℓ'(f_θ, x_i) over batches of L and of U\n"
         "ℓ' = KL(p(·|x) ‖ p(·|x + r)), regression (f(x) − f(x + r))²;  r of length ρ moves f most",
         (ref.VAT,),
     ),
     "pdcl-unlabelled": ObjectiveCard(
-        "You want the dual variable of every sample of the pool; to save labels, smooth-unlabelled is surer.",
+        "You want the dual variable of every sample of the pool; to save labels, smooth-unlabelled is safer.",
         "as smooth-unlabelled, and one number per sample of the pool",
         "min_θ  1/L Σ_{i ∈ L} ℓ_i  s.t.  ℓ'(f_θ, x_i) ≤ ε, i ∈ L ∪ U;  ℓ' as for smooth-unlabelled\n"
         "θ descends 1/L Σ_{i ∈ L} ℓ_i + mean_{i ∈ L ∪ U} λ_i (ℓ'_i − ε)\n"

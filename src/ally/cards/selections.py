@@ -7,35 +7,35 @@ from ally.cards.card import Cost, SelectionCard
 
 SELECTION_CARDS: dict[str, SelectionCard] = {
     "Top": SelectionCard(
-        "Batches are small beside the pool, or near-copies do not exist.",
+        "Batches are small compared with the pool, or there are no near copies.",
         "decides alone",
         Cost("O(n + b log b)", "O(n)"),
         "S = top b of s",
     ),
     "ClusterTop": SelectionCard(
-        "The usual choice: hard samples, one of each kind.",
+        "The usual choice: hard samples, one per cluster.",
         "makes the shortlist, then decides within each cluster",
         Cost("O(n + mbd)", "O(n + md)"),
         "S = argmax s in each of b k-means clusters of h over the m = shortlist·b largest s (or all)",
         (ref.ALLY,),
     ),
     "Perturbed": SelectionCard(
-        "Speed matters, or embeddings cannot be trusted: randomness alone spreads the batch.",
+        "Speed matters, or you do not trust the embeddings: randomness alone spreads the batch.",
         "decides, with noise: samples are drawn by it without replacement",
         Cost("O(n + b log b); softrank O(n log n)", "O(n)"),
         "S = top b of log w + Gumbel noise\npower: w = s^β,  softmax: w = exp(β s),  softrank: w = rank(s)^−β",
         (ref.STOCHASTIC,),
     ),
     "Herding": SelectionCard(
-        "The batch should stand for the pool as well as be hard.",
-        "weighs what is to be covered (`weighted=True`)",
+        "The batch should be hard and also represent the pool.",
+        "weights the samples to cover (`weighted=True`)",
         Cost("O((n + L)md); at worst O(bnmd)", "O(n + md)"),
         "next x = argmax_x Σ_{i ∈ U} s_i max_{j ∈ L ∪ S ∪ x} exp(−‖h_i − h_j‖²/σ²)",
         (ref.MAXHERDING, ref.UHERDING),
     ),
     "Influence": SelectionCard(
         "The representation is fixed (an encoder's vectors, the inputs of trees) and labels may be noisy.",
-        "weighs what is in doubt, and what may be asked",
+        "weights both the uncertain samples and the candidates",
         Cost("O(n(m + L)(d + L) + bm(m + L + b))", "O(n + m(m + L + b))"),
         "next x = argmax_x s_x Σ_{u ≠ x} s_u k_S(u, x)² / (k_S(x, x) + σ²)\n"
         "k_S: a Gaussian kernel conditioned on L ∪ S;  u: a sample of U;  x: the shortlist",
@@ -47,7 +47,7 @@ SELECTION_CARDS: dict[str, SelectionCard] = {
         "S = the batch of `learned` for classes in an embedding that a network learns, of `usual` otherwise",
     ),
     "BestMatch": SelectionCard(
-        "Each answer would change what to ask next, but labels come in batches; keep those small.",
+        "Each answer would change the next question, but labels come in (small) batches.",
         "makes the shortlist; the `policy`, a score too, walks the paths",
         Cost(
             "O(n + Kb(mCd + Ld + b²C) + K²b²(b + d) + (L + m)d² + d³); at worst O(Kb⁴)",
@@ -58,13 +58,13 @@ SELECTION_CARDS: dict[str, SelectionCard] = {
         (ref.MATCHING,),
     ),
     "Shortlist": SelectionCard(
-        "A selection that does not look at scores should: it spreads over the highest ones only.",
-        "says who takes part",
+        "You want a selection that ignores scores to spread over the highest ones only.",
+        "decides which samples take part",
         Cost("O(n + mbd)", "O(n + md)"),
         "S = the batch that `select` makes of the m = times·b largest s",
     ),
     "KCenter": SelectionCard(
-        "Every corner of the pool, or of a `Shortlist`, must be reached.",
+        "The batch must reach every corner of the pool, or of a `Shortlist`.",
         "is ignored",
         Cost("at worst O((L + b)nd)", "O(n + bd)"),
         "next x = argmax_{x ∈ U} min_{s ∈ L ∪ S} ‖g(x) − g(s)‖,  g = h or BADGE's gradient",

@@ -24,13 +24,13 @@ CARDS: Registry[Card] = Registry(
     {
         "random": Card(
             "baseline",
-            "You need an unbiased sample, a test set, or the baseline: always run it beside the others.",
+            "You need an unbiased sample, a test set, or the baseline: always run it as well.",
             _TOP,
             "S = b samples of U, all sets equally likely",
         ),
         "margin": Card(
             "uncertainty",
-            "Classification, and you want the simplest thing that works: fast, hard to beat by much.",
+            "Classification, and you want the simplest thing that works: fast, and hard to beat by much.",
             _UNCERTAIN,
             "S = top b of 1 − (p₁ − p₂)",
             (ref.ACTIVE_HMM, ref.SURVEY),
@@ -44,7 +44,7 @@ CARDS: Registry[Card] = Registry(
         ),
         "badge": Card(
             "information",
-            "Classification in batches of tens to hundreds: unsure and diverse, nothing to tune.",
+            "Classification in batches of tens to hundreds: uncertain and diverse, nothing to tune.",
             Cost("at worst O(bn(d + C))", "O(n + bd + bC)"),
             "next x ∈ U with probability ∝ min_{s ∈ S} ‖g(x) − g(s)‖²,  g = (p − onehot(argmax p)) ⊗ h\nfirst x = "
             "argmax ‖g(x)‖",
@@ -52,7 +52,7 @@ CARDS: Registry[Card] = Registry(
         ),
         "bait": Card(
             "information",
-            "Few classes, small embeddings, at most some 10 000 candidates, and a minute per query.",
+            "Few classes, small embeddings, at most about 10 000 candidates, and a minute per query.",
             Cost("O((n + L)C²d² + C³d³ + bnC²(d + C) + bC³d²)", "O(nC² + nd + C²d²)"),
             "min over S of tr(M⁻¹ F),  M = ρI + (Σ_{i ∈ L} J_i + b Σ_{i ∈ S} J_i) / (L + b),  F = mean J\n"
             "J = (diag p − ppᵀ) ⊗ hhᵀ, regression hhᵀ;  greedy additions, then removals down to b",
@@ -60,28 +60,28 @@ CARDS: Registry[Card] = Registry(
         ),
         "bald": Card(
             "information",
-            "Labels are noisy and the network has dropout, or five trainings are cheap: skips mere noise.",
+            "Labels are noisy and the network has dropout, or five trainings are cheap: it ignores pure noise.",
             _SAMPLED,
             "S = top b of H[E_θ p(y|x,θ)] − E_θ H[p(y|x,θ)];  regression: Var_θ f(x,θ)",
             (ref.BALD, ref.DEEP_BALD),
         ),
         "powerbald": Card(
             "information",
-            "As bald, for batches: randomness keeps near-copies apart at no cost.",
+            "Like bald, for batches: randomness keeps near copies apart at no cost.",
             _SAMPLED,
             "S = top b of log I(x) + Gumbel noise,  I = bald's score",
             (ref.STOCHASTIC,),
         ),
         "batchbald": Card(
             "information",
-            "Each label is dear: ten or fewer a round, few classes, dropout or an ensemble at hand.",
+            "Labels are expensive: ten or fewer a round, few classes, and dropout or an ensemble.",
             Cost("O(nKC + mKC^b) + K passes", "O(nKC + KC^(b−1))"),
             "next x = argmax I(y_{S ∪ x}; θ),  I(y_S; θ) = H[E_θ Π_{i∈S} p(y_i|θ)] − Σ_{i∈S} E_θ H[p(y_i|θ)]",
             (ref.BATCHBALD,),
         ),
         "coreset": Card(
             "coverage",
-            "No region may be missed, outliers included; noisy pools make it chase them.",
+            "No region may be missed, outliers included; in noisy pools it chases outliers.",
             Cost("at worst O((L + b)nd)", "O(n + bd)"),
             "next x = argmax_{x ∈ U} min_{s ∈ L ∪ S} ‖h(x) − h(s)‖",
             (ref.CORESET,),
@@ -120,14 +120,14 @@ CARDS: Registry[Card] = Registry(
         ),
         "maxherding": Card(
             "coverage",
-            "Few labels and no wish to tune a radius: a smooth probcover.",
+            "Few labels, and you do not want to tune a radius: a smooth probcover.",
             Cost("O((n + L)md); at worst O(bnmd)", "O(n + md)"),
             "next x = argmax_x Σ_{i ∈ U} max_{j ∈ L ∪ S ∪ x} exp(−‖h_i − h_j‖²/σ²),  ‖h‖ = 1",
             (ref.MAXHERDING,),
         ),
         "uherding": Card(
             "hybrid",
-            "Classification when you cannot say whether your labels are few or many.",
+            "Classification, and you cannot tell whether your labels are few or many.",
             Cost("O(nC + (n + L)md); at worst O(bnmd)", "O(n + md)"),
             "next x = argmax_x Σ_{i ∈ U} w_i max_{j ∈ L ∪ S ∪ x} exp(−‖h_i − h_j‖²/σ²),  w = 1 − (p₁ − p₂)\n"
             "p = softmax(log p / T),  T = argmin of −log p(y) over labels that were held out",
@@ -167,7 +167,7 @@ CARDS: Registry[Card] = Registry(
         ),
         "ally-paper": Card(
             "constrained",
-            "You reproduce the paper; give validation samples, by which it stops training early.",
+            "You want to reproduce the paper; pass validation samples for early stopping.",
             Cost("O((n + L)d + nbd)", "O(n + md)"),
             "min_θ mean_{i ∈ L} ℓ_i  s.t.  ℓ_i ≤ ε;  after each step λ_i ← [λ_i + η (ℓ_i − ε)]₊, all of L\n"
             "λ̂(x) ≥ 0 from a network on h, fitted to λ;  S = argmax λ̂ in each of b k-means clusters of h",
@@ -175,7 +175,7 @@ CARDS: Registry[Card] = Registry(
         ),
         "ally-herding": Card(
             "constrained",
-            "Hard samples matter, but the batch should stand for the whole pool.",
+            "Hard samples matter, but the batch should represent the whole pool.",
             Cost(
                 "O(nC + (n + L)md); regression O(nLd + (n + L)md); at worst O(bnmd)",
                 "O(n + md); regression O(n + md + Ld)",
@@ -185,14 +185,14 @@ CARDS: Registry[Card] = Registry(
         ),
         "ally-feasibility": Card(
             "constrained",
-            "Every sample has to meet the loss level and the mean does not matter; or you study the duals.",
+            "Every sample must meet the loss level and the mean does not matter; or you study the duals.",
             _DUAL,
             f"min_θ R(θ)  s.t.  ℓ_i ≤ ε, i ∈ L\n{_DUALS}\n{_CLUSTERS}",
             (ref.ALLY,),
         ),
         "ally-unlabelled": Card(
             "constrained",
-            "You want duals that are read and not predicted; it learns from the pool, and training takes long.",
+            "You want true duals instead of predicted ones; it learns from the pool, so training is slow.",
             Cost("O(n + b²d)", "O(n + bd)"),
             "min_θ mean_{i ∈ L} ℓ_i  s.t.  KL(p(x_i) ‖ p(x_i + r_i)) ≤ ε, i ∈ L ∪ U\n"
             "λ of U is read, not predicted\nS = argmax λ in each of b k-means clusters of h over the shortlist·b "
@@ -208,21 +208,21 @@ CARDS: Registry[Card] = Registry(
         ),
         "learning-loss": Card(
             "learned",
-            "A deep network whose inner layers tell hard from easy; with few labels the ranking is rough.",
+            "A deep network whose inner layers separate hard from easy; with few labels the ranking is rough.",
             _SIDE,
             "S = top b of ℓ̂(x);  ℓ̂ descends max(0, ξ − sign(ℓ_i − ℓ_j)(ℓ̂_i − ℓ̂_j)) over pairs of L",
             (ref.LEARNING_LOSS,),
         ),
         "vaal": Card(
             "learned",
-            "A large pool of images, time for a VAE, and a choice that must not depend on the task.",
+            "A large pool of images, time to train a VAE, and a choice that must not depend on the task.",
             _SIDE,
             "S = top b of log((1 − D(z)) / D(z)),  z = mean of q(z|x),  D(z) = probability of being labelled",
             (ref.VAAL,),
         ),
         "waal": Card(
             "learned",
-            "Classification when the labelled set is unlike the pool and training may be changed too.",
+            "Classification, the labelled set is unlike the pool, and you can change the training too.",
             _SIDE,
             "S = top b of w g(h(x)) − ½(‖log p‖₁ + ‖log p‖₂),  g = critic of U against L, Lipschitz 1",
             (ref.WAAL,),

@@ -60,7 +60,7 @@ def fetch_command(
 
     folder, as_json = _settings(context, data_dir, as_json)
     if not names:
-        raise InputError("no data set is named; give one or more names listed by `ally datasets`")
+        raise InputError("no data set given; name one or more names listed by `ally datasets`")
     for name in names:
         DATASETS[name]
     done: dict[str, list[str]] = {}
@@ -97,7 +97,7 @@ def verify_command(
         print(json.dumps({"data_dir": str(folder), "checks": rows}, indent=2))
     else:
         if not found:
-            stderr.print(f"{folder} holds no data set to verify", highlight=False, soft_wrap=True)
+            stderr.print(f"{folder} has no data sets to verify", highlight=False, soft_wrap=True)
         for name, checks in found.items():
             for check in checks:
                 detail = f" ({check.detail})" if check.detail else ""

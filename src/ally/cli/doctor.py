@@ -141,7 +141,7 @@ def _disk() -> Finding:
             os.fsync(file.fileno())
     except OSError as error:
         reason = error.strerror or str(error)
-        return Finding("disk", f"nothing can be written to {here} ({reason}); make room, or work elsewhere", good=False)
+        return Finding("disk", f"{here} is not writable ({reason}); make room, or work elsewhere", good=False)
     words = f"{free / 2**30:.1f} GiB free in {here}"
     if free < ENOUGH:
         return Finding("disk", f"{words}: too little for a campaign with its models; make room", good=False)
@@ -218,12 +218,12 @@ def _healthy(campaign: Campaign) -> list[Finding]:
         Finding("store", f"{campaign.name}: {counted(status.samples, 'sample')}, {counted(status.labels, 'label')}")
     ]
     found += [Finding("check", problem, good=False) for problem in problems] or [
-        Finding("check", "no problem with store or source")
+        Finding("check", "store and source are fine")
     ]
     met = counted(len(campaign.source.problems()), "problem")
     found.append(Finding("source", f"{status.source}, {met} when it was last read"))
     failed = status.training_state == "failed"
-    words = f"a training failed: {status.training_error}" if failed else status.training_state
+    words = f"the last training failed: {status.training_error}" if failed else status.training_state
     found.append(
         Finding("training", f"{words}; {counted(status.waiting, 'new answer')} since the last model", good=not failed)
     )
@@ -242,7 +242,7 @@ def _backups(place: str) -> Finding:
     if not kept:
         return Finding(
             "backups",
-            f"none beside it; `ally doctor {shlex.quote(place)} --backup` makes one"
+            f"none; `ally doctor {shlex.quote(place)} --backup` makes one"
             if "://" not in place
             else "use pg_dump, or --backup for a SQLite file",
         )

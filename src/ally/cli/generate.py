@@ -189,7 +189,7 @@ def _from_dataset(
     data = load(name, data_dir, target=target)
     if data.kind == "text":
         raise InputError(
-            f"{name} is text, and changed features are no longer the words of any text; choose images or a table"
+            f"{name} is text, and changed features no longer correspond to a text; choose images or a table"
         )
     n = len(data.pool_labels)
     known = streams(seed).numpy("share").permutation(n)[: max(1, round(share * n))]

@@ -45,9 +45,9 @@ def query(
         str | None, typer.Option(help="Column with the texts (default: text, or one of long texts).")
     ] = None,
     channels: Annotated[
-        Literal["auto", "first", "last"], typer.Option(help="Where an array of images has its channels.")
+        Literal["auto", "first", "last"], typer.Option(help="Which axis of an image array has the channels.")
     ] = "auto",
-    no_header: Annotated[bool, typer.Option("--no-header", help="The first line of POOL is a row.")] = False,
+    no_header: Annotated[bool, typer.Option("--no-header", help="POOL has no header line.")] = False,
     task: Annotated[TaskName, of_labels(help="auto, classification or regression.", metavar="TASK")] = "auto",
     classes: Annotated[str | None, of_labels(help="All classes, separated by commas.")] = None,
     duplicates: Annotated[

@@ -65,7 +65,7 @@ def _mostly_numbers(column: pd.Series[Any], notes: list[str]) -> pd.Series[float
     }
     if texts:
         shown, total = str(next(iter(texts)))[:60], sum(texts.values())
-        notes.append(f"column {column.name!r} holds numbers and also {shown!r}: {total} such values count as missing")
+        notes.append(f"column {column.name!r} holds numbers but also {shown!r}: {total} such values count as missing")
     return column.map({value: math.nan if number is None else number for value, number in read.items()}).astype(
         np.float64
     )

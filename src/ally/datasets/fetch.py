@@ -79,7 +79,7 @@ def _checked(transfer: Callable[..., Any], checksum: str) -> Callable[..., None]
         transfer(url, output, pooch)
         met = checksum_of(Path(output), checksum)
         if met != checksum:
-            raise DataError(f"the file is damaged or was changed: expected {checksum}, met {met}")
+            raise DataError(f"the file is damaged or was changed: expected {checksum}, found {met}")
 
     return download
 

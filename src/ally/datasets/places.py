@@ -61,6 +61,6 @@ def ensure_here(name: str, entry: Entry, folder: Path) -> None:
     remedy = (
         f"run: ally datasets fetch {name} --data-dir {folder}"
         if entry.fetchable
-        else f"it cannot be fetched: {entry.by_hand}"
+        else f"it cannot be downloaded: {entry.by_hand}"
     )
     raise DataError(f"the data set {name!r} is not in {folder} (missing: {', '.join(gone)}); {remedy}")

@@ -37,7 +37,7 @@ def decide(labels: pd.Series[Any], wanted: Task | Literal["auto"] = "auto") -> t
         classes: AnyArray = values.astype(np.int64) if whole else values
     elif wanted == "regression":
         odd = next((value for value in labels if isinstance(value, bool) or not _is_number(value)), labels.iloc[0])
-        raise DataError(f"the target holds {odd!r}, which is no number; for regression give numbers")
+        raise DataError(f"the target holds {odd!r}, which is not a number; regression needs numbers")
     else:
         classes = labels.to_numpy(dtype=bool) if kind == "b" else np.asarray([str(value) for value in labels])
     return "classification", classes, f"the target has {distinct} different values: classification"

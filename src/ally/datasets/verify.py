@@ -39,9 +39,9 @@ def difference(file: File, path: Path) -> str | None:
     """How the file at `path` differs from the official one; None if it does not, or if nothing is known about that
     one."""
     if file.checksum is not None and (met := checksum_of(path, file.checksum)) != file.checksum:
-        return f"expected {file.checksum}, met {met}"
+        return f"expected {file.checksum}, found {met}"
     if file.size is not None and (size := path.stat().st_size) != file.size:
-        return f"expected {file.size} bytes, met {size}"
+        return f"expected {file.size} bytes, found {size}"
     return None
 
 

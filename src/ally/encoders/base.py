@@ -108,7 +108,7 @@ def checked(
     try:
         vectors = np.asarray(given, dtype=np.float32)
     except (TypeError, ValueError) as error:
-        raise BrokenPart(f"{who} gave a {type(given).__name__} that is no array of numbers ({error})") from error
+        raise BrokenPart(f"{who} gave a {type(given).__name__} that is not an array of numbers ({error})") from error
     if vectors.ndim != 2 or not vectors.shape[1]:
         raise BrokenPart(f"{who} gave an array of shape {vectors.shape} for {n} samples; it must be (n, width)")
     if len(vectors) != n:

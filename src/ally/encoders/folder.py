@@ -88,8 +88,8 @@ def _downloaded(name: str, *, offline: bool) -> Path | None:
             return None
         first = (str(error) or type(error).__name__).splitlines()[0][:150]
         raise DataError(
-            f"the model {name!r} is not on this machine and cannot be downloaded ({first}); check the name, or fetch "
-            f"it where there is a network (`hf download {name} --local-dir FOLDER`) and pass that folder"
+            f"the model {name!r} is not on this machine and cannot be downloaded ({first}); check the name, or get "
+            f"it on a machine with internet access (`hf download {name} --local-dir FOLDER`) and pass that folder"
         ) from error
     if offline and not list(Path(place).glob("*.safetensors")):
         return None
@@ -110,13 +110,13 @@ class ModelFolder:
         ensure_transformers()
         path = model_folder(given)
         if not (path / "config.json").is_file():
-            raise DataError(f"{path} has no config.json, so it is no model folder; give one as Hugging Face writes it")
+            raise DataError(f"{path} has no config.json, so it is not a model folder; give a Hugging Face one")
         if not list(path.glob("*.safetensors")):
             pickled = next((file.name for pattern in PICKLED for file in sorted(path.glob(pattern))), None)
             if pickled is not None:
                 raise DataError(
                     f"{path} has its weights in {pickled} only, a pickle file, which can run code when it is loaded; "
-                    "use a model with model.safetensors, or convert it where you trust it"
+                    "use a model with model.safetensors, or convert it on a machine where you trust it"
                 )
             raise DataError(f"{path} has no weights; put model.safetensors into it")
         itself = Path(given).expanduser().is_dir()
@@ -148,7 +148,7 @@ class ModelFolder:
                 "whole model, not its weights alone"
             )
         if kind is None and len(self.kinds) > 1:
-            raise InputError.about("kind", kind, f"leaves open what {self.name} is to read; pass 'text' or 'image'")
+            raise InputError.about("kind", kind, f"does not say what {self.name} reads; pass 'text' or 'image'")
         if kind is not None and kind not in self.kinds:
             raise InputError(
                 f"the model {self.name} reads {self.kinds[0]}s and the samples are {kind}s; choose another"
@@ -183,8 +183,8 @@ class ModelFolder:
             except Exception as error:
                 first = (str(error) or type(error).__name__).splitlines()[0][:200]
                 raise DataError(
-                    f"the model in {self.path} cannot be loaded ({first}); code that a model brings is never run, so "
-                    "choose one that transformers knows, whole and as safetensors"
+                    f"the model in {self.path} cannot be loaded ({first}); code shipped with a model is never run, so "
+                    "choose a complete one that transformers supports, as safetensors"
                 ) from error
         return found.eval() if loader == "AutoModel" else found
 

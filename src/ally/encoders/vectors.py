@@ -128,7 +128,7 @@ class Kept:
         loaded = _loaded(encoder, {place: samples[place] for place in sorted(first.values())}, report)
         for place in samples:
             if first[keys[place]] not in loaded and first[keys[place]] != place:
-                report(place, "its content is that of another sample that cannot be read")
+                report(place, "it has the same content as another sample that cannot be read")
         for places, made in _in_batches(encoder, loaded, batch, named):
             self._vectors.add(keys_of([keys[place] for place in places]), made)
 

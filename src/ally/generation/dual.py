@@ -31,8 +31,8 @@ class DualOf(nn.Module):
         super().__init__()
         if head.constant:
             raise InputError(
-                f"all {fit.report.samples} labelled samples have the same λ, so that every sample is predicted the "
-                "same dual and none can be raised; lower eps so that some constraints bind"
+                f"all {fit.report.samples} labelled samples have the same λ, so every sample has the same "
+                "predicted dual and none can be raised; lower eps so that some constraints bind"
             )
         self.fit = replace(fit, model=copy.deepcopy(fit.model).eval().requires_grad_(False))
         self.theta = self.fit.model

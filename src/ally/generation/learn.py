@@ -107,7 +107,7 @@ def learn(
     pool, held_out = _split(labels.values, check_count("validation", validation, least=0), seeds)
     learner = resolve_learner(model, source.shape, training)
     if not isinstance(learner, Network):
-        raise ModelError(f"model={model!r} is no network, so that its duals have no gradient; use model='mlp'")
+        raise ModelError(f"model={model!r} is not a network, so its duals have no gradient; use model='mlp'")
     pool_learner = PoolLearner(
         source=source,
         rows=np.arange(len(source)),

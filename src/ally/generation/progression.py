@@ -22,7 +22,7 @@ STOPS: dict[Stop, str] = {
         "unit leads to the dual head)"
     ),
     "corner": "every feature that would raise the dual is at its bound",
-    "peak": "no step, however short, raised the dual any more: a local maximum",
+    "peak": "no step, however short, raised the dual: a local maximum",
     "ceiling": "the predicted dual reached the ceiling",
 }
 SMOOTHED = (
@@ -77,7 +77,7 @@ class Progression:
         return (
             *([SMOOTHED] if self.smooth else []),
             *(
-                [f"{jumped} of {len(self)} samples were stuck and jumped; the last moment is the best each has seen"]
+                [f"{jumped} of {len(self)} samples were stuck and jumped; the last step shows each one's best point"]
                 if jumped
                 else []
             ),
@@ -123,10 +123,10 @@ class Progression:
         moved = (
             ""
             if self.classes is None
-            else f"; the model itself sees {int((self.predictions[-1] != given).sum())} of them otherwise"
+            else f"; the model itself disagrees with {int((self.predictions[-1] != given).sum())} of them otherwise"
         )
         warnings.warn(
-            f"nobody labelled these {len(self)} generated samples: they carry the labels of their starts{moved}",
+            f"no one labelled these {len(self)} generated samples: they carry the labels of their starts{moved}",
             stacklevel=2,
         )
         return self.samples[-1].copy(), given.copy()

@@ -119,7 +119,7 @@ class AutoLearner:
         slate = [one for one in self._slate() if one.learner.supports(objective, examples.task) is None]
         if not slate:
             raise ModelError(
-                f"no learner of the slate can be trained by {objective}; name a model, such as model='mlp'"
+                f"no candidate model supports the objective {objective}; name a model, such as model='mlp'"
             )
         before, labels = self.before, len(examples)
         if before is not None and labels < GROWTH * before.labels:
@@ -190,7 +190,7 @@ def _choose(
         folds[candidate.name] = FOLDS if place == 0 else min(FOLDS, affordable)
         left -= folds[candidate.name] * candidate.seconds(size)
         if folds[candidate.name] < 2:
-            notes.append(f"{candidate.name} was left out: it takes too long to try")
+            notes.append(f"{candidate.name} was left out: it would take too long")
     race = _Race(examples, splits, streams, progress, sum(folds.values()))
     tried = [candidate for candidate in slate if folds[candidate.name] >= 2 or candidate is slate[0]]
     for candidate in tried:

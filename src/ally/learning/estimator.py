@@ -97,7 +97,7 @@ class Estimator:
         if self.geometry not in ("inputs", "leaves"):
             raise InputError.about("geometry", self.geometry, "; pass 'inputs' or 'leaves'")
         if self.geometry == "leaves" and not isinstance(last_step(self.estimator), BaseForest):
-            raise ModelError(f"{called(self.estimator)} is no forest and has no leaves; use geometry='inputs'")
+            raise ModelError(f"{called(self.estimator)} is not a forest, so it has no leaves; use geometry='inputs'")
 
     def supports(self, objective: Objective, task: Task, needs: Collection[str] = ()) -> str | None:
         estimator = self._template(task)

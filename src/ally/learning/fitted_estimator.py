@@ -87,7 +87,7 @@ class FittedEstimator(ByBlocks):
         geometry = self.geometry
         if not isinstance(geometry, Standardised) or geometry.scaler is None:
             raise ModelError(
-                f"the inputs of {called(self.estimator)} are not columns of numbers, so that none can be dropped; use "
+                f"the inputs of {called(self.estimator)} are not numeric columns, so none can be dropped; use "
                 "another strategy, such as 'margin' or 'uherding'"
             )
         mean = geometry.scaler.mean

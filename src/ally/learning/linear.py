@@ -198,7 +198,7 @@ class _Fit:
             self.eps = self._level("auto", plain)
             felt = self._constrained(objective, plain)
             self.notes = (
-                f"every label is fitted closer than eps={met:.3g}, so that no dual is positive; "
+                f"every label is fitted closer than eps={met:.3g}, so no dual is positive; "
                 f"the duals are those of eps='auto', {float(self.eps.max()):.3g}",
             )
         return felt

@@ -221,7 +221,7 @@ def _candidate_duals(fit: Fitted, candidates: IntArray) -> torch.Tensor | None:
     places = np.searchsorted(rows, candidates)
     if len(candidates) and (places[-1] >= len(rows) or (rows[places] != candidates).any()):
         raise InputError(
-            "samples became free after the fit, so that they have no dual; tell some answers and ask again"
+            "some samples became free after the fit, so they have no dual; tell some answers and ask again"
         )
     return duals[torch.from_numpy(places)]
 

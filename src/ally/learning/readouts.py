@@ -47,6 +47,6 @@ def readouts_of(*parts: object) -> tuple[Readout, ...]:
         for readout in getattr(part, "readouts", ()):
             if found.setdefault(readout.name, readout) != readout:
                 raise InputError(
-                    f"{found[readout.name]} and {readout} have one name; give readouts that differ different names"
+                    f"{found[readout.name]} and {readout} have the same name; give different readouts different names"
                 )
     return tuple(found.values())

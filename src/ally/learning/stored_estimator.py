@@ -53,7 +53,7 @@ def from_text(text: str) -> Any:
     try:
         data = base64.b64decode(text.removeprefix(KEPT_MODEL), validate=True)
     except ValueError as error:
-        raise DataError(f"the estimator that was kept is damaged ({error}); choose the model again") from error
+        raise DataError(f"the stored estimator is damaged ({error}); choose the model again") from error
     return from_bytes(torch.frombuffer(bytearray(data), dtype=torch.uint8), None)
 
 

@@ -100,7 +100,7 @@ class Trained:
             classes = None if facts["classes"] is None else tuple(facts["classes"])
             fit = KINDS[facts.get("kind", "network")](facts, tensors, report, classes)
         except (KeyError, RuntimeError, TypeError, ValueError) as error:
-            raise DataError(f"{name} does not hold what it says it does ({error}); train again") from error
+            raise DataError(f"{name} is inconsistent ({error}); train again") from error
         return cls(fit, facts.get("about", {}))
 
     @classmethod
@@ -129,4 +129,4 @@ def _read(data: bytes, name: str) -> tuple[dict[str, Any], dict[str, torch.Tenso
             )
         return dict(json.loads(text)), tensors
     except (SafetensorError, ValueError) as error:
-        raise DataError(f"{name} is not a whole safetensors file ({error}); export or train it again") from error
+        raise DataError(f"{name} is not a complete safetensors file ({error}); export or train it again") from error

@@ -72,14 +72,14 @@ class Pool:
     def label(self, row: int, value: float) -> None:
         """Any state to LABELLED, but a different label never replaces one that is there."""
         if self._states[row] == State.LABELLED and self._values[row] != value:
-            raise AnswerError(f"row {row} is labelled {self._values[row]:g} already and the new answer is {value:g}")
+            raise AnswerError(f"row {row} is labelled {self._values[row]:g} and the new answer is {value:g}")
         self._values[row] = value
         self._states[row] = State.LABELLED
 
     def ignore(self, row: int) -> None:
         """FREE or PENDING to IGNORED."""
         if self._states[row] == State.LABELLED:
-            raise AnswerError(f"row {row} is labelled already and cannot be skipped")
+            raise AnswerError(f"row {row} is already labelled and cannot be skipped")
         self._states[row] = State.IGNORED
 
     def _ensure(self, rows: IntArray, state: State) -> None:

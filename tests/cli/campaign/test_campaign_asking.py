@@ -328,7 +328,7 @@ def test_a_likely_slip_is_saved_and_reported(ally, table):
     assert ally("tell", "free", "r00=low", "r01=high").err == ""
     done = ally("tell", "free", "r02=Low", "r03=high")
     assert done.out == "2 labels saved\n"
-    assert done.err == "note: 'Low' (of 'r02') is a class of its own beside 'low'; if it is a slip, answer again\n"
+    assert done.err == "note: 'Low' (of 'r02') is a different class from 'low'; if that is a typo, answer again\n"
 
 
 def test_a_skip_that_is_not_saved_yet_is_not_overwritten(ally, rows, tmp_path):

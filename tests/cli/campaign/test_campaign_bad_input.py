@@ -222,7 +222,7 @@ ANSWERS = {
     "options without data": (["predict", "rows", "--encoding", "utf-8"], "--encoding is for new data"),
     "model without data": (["predict", "m.safetensors"], "is a model without a campaign; say what to predict"),
     "no such model": (["predict", "m.safetensors", "table.csv"], "m.safetensors cannot be read"),
-    "not a model": (["predict", "fake.safetensors", "table.csv"], "fake.safetensors is not a whole safetensors file"),
+    "not a model": (["predict", "fake.safetensors", "table.csv"], "is not a complete safetensors file"),
     "review nothing": (["review", "rows", "--n", "0"], "--n 0 must be a whole number of at least 1"),
 }
 

@@ -98,8 +98,7 @@ def test_typos_and_new_classes_take_one_run(ally, rows):
     listed = ally("classes", "rows").out.splitlines()
     assert [line.split() for line in listed] == [["class", "labels"], ["low", "0"], ["high", "0"], ["medium", "1"]]
     assert (
-        "medium is middle from now on (1 answer said again)"
-        in ally("classes", "rows", "rename", "medium", "middle").out
+        "medium is middle from now on (1 answer updated)" in ally("classes", "rows", "rename", "medium", "middle").out
     )
     assert "middle merged into high" in ally("classes", "rows", "merge", "middle", "high").out
     ally("classes", "rows", "undo")
@@ -115,6 +114,6 @@ def test_evaluation_samples_are_added_later(ally, rows):
     assert found["evaluate"]["samples"] == 20
     assert sum(row["kind"] == "evaluate" for row in ally("ask", "rows").rows) == 2
     assert (
-        "--evaluate 20 is not more than the 20 samples held out already"
+        "--evaluate 20 is not more than the 20 samples already held out"
         in ally("change", "rows", "--evaluate", 20, code=2).err
     )

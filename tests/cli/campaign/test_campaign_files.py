@@ -154,7 +154,7 @@ def test_a_folder_leaves_out_photos_that_are_gone_and_says_so(ally, photos, tmp_
     (tmp_path / "photos" / some[0]).unlink()
     done = ally("export", "shapes", "by-class")
     assert "2 labels written to by-class" in done.out
-    assert "note: 1 image left out: gone from the source, or not readable" in done.err
+    assert "note: 1 image left out: missing from the source, or unreadable" in done.err
 
 
 def test_disagreements_are_written_with_the_texts_and_settled_by_the_file(ally, tmp_path):

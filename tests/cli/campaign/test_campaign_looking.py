@@ -259,7 +259,7 @@ def test_rescan(ally, photos, tmp_path):
     (tmp_path / "photos" / "discs" / "01.png").unlink()
     (tmp_path / "photos" / "bad.png").write_bytes(b"?")
     done = ally("rescan", "shapes")
-    assert done.out.startswith("1 new sample, 1 missing, 0 back again\nproblems:\n  bad.png: ")
+    assert done.out.startswith("1 new sample, 1 missing, 0 back\nproblems:\n  bad.png: ")
     (tmp_path / "photos" / "discs" / "01.png").write_bytes((tmp_path / "photos" / "discs" / "00.png").read_bytes())
     found = json.loads(ally("rescan", "shapes", "--json").out)
     assert (found["added"], found["gone"], found["back"], len(found["problems"])) == (0, 0, 1, 1)

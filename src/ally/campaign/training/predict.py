@@ -33,7 +33,7 @@ def predict(
     could not be read. `place` is that of the model's campaign: vectors of its encoder are then kept with the others."""
     fingerprint = trained.about.get("fingerprint")
     if fingerprint is None:
-        raise InputError("the model does not know how its features were made; use one of a campaign")
+        raise InputError("the model has no record of how its features were made; use one from a campaign")
     samples = open_source(
         source, **options, known={**fingerprint, "label": None} if "label" in fingerprint else fingerprint, other=True
     )
@@ -70,7 +70,7 @@ def predict_samples(
         if beyond.any():
             notes = [
                 f"{int(beyond.sum())} of {len(ids)} predictions lie beyond all labels seen ({low:g} to {high:g}), "
-                f"marked in the column {BEYOND}: do not trust them before you labelled some like them"
+                f"marked in the column {BEYOND}: label some samples like these before you trust them"
             ]
     # What cannot be read was looked at as a neutral sample, and a prediction for that means nothing.
     broken = {one.id: one.reason for one in samples.problems if one.kind in ("unreadable", "gone")}

@@ -66,7 +66,7 @@ def train(
         this = _Round(store, samples, settings, data, progress)
         weights, report, ranking, measures = this.run()
         broken = {problem.id: problem.reason for problem in samples.problems if problem.kind in KINDS_GONE}
-        set_aside(store, clock(), {**dict.fromkeys(data.gone, "it is not there any more"), **broken})
+        set_aside(store, clock(), {**dict.fromkeys(data.gone, "it is gone"), **broken})
         report["notes"] += encoding.pop("notes", [])
         report |= {"begun": begun, **encoding, "seconds": time.perf_counter() - started}
         return store.models.put(
@@ -237,7 +237,7 @@ class _Round:
         objective = PDCL(eps=0.0, dual_lr=1 / self.training.epochs, dual_decay=0.0, weighted=False)
         reason = loop.learner.supports(objective, self.settings.task)
         if reason is not None:
-            self.report["notes"].append(f"labels are not checked for mistakes: {reason}")
+            self.report["notes"].append(f"labels were not checked for mistakes: {reason}")
             return []
         return suspects(
             loop,

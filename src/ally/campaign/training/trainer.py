@@ -135,9 +135,7 @@ class Trainer:
         samples = self.source.samples
         data = gather(self.store, samples, settings, 0)
         if not len(data.evaluate):
-            raise InputError(
-                "no sample of the evaluation sample is labelled yet; answer queries, some of them are about it"
-            )
+            raise InputError("no held-out sample is labelled yet; keep answering queries, they include some")
         found = evaluation(trained, samples, data.evaluate, data.training, settings)
         self.store.models.put_measures(number, found)
         return found[0]
@@ -149,7 +147,7 @@ class Trainer:
         more = check_count("evaluate", n) - settings.held_out
         if more <= 0:
             raise InputError.about(
-                "evaluate", n, f"is not more than the {settings.held_out} samples held out already; none is given back"
+                "evaluate", n, f"is not more than the {settings.held_out} samples already held out; it can only grow"
             )
         if not settings.held_out_share:
             raise InputError("the share of queries for held-out samples is 0; change held_out_share first, to 0.25 say")

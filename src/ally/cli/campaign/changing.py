@@ -22,7 +22,7 @@ def change(
     source: Annotated[str | None, typer.Option("--from", help="Where the source is now.", metavar="SOURCE")] = None,
     evaluate: Annotated[
         int | None,
-        typer.Option(help="Random samples held out for the learning curve, in all; more than now.", min=1),
+        typer.Option(help="Total number of random samples held out for the learning curve; more than now.", min=1),
     ] = None,
     as_json: AsJson = False,
     **settings: Any,
@@ -53,7 +53,7 @@ def change(
         say(f"changed source to {source}")
     say(*(f"changed {_words(setting, getattr(changed, setting))}" for setting in settings))
     if evaluate is not None:
-        say(f"{evaluate} samples are held out for the learning curve; those added are random among what is left")
+        say(f"{evaluate} samples are held out for the learning curve; the new ones were drawn at random")
 
 
 def _classes(campaign: Campaign, text: str) -> tuple[Any, ...]:

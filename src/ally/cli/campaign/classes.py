@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Action = Literal["list", "add", "rename", "merge", "remove", "undo"]
 AddClasses = Annotated[
-    bool, typer.Option("--add-classes", help="Labels that are no class yet become classes; otherwise they are refused.")
+    bool, typer.Option("--add-classes", help="Accept unknown labels as new classes (default: refuse them).")
 ]
 
 
@@ -48,7 +48,7 @@ def classes(
     else:
         say(_line(change), f"classes: {', '.join(map(str, left))}")
         if action != "undo":
-            say(f"`ally classes {called} undo` takes it back")
+            say(f"`ally classes {called} undo` undoes it")
 
 
 def unknown_classes(error: Exception, name: str) -> str:
@@ -81,13 +81,13 @@ def _changed(campaign: Campaign, action: Action, given: list[str], annotator: st
 
 def _line(change: ClassChange) -> str:
     old = ", ".join(map(str, change.old))
-    said = f" ({counted(change.said, 'answer')} said again)" if change.said else ""
+    said = f" ({counted(change.said, 'answer')} updated)" if change.said else ""
     words = {
         "add": f"added {old}",
         "rename": f"{old} is {change.new} from now on{said}",
         "merge": f"{old} merged into {change.new}{said}",
         "remove": f"removed {old}",
-        "undo": f"the last change is taken back{said}",
+        "undo": f"the last change is undone{said}",
     }
     return words[change.change]
 
@@ -103,4 +103,4 @@ def _say_classes(campaign: Campaign, as_json: bool) -> None:
         return
     say(*table_lines(["class", "labels"], [(str(label), str(n)) for label, n in lines]))
     if campaign.settings.classes is None:
-        say("any other label is a new class; `add` declares the classes, and others are refused from then on")
+        say("any other label becomes a new class; after `ally classes NAME add`, unknown labels are refused")

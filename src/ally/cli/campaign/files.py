@@ -67,8 +67,8 @@ def export(
     out: Annotated[
         Path,
         typer.Argument(
-            help="A .csv, .jsonl or .parquet file; a .json file for Label Studio; or, without an ending, a new folder "
-            "with one folder of images per class.",
+            help="A .csv, .jsonl or .parquet file; a .json file for Label Studio; or, without an extension, a new "
+            "folder with one folder of images per class.",
             metavar="FILE|FOLDER",
         ),
     ],
@@ -83,7 +83,7 @@ def export(
         ),
     ] = False,
     record: Annotated[
-        bool, typer.Option("--record", help="Write every answer ever given, also undone ones, as .jsonl or .csv.")
+        bool, typer.Option("--record", help="Write every answer ever given, including undone ones, as .jsonl or .csv.")
     ] = False,
     model: Annotated[
         bool, typer.Option("--model", help="Write the newest model as a .safetensors file, for `ally predict`.")
@@ -110,7 +110,7 @@ def export(
         else:
             n, what = campaign.export(out, skips=skips, link=link), "answer" if skips and out.suffix else "label"
             if not out.suffix and (left := len(campaign.labels()) - n):
-                note(f"note: {counted(left, 'image')} left out: gone from the source, or not readable")
+                note(f"note: {counted(left, 'image')} left out: missing from the source, or unreadable")
     if as_json:
         dump({"path": str(out), "written": n})
     else:
@@ -128,7 +128,7 @@ def rescan(name: Name, source: Moved = None, as_json: AsJson = False) -> None:
         dump(found.to_json())
         return
     labelled = f", {counted(found.labelled, 'new label')}" if found.labelled else ""
-    say(f"{counted(found.added, 'new sample')}, {found.gone} missing, {found.back} back again{labelled}")
+    say(f"{counted(found.added, 'new sample')}, {found.gone} missing, {found.back} back{labelled}")
     if found.problems:
         say("problems:", *problem_lines(found.problems, FEW))
 

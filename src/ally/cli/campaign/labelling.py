@@ -18,7 +18,7 @@ def label(
     name: Name,
     port: Annotated[int | None, typer.Option(help=f"The port (default: {PORT}, or the next one that is free).")] = None,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
-    share: Annotated[bool, typer.Option("--share", help="Let others in, each by a link of their own.")] = False,
+    share: Annotated[bool, typer.Option("--share", help="Let others label too, each with their own link.")] = False,
     annotator: Annotated[
         list[str] | None,
         typer.Option(
@@ -27,7 +27,7 @@ def label(
     ] = None,
     host: Annotated[
         list[str] | None,
-        typer.Option(help="With --share: a name by which others reach this machine, or the address of a proxy."),
+        typer.Option(help="With --share: a host name of this machine for others, or a proxy's address."),
     ] = None,
     moved: Moved = None,
 ) -> None:
@@ -48,7 +48,7 @@ def label(
     if host and not share:
         raise InputError("--host is for --share; leave it out, or share the page")
     if not share and annotator and len(annotator) > 1:
-        raise InputError("several annotators label with --share only; name one, or share the page")
+        raise InputError("several annotators need --share; name one, or share the page")
     if port is not None and not 0 <= port <= 65535:
         raise InputError.about("port", port, "must be between 0 and 65535")
     with opened(name, moved) as campaign:

@@ -80,11 +80,11 @@ def predict(
     ] = None,
     ids: Annotated[Path | None, typer.Option(help="Ids for the rows of an .npy file, one per line.")] = None,
     folder: Annotated[
-        Path | None, typer.Option(help="Folder that image paths in a table start from (default: that of the table).")
+        Path | None, typer.Option(help="Folder that image paths are relative to (default: the table's).")
     ] = None,
     encoding: Annotated[str | None, typer.Option(help="Text file encoding.")] = None,
     probabilities: Annotated[
-        bool, typer.Option("--probabilities", help="With the probability of every class, a column each.")
+        bool, typer.Option("--probabilities", help="Add a column with the probability of each class.")
     ] = False,
     source: Moved = None,
     as_json: AsJson = False,
@@ -97,7 +97,7 @@ def predict(
     options: dict[str, Any] = {"embeddings": embeddings, "ids": ids, "folder": folder, "encoding": encoding}
     given = {option: value for option, value in options.items() if value is not None}
     if data is None and given:
-        raise InputError(f"--{next(iter(given))} is for new data; give them too: ally predict {name} NEWDATA")
+        raise InputError(f"--{next(iter(given))} is for new data; name it too: ally predict {name} NEWDATA")
     with stderr.status("predicting"):
         if name.lower().endswith(WEIGHTS):
             if data is None:

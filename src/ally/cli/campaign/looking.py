@@ -117,7 +117,7 @@ def _disagreements(name: str, n: int, out: Path | None, as_json: bool, show: boo
     elif out is not None:
         write_rows(out, [*columns, ADJUDICATES], [{**row, ADJUDICATES: "yes"} for row in rows])
         note(
-            f"{counted(len(rows), 'sample')} written to {out}; settle the column label, then: ally tell {called} {out}"
+            f"{counted(len(rows), 'sample')} written to {out}; fill in the column label, then: ally tell {called} {out}"
         )
     elif not rows:
         note("annotators agree on all samples")

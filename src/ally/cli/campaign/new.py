@@ -69,11 +69,11 @@ def new(
         of_source(help="Ids for the rows of an .npy file, one per line (default: row numbers, or the order)."),
     ] = None,
     folder: Annotated[
-        Path | None, of_source(help="Folder that the paths of --image start from (default: that of the table).")
+        Path | None, of_source(help="Folder the paths of --image are relative to (default: the table's).")
     ] = None,
     encoding: Annotated[str | None, of_source(help="Text file encoding (default: utf-8).")] = None,
     no_header: Annotated[
-        bool, of_source("--no-header", help="The first line is a row; columns are called column 1, column 2 …")
+        bool, of_source("--no-header", help="The file has no header line; columns are named column 1, column 2 …")
     ] = False,
     size: Annotated[
         int | None,
@@ -81,10 +81,10 @@ def new(
     ] = None,
     channels: Annotated[
         Literal["first", "last"] | None,
-        of_source(help="Where an array of images has its channels (default: found out)."),
+        of_source(help="Which axis of an image array has the channels (default: detect)."),
     ] = None,
     flat: Annotated[bool, of_source("--flat", help="Ignore subfolders.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be read, and make nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be read, and create nothing.")] = False,
     as_json: AsJson = False,
     **settings: Any,
 ) -> None:
@@ -125,7 +125,7 @@ def new(
         status, following = campaign.status(), f"ally ask {typed(name, campaign)} --out next.csv"
         hint = _hint(campaign) if settings["encoder"] == "auto" else []
         if dry_run:
-            following = "the same without --dry-run makes the campaign"
+            following = "run it again without --dry-run to create the campaign"
         if as_json:
             dump(_data(campaign, status, following, hint))
         else:

@@ -97,7 +97,7 @@ FORMS = {
     ),
 }
 LATER = {
-    "classes": Form("classes", str, "All classes, separated by commas: those there are, and new ones."),
+    "classes": Form("classes", str, "All classes, separated by commas: the existing ones and new ones."),
     "lease_seconds": Form("lease", float, LEASE, in_seconds, metavar="MINUTES"),
     "automatic": Form(
         "automatic", bool, "Train automatically, or only on `ally retrain`.", names=("--automatic/--by-hand",)

@@ -61,7 +61,7 @@ class OverPool:
             check_count(name, getattr(self, name))
         if self.confidence >= 1:
             raise InputError.about(
-                "confidence", self.confidence, "lets no sample count; pass a number below 1, or 0 for all"
+                "confidence", self.confidence, "leaves no sample to count; pass a number below 1, or 0 for all"
             )
         if self.shares not in ("labels", "equal", None):
             raise InputError.about("shares", self.shares, "; pass 'labels', 'equal' or None")

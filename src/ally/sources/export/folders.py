@@ -42,7 +42,8 @@ def write_image_folder(
     except FileExistsError as error:
         met = os.path.relpath(error.filename2 or error.filename or ".", partial)
         raise DataError(
-            f"two classes or ids give one file name here ({met!r}), perhaps as case is ignored; export to CSV instead"
+            f"two classes or ids have the same file name here ({met!r}), perhaps because case is ignored; "
+            "export to CSV instead"
         ) from error
     except OSError as error:
         raise DataError(f"{folder} cannot be written ({os_reason(error)}); nothing was written") from error
