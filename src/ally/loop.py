@@ -1,4 +1,4 @@
-"""Ask and tell in memory: the primitive that `query`, the benchmark and the campaign share."""
+"""Ask and tell in memory: the primitive shared by `query`, the benchmark and the campaign."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class Query:
 
     id: str
     ids: AnyArray
-    """(n,) your ids, or row numbers of X, in the order of picking."""
+    """(n,) your ids, or row numbers of X, in the order they were picked."""
     scores: FloatArray
-    """(n,) what each was picked for."""
+    """(n,) the value each was picked for."""
     why: pd.DataFrame = field(repr=False)
     """One row per id; the columns are described in `ally.explain.why`."""
     notes: tuple[str, ...] = ()
-    """What was decided or is worth knowing, in sentences."""
+    """Decisions made and other things worth knowing, as sentences."""
     report: dict[str, Any] = field(default_factory=dict, repr=False)
     """How many candidates the strategy looked at and how many were set aside, the fit's report, the rank quality of the
     dual head, the temperature of calibrated probabilities, seconds spent."""
@@ -56,7 +56,7 @@ class Query:
 
 @dataclass(frozen=True)
 class Answered:
-    """What a `tell` did, and the ids of the query still without an answer."""
+    """The result of a `tell`, with the ids of the query that are still unanswered."""
 
     labelled: int
     skipped: int
@@ -64,15 +64,15 @@ class Answered:
 
 
 class Loop:
-    """A pool, a learner and a strategy. `ask` lends samples out, `tell` takes the answers; nothing else changes the
+    """A pool, a learner and a strategy. `ask` hands out samples, `tell` takes the answers; nothing else changes the
     pool.
 
     The arguments are those of `ally.query`, and:
 
     Args:
-        training: settings of the trainer of networks, instead of those of `model`.
+        training: training settings for networks, instead of those of `model`.
 
-    Unlike there, `hygiene` is None by default: every free sample is a candidate.
+    Unlike in `ally.query`, `hygiene` defaults to None: every free sample is a candidate.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class Loop:
 
     @property
     def labelled(self) -> AnyArray:
-        """Ids with a label."""
+        """Ids that have a label."""
         return self._ids.of(self._pool.rows(State.LABELLED))
 
     @property
@@ -158,8 +158,8 @@ class Loop:
 
     @property
     def learner(self) -> Learner:
-        """The learner in use, prepared for the pool and settled for the labels there are. As ``model=`` of another loop
-        over the same pool it saves the passes that this took."""
+        """The current learner, prepared for the pool and settled for the current labels. Pass it as ``model=`` to
+        another loop over the same pool to save the passes it took."""
         return self._learner.settled(self._pool, self._code) if len(self.labelled) else self._learner.prepared
 
     def fit(self) -> Fitted:
@@ -167,7 +167,7 @@ class Loop:
         return self._members(1)[0]
 
     def trained(self) -> Trained:
-        """The fit as something that can be written to a file, if it can be rebuilt from one."""
+        """The fit as a model that can be written to a file, if it can be rebuilt from one."""
         return Trained(self.fit())
 
     def predict(self, X: Any) -> AnyArray:
@@ -182,7 +182,7 @@ class Loop:
         return np.asarray(found.double().numpy())
 
     def ask(self, n: int) -> Query:
-        """Picks exactly n free samples and marks them pending."""
+        """Pick exactly n free samples and mark them pending."""
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
             raise InputError.about("n", n, "is not a positive whole number; ask for at least one sample")
         self._pool.ensure_free(int(n))
@@ -220,7 +220,7 @@ class Loop:
         return Query(query_id, self._ids.of(selection.rows), selection.values, frame, tuple(notes), report)
 
     def tell(self, query_id: str, answers: Mapping[Any, Any]) -> Answered:
-        """Takes labels or `ally.SKIP` by id, for all or some of a query. Either every answer is taken or none is.
+        """Take labels or `ally.SKIP` by id, for all or part of a query. Either every answer is taken or none is.
 
         Telling the same again changes nothing; what is left unanswered stays pending until told or released. A sample
         that was skipped may still be labelled; a label is never replaced.
@@ -251,9 +251,9 @@ class Loop:
         return Answered(len(values) - skipped, skipped, tuple(self._ids.of(self._pool.held(number)).tolist()))
 
     def reopen(self, ids: Any) -> str:
-        """Marks ids pending that an earlier process asked about, instead of asking; gives the id of their query.
+        """Mark ids pending that an earlier process asked about, instead of asking; return their query's id.
 
-        After the same queries and answers in the same order, what is asked next is what that process would have asked.
+        After the same queries and answers in the same order, the next query is the one that process would have asked.
         """
         rows = self._ids.rows(list(ids))
         if not len(rows):
@@ -261,7 +261,7 @@ class Loop:
         return self._lend(rows)
 
     def release(self, query_id: str) -> int:
-        """Gives up on a query: its unanswered samples become free again. Returns how many they were."""
+        """Give up on a query: its unanswered samples become free again. Returns how many there were."""
         released = self._pool.release(self._number(query_id))
         if any("unlabelled" in fit.duals for fit in self._fits):
             self._fits = []
@@ -290,8 +290,8 @@ class Loop:
         return self._fits[:count]
 
     def _distinct(self, n: int) -> tuple[IntArray, IntArray, int]:
-        """The free rows to look at, without copies; the copies among them, recalled for want of others; how many copies
-        there are."""
+        """The free rows to look at, without copies; the copies used anyway because too few others are left; how many
+        copies there are."""
         free = self._pool.rows(State.FREE)
         if self._hygiene.duplicates == "keep":
             return free, free[:0], 0
@@ -302,7 +302,7 @@ class Loop:
         return np.sort(np.concatenate([distinct, recalled])), recalled, len(copies)
 
     def _met(self, snapshot: Snapshot, scratch: Scratch) -> tuple[torch.Tensor, ...]:
-        """Points of what was labelled, asked or skipped, if picks are to keep apart from it."""
+        """Points of labelled, pending and skipped samples, if picks must keep their distance from them."""
         if self._hygiene.duplicates != "near":
             return ()
         fit = self._fits[0] if self._strategy.trains and len(self.labelled) else None
@@ -314,7 +314,7 @@ class Loop:
     def _look(
         self, rows: IntArray, scratch: Scratch, report: dict[str, Any], notes: list[str]
     ) -> tuple[Strategy, Snapshot]:
-        """The strategy that can be used now, and what it looks at; `rows` are the candidates."""
+        """The strategy that can be used now, and its snapshot; `rows` are the candidates."""
         if not self._strategy.trains:
             if self._hygiene.compares:
                 return self._strategy, self._learner.untrained(self._pool, self._code, rows, scratch)
@@ -347,7 +347,7 @@ class Loop:
         return list(self._open).index(query_id) + 1
 
     def _ensure_asked(self, rows: IntArray, number: int, query_id: str) -> None:
-        """The rows were asked by this query and have not been given back since."""
+        """The rows belong to this query and have not been released since."""
         stray = np.setdiff1d(rows, self._open[query_id])
         if len(stray):
             raise AnswerError(
@@ -370,8 +370,7 @@ class Loop:
                 )
 
     def _code_for(self, labels: list[Any]) -> tuple[LabelCode, tuple[str, ...]]:
-        """The label code with its notes: decided by the first labels, extended by new classes where none were
-        declared."""
+        """The label code with its notes: set by the first labels, extended by new classes if none were declared."""
         if not labels or self._declared:
             return self._code, self._task_notes
         if not self._decided and not len(self.labelled):
@@ -384,7 +383,7 @@ class Loop:
 
 
 def _training(strategy: Strategy, device: str) -> Training:
-    """Default settings of the trainer, with what the strategy's method says about early stopping."""
+    """Default training settings, with the early stopping that the strategy's method calls for."""
     default = Training(device=device)
     return default if strategy.patience is None else replace(default, patience=strategy.patience)
 

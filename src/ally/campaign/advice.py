@@ -1,4 +1,4 @@
-"""When to stop: what the next batch is expected to bring, and whether the model still changes its mind."""
+"""When to stop: the expected gain of the next batch, and whether predictions still change."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import numpy as np
 from ally.metrics import METRICS, constant_words
 
 WORTH = 0.005
-"""An accuracy gained by a batch that most would not label it for."""
+"""A smaller gain in accuracy is not worth another batch for most people."""
 SETTLED = 0.99
-"""Agreement (Cohen's kappa) of two models in a row from which on predictions hardly change."""
+"""Predictions hardly change once two models in a row agree this well (Cohen's kappa)."""
 RECENT = 6
-"""Points of the curve that the next is expected from."""
+"""How many of the last points of the curve the forecast uses."""
 
 
 ROUGH = 0.2
-"""An interval of the expected gain wider than this says nothing worth printing."""
+"""If the interval of the expected gain is wider than this, it is not worth printing."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """One model of the campaign: labels it was trained on, and the share of the evaluation sample it gets right.
+    """One model of the campaign: how many labels it was trained on, and its accuracy on the evaluation sample.
 
     For regression, `value` is the coefficient of determination, and `deviation` its standard error.
     """
@@ -45,22 +45,22 @@ class Gain:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known at the moment."""
+    """What the advice is based on."""
 
     curve: tuple[Point, ...]
     batch: int
     kappas: tuple[float, ...] = ()
     """Agreement of each model with the one before, on samples that are neither labelled nor evaluated."""
     budget: int | None = None
-    """Labels that may be bought in all."""
+    """Total label budget."""
     labels: int = 0
     """Labels bought so far."""
     metric: str = "accuracy"
-    """What `Point.value` is; of a metric of which less is better, the share saved of what one answer for all has."""
+    """The metric of `Point.value`. If lower is better, `value` is the relative improvement over a constant answer."""
     measured: bool = True
-    """Whether there is something that the curve is measured on."""
+    """Whether there is anything to measure the curve on."""
     no_better: tuple[float, float] | None = None
-    """The metric of the newest model and of one answer for all samples, where the model is no better than that."""
+    """The metric of the newest model and of a constant answer, if the model is no better than that."""
     cross_validated: bool = False
     """Whether the curve is measured on the training labels themselves, out of fold."""
 
@@ -74,15 +74,14 @@ class Advice:
 
 
 def expected_gain(curve: Sequence[Point], batch: int) -> Gain | None:
-    """The rise of a line in log(labels) through the last points over the next batch; None with fewer than three of
-    them.
+    """The gain of the next batch on a line in log(labels) fitted to the last points; None with fewer than three points.
 
-    Points are weighted by their own uncertainty; where they scatter more than that, the interval grows accordingly.
+    Points are weighted by their own uncertainty; if they scatter more than that, the interval widens accordingly.
     """
     recent = sorted({point.labels: point for point in curve}.values(), key=lambda point: point.labels)[-RECENT:]
     if len(recent) < 3:
         return None
-    # Here, because asking and telling do without.
+    # Imported here so that asking and telling do not load scipy.
     from scipy.special import stdtrit
 
     x = np.log([point.labels for point in recent])
@@ -96,13 +95,13 @@ def expected_gain(curve: Sequence[Point], batch: int) -> Gain | None:
     scatter = max(1.0, float(np.sum(weights * np.square(residuals))) / freedom)
     step = math.log((recent[-1].labels + batch) / recent[-1].labels)
     half = float(stdtrit(freedom, 0.975)) * math.sqrt(scatter / spread) * step
-    # No value goes beyond 1, whatever the line says.
+    # No value exceeds 1, whatever the line says.
     most = 1.0 - recent[-1].value
     return Gain(min(slope * step, most), min(slope * step - half, most), min(slope * step + half, most))
 
 
 def advise(evidence: Evidence, worth: float = WORTH) -> Advice:
-    """Stop at the budget, or when more labels are not expected to be worth it and the model has settled; else go on."""
+    """Stop at the budget, or when more labels are not expected to pay off and predictions have settled; else go on."""
     gain = expected_gain(evidence.curve, evidence.batch)
     reasons = list(_reasons(evidence, gain))
     if evidence.budget is not None and evidence.labels >= evidence.budget:

@@ -1,1 +1,1 @@
-"""Training under any objective, and what a trained network says about the pool."""
+"""Training under any objective, and the trained model's view of the pool."""

@@ -1,10 +1,9 @@
-"""The right learner without knowing its name: a small slate per kind of samples, chosen by cross-validation.
+"""`model="auto"`: the best of a few candidate learners for the kind of samples, chosen by cross-validation.
 
-Every learner of the slate is measured on the same held-out labels: five folds for all, then another five
-for those within `CLOSE` of the best. The lowest error wins; within `TIE` of it the simpler one, which is the earlier in
-the slate. Nothing depends on the clock: what a learner would cost is estimated from the size of the problem, so that
-equal labels and seeds give equal choices. What would cost too much is measured on fewer folds, or left out, and a note
-says so.
+All candidates are measured on the same held-out labels: five folds each, then five more for those within `CLOSE` of
+the best. The lowest error wins; within `TIE` of it, the simpler candidate (the one listed earlier). Nothing depends on
+the clock: the cost of a candidate is estimated from the size of the problem, so equal labels and seeds give equal
+choices. A candidate that would cost too much is measured on fewer folds or left out, and a note says so.
 """
 
 from __future__ import annotations
@@ -38,12 +37,13 @@ FEWEST = 10
 FOLDS, ROUNDS = 5, 3
 CLOSE, TIE = 1.15, 1.01
 BUDGET, IMAGES = 10.0, 60.0
-"""Seconds of one core that choosing may take, by estimate; for images the second."""
+"""Estimated seconds of one core that the choice may take; `IMAGES` for images."""
 
 
 class Measured(NamedTuple):
-    """A candidate's cross-validated error: the root of the mean squared error, or the share of wrong labels. `rank` is
-    what it was chosen by: for classes half the Brier score is added, which tells apart what few labels cannot."""
+    """A candidate's cross-validated error: root mean squared error, or the share of wrong labels. `rank` is what
+    candidates are compared by: for classes half the Brier score is added, which separates candidates that few labels
+    cannot."""
 
     name: str
     error: float
@@ -51,7 +51,7 @@ class Measured(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """One learner of the slate, with why it was chosen."""
+    """The chosen candidate, and why."""
 
     candidate: Candidate
     note: str
@@ -74,7 +74,7 @@ class Record(NamedTuple):
 
 @dataclass(frozen=True)
 class AutoLearner:
-    """Chooses when labels are there, and again when they have grown by half.
+    """Chooses a learner on the first labels, and again once they have grown by half.
 
     Attributes:
         training: of the networks in the slate.
@@ -110,7 +110,7 @@ class AutoLearner:
     def settled(
         self, examples: Examples, objective: Objective, streams: Streams, progress: Progress | None = None
     ) -> AutoLearner:
-        """With a learner chosen; nothing is chosen again for the labels it was chosen by."""
+        """A copy with a learner chosen; the same labels are not compared twice."""
         if self.chosen is not None:
             return self
         return replace(self, chosen=self._choice(examples, objective, streams, progress))
@@ -184,7 +184,7 @@ def _choose(
     size = Size(len(examples), math.prod(examples.source.shape), examples.outputs)
     left, notes, folds = budget, [], {}
     for place, candidate in enumerate(slate):
-        # The simplest is always measured; of the others as many folds as fit into what is left for them.
+        # The simplest is always measured; the others on as many folds as fit into the remaining budget.
         share = left / (len(slate) - place)
         affordable = int(share / candidate.seconds(size))
         folds[candidate.name] = FOLDS if place == 0 else min(FOLDS, affordable)
@@ -239,7 +239,7 @@ class _Race:
 
     @property
     def measured(self) -> list[Measured]:
-        """The best first. What was measured on fewer folds than the simplest is set beside it on those."""
+        """Best first. A candidate measured on fewer folds is compared with the simplest on those folds only."""
         found = []
         simplest = next(iter(self.losses.values()))
         for name, parts in self.losses.items():
@@ -273,7 +273,7 @@ class _Race:
 
 
 def _losses(probabilities: torch.Tensor | None, predictions: torch.Tensor, y: AnyArray) -> FloatArray:
-    """(m, 2): what is told, squared errors or wrong or not, and what is chosen by."""
+    """(m, 2): the error to report (squared error, or wrong or not) and the value to compare by."""
     predicted = predictions.double().numpy()
     if predictions.is_floating_point():
         return np.repeat(np.square(predicted - y)[:, None], 2, axis=1)

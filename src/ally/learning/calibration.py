@@ -1,8 +1,8 @@
 r"""Temperature scaling (Guo et al., 2017): softmax(z / T) with T fitted to samples that the network was not trained on.
 
-On what it was trained on, a network is nearly always right and far too sure. T minimises the negative log-likelihood of
+On its training data, a network is nearly always right and far too confident. T minimises the negative log-likelihood of
 held-out labels, a convex function of 1 / T, with labels smoothed by 1 / (m + 2), Laplace's rule of succession: a few
-held-out samples that are all predicted right do not call for certainty.
+held-out samples that are all predicted correctly do not justify certainty.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def tempered(probabilities: torch.Tensor, temperature: float) -> torch.Tensor:
 
 
 def logits(probabilities: torch.Tensor) -> torch.Tensor:
-    """log p, (n, C) float64; what single precision cannot hold counts as its smallest number."""
+    """log p, (n, C) float64; values below the smallest single-precision number are clipped to it."""
     return probabilities.double().clamp(min=torch.finfo(torch.float32).tiny).log()
 
 

@@ -25,7 +25,7 @@ from ally.sources import blocks
 Predict = Callable[[torch.Tensor], torch.Tensor]
 """(n, F) float64 features → (n,) float64 log(1 + λ)."""
 Solve = Callable[[torch.Tensor, torch.Tensor, Streams], Predict]
-"""(n, F) float64 features and their λ (n,), not all equal → what predicts it."""
+"""(n, F) float64 features and their λ (n,), not all equal → a predictor of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class FittedHead:
     rank_quality: float | None
     """Cross-validated Spearman correlation with λ; None when it is not defined (few labels, or equal λ)."""
     constant: bool = False
-    """Whether all λ were equal, so that every sample is predicted the same."""
+    """Whether all λ were equal, so that every sample gets the same prediction."""
 
     def __call__(self, view: View) -> torch.Tensor:
         """Predicted log(1 + λ) of every sample, below 0 where a head goes there: the ranking, (n,) float64."""
@@ -61,8 +61,8 @@ class DualHead(Protocol):
 class RidgeHead:
     """Ridge regression of log(1 + λ) on a few functions of the embedding.
 
-    For classification what the prediction head says (`DoubtFeatures`), for regression what the labelled neighbours say
-    (`NeighbourFeatures`). The strength of the ridge is chosen by leave-one-out error, in closed form.
+    For classification the functions come from the prediction head (`DoubtFeatures`), for regression from the labelled
+    neighbours (`NeighbourFeatures`). The strength of the ridge is chosen by leave-one-out error, in closed form.
     """
 
     folds: int = 5
@@ -98,11 +98,11 @@ class RidgeHead:
 
 @dataclass(frozen=True)
 class PaperHead:
-    """f_ω: ℝᵈ → ℝ₊ of the paper: d–128–64–64–32–16–1 on the embedding as it is, trained by squared error to λ as it is.
+    """f_ω: ℝᵈ → ℝ₊ of the paper: d–128–64–64–32–16–1 on the raw embedding, fitted to λ by squared error.
 
-    ReLU, batch norm, dropout .3 and .25; a softplus keeps the output above 0. λ is measured in units of its mean, which
-    changes no minimum and makes the steps fit. Unlike the authors' code it shuffles, and drops no sample in training or
-    in scoring.
+    ReLU, batch norm, dropout .3 and .25; a softplus keeps the output above 0. λ is measured in units of its mean,
+    which moves no minimum but suits the step size. Unlike the authors' code, it shuffles and drops no sample in
+    training or scoring.
     """
 
     folds: int = 2
@@ -143,8 +143,7 @@ class _Linear:
 
 
 class _Network(nn.Module):
-    """Its parameters are frozen, so that nothing is recorded for them; a gradient still reaches features that want
-    one."""
+    """Frozen parameters: autograd records nothing for them, but gradients still reach features that require them."""
 
     def __init__(self, net: nn.Sequential, unit: float) -> None:
         super().__init__()
@@ -164,7 +163,7 @@ def _fit(labelled: Labelled, streams: Streams, folds: int, features: HeadFeature
 
 
 def _solved(x: torch.Tensor, duals: torch.Tensor, streams: Streams, solve: Solve) -> Predict:
-    """What predicts λ; where all are equal there is nothing to learn but their value."""
+    """A predictor of λ; a constant if all λ are equal."""
     if _all_equal(duals):
         nothing = torch.zeros(x.shape[1], dtype=torch.float64)
         return _Linear(nothing, torch.ones_like(nothing), nothing, float(torch.log1p(duals).mean()))

@@ -1,6 +1,6 @@
 r"""Any scikit-learn estimator or pipeline as a learner.
 
-An estimator that takes ``sample_weight`` minimises :math:`\sum_i w_i \ell_i` plus whatever it adds of its own. With
+An estimator that takes ``sample_weight`` minimises :math:`\sum_i w_i \ell_i` plus its own penalty. With
 :math:`w_i = 1 + \lambda_i` that is the Lagrangian of PDCL, so the duals can be found around it (projected ascent, as in
 Algorithm 1, with the estimator as the exact primal step):
 
@@ -9,12 +9,12 @@ Algorithm 1, with the estimator as the exact primal step):
 
 `Feasibility` takes :math:`w_i = \lambda_i`.
 
-*Where the losses are read.* An estimator that memorises has no loss on what it was trained on. Its losses are those of
+*Where the losses are read.* An estimator that memorises has no loss on its training data. Its losses come from
 held-out folds, each predicted by a clone trained on the other folds with the same weights. `losses="auto"` does so for
-every estimator but the linear and naive Bayes ones (`SMOOTH`), whose number of parameters is bounded.
+all estimators except linear and naive Bayes ones (`SMOOTH`), whose number of parameters is bounded.
 
 *Losses*: −log p of the label, and the squared error in units of standardised targets, as for networks. Estimators are
-cloned for every fit; whatever ``random_state`` they left at None is set from the streams.
+cloned for every fit; a ``random_state`` of None is set from the streams.
 """
 
 from __future__ import annotations
@@ -50,24 +50,24 @@ from ally.types import AnyArray, FloatArray, IntArray, Progress, Task
 SMOOTH = ("sklearn.linear_model", "sklearn.naive_bayes", "sklearn.discriminant_analysis")
 """Modules of estimators whose losses are read from the samples they are trained on."""
 LEAST_PROBABILITY = {"in-sample": 1e-12, "out-of-fold": 1e-3}
-"""−log of it is the largest loss. Trees give a probability of 0 where few samples were left to say otherwise."""
+"""The largest loss is −log of this. Trees predict a probability of 0 in leaves with few samples."""
 HARDLY = 1e-6
 """The weight of every sample in a feasibility problem while all λ are 0: the limit of vanishing weights, at which an
 estimator minimises its own penalty."""
 STEPS = {"in-sample": 10, "out-of-fold": 3}
-"""How often duals move by default."""
+"""How many times duals move by default."""
 SEEN_BEFORE = 20_000
-"""At most so many texts or rows of objects are looked at to fit the first steps of a pipeline for distances."""
+"""At most this many texts or object rows are used to fit the first steps of a pipeline for distances."""
 
 
 @dataclass(frozen=True)
 class Estimator:
     """Attributes:
     estimator: an instance, never changed.
-    regressor: another one for regression, where the first is a classifier.
+    regressor: the estimator for regression, if `estimator` is a classifier.
     dual_steps: how often the duals move; each takes a training, or one of every fold. None for `STEPS`.
     losses: where losses are read: ``"in-sample"``, ``"out-of-fold"``, or ``"auto"`` (see above).
-    folds: how many there are.
+    folds: number of folds.
     geometry: where distances are measured: ``"inputs"``, standardised (what the first steps of a pipeline make of
         inputs that are no numbers), or ``"leaves"``, the leaves of a forest that samples share.
     """
@@ -138,7 +138,7 @@ class Estimator:
         try:
             fitted = clone(steps).fit(X)
         except (TypeError, ValueError):
-            # A step that looks at labels; distances are then measured by `embeddings=`, or not at all.
+            # A step needs labels; distances then come from `embeddings=`, or are not available.
             return self
         return replace(self, measured=Transformed.of(fitted, X[:1] if not hasattr(X, "iloc") else X.iloc[:1]))
 
@@ -161,8 +161,8 @@ class Estimator:
         progress: Progress | None = None,
         member: int = 0,
     ) -> FittedEstimator:
-        """Members of an ensemble but the first are trained plainly on a bootstrap sample, each class resampled by
-        itself."""
+        """All members of an ensemble except the first are trained plainly on a bootstrap sample, stratified by
+        class."""
         began = time.perf_counter()
         assert examples.outputs
         reason = self.supports(objective, examples.task)
@@ -205,7 +205,7 @@ def weighable(estimator: Any) -> bool:
 
 
 class _Work:
-    """One fit: clones of the estimator trained on weighted samples, and the losses that they leave."""
+    """One fit: clones of the estimator trained on weighted samples, and their losses."""
 
     def __init__(self, learner: Estimator, examples: Examples, streams: Streams, progress: Progress | None) -> None:
         self.learner, self.examples, self.streams, self.progress = learner, examples, streams, progress
@@ -261,7 +261,7 @@ class _Work:
                 estimator = DummyClassifier(strategy="most_frequent").fit(np.zeros((len(y), 1)), y)
         self.warned |= dict.fromkeys(str(one.message).strip().split("\n")[0] for one in caught)
         for name in _parameters(estimator, "n_jobs"):
-            # Threads add up predictions in any order.
+            # Threads would add up predictions in varying order.
             estimator.set_params(**{name: None})
         if self.progress is not None:
             self.progress("train", self.trainings, max(self.trainings, self.expected))
@@ -270,7 +270,7 @@ class _Work:
     expected = 1
     """How many trainings there will be."""
     held_out: torch.Tensor | None = None
-    """What was last said about samples held out."""
+    """The latest predictions for held-out samples."""
 
     def losses(self, fitted: FittedEstimator, X: Any, y: FloatArray, least: float) -> FloatArray:
         """(n,) for labels as numbers, or targets; 0 or 1 where there are no probabilities."""
@@ -403,7 +403,7 @@ def _weights(objective: PDCL) -> Callable[[FloatArray], FloatArray | None]:
 
 
 def _seeded(estimator: Any, streams: Streams) -> Any:
-    """Every ``random_state`` that was left at None, from the streams."""
+    """Set every ``random_state`` that is None from the streams."""
     for name in _parameters(estimator, "random_state"):
         estimator.set_params(**{name: streams.seed(f"estimator {name}") % 2**31})
     return estimator

@@ -1,4 +1,4 @@
-"""A fitted scikit-learn estimator, seen as any other fitted learner."""
+"""A fitted scikit-learn estimator with the interface of any other fitted learner."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ally.types import AnyArray, FloatArray, IntArray, Task
 
 @dataclass(frozen=True, eq=False)
 class FittedEstimator(ByBlocks):
-    """An estimator, and what its columns and units mean."""
+    """A fitted estimator with the meaning of its columns and units."""
 
     estimator: Any = field(repr=False)
     task: Task
@@ -82,8 +82,8 @@ class FittedEstimator(ByBlocks):
         return [torch.from_numpy(self._spread(tree.predict_proba(inner), tree.classes_.astype(int))) for tree in trees]
 
     def dropped(self, x: Any, samples: int, rate: float, seed: int) -> Sequence[torch.Tensor]:
-        """The embedding of an estimator is its standardised input: units of it are set to the mean, and the others
-        raised, as dropout does."""
+        """The embedding of an estimator is its standardised input: some units are set to the mean and the others
+        scaled up, as in dropout."""
         geometry = self.geometry
         if not isinstance(geometry, Standardised) or geometry.scaler is None:
             raise ModelError(
@@ -142,12 +142,12 @@ class FittedEstimator(ByBlocks):
         return np.asarray(self.estimator.predict(x), dtype=np.float64).reshape(len_of(x))
 
     def _probabilities(self, x: Any) -> FloatArray:
-        """(B, C); 0 for classes that no label showed."""
+        """(B, C); 0 for classes without labels."""
         if not hasattr(self.estimator, "predict_proba"):
             raise ModelError(f"{called(self.estimator)} has no predict_proba; use a classifier that has")
         p = np.asarray(self.estimator.predict_proba(x))
         if len(self.columns) == 1:
-            # Some estimators give two columns for one class.
+            # Some estimators return two columns for one class.
             p = np.ones((len(p), 1))
         if p.ndim != 2 or p.shape[1] != len(self.columns):
             raise ModelError(

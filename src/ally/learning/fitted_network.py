@@ -1,4 +1,4 @@
-"""A trained network, with all that it takes to see samples as it did in training."""
+"""A trained network, with everything needed to preprocess samples as in training."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class FittedNetwork(ByBlocks):
     report: FitReport
     duals: dict[str, torch.Tensor] = field(default_factory=dict, repr=False)
     modules: dict[str, nn.Module] = field(default_factory=dict, repr=False)
-    """Other networks the objective trained beside the model, in evaluation mode, by name."""
+    """Other networks the objective trained alongside the model, in evaluation mode, by name."""
     unlabelled_rows: IntArray | None = field(default=None, repr=False)
     """Absolute rows of ``duals["unlabelled"]``, which is NaN where a dual is not known."""
     scaler: Scaler | None = field(default=None, repr=False)
@@ -144,8 +144,7 @@ def rebuilt(
 
 
 def seen_through(scaler: Scaler | None, source: Source, shape: tuple[int, ...] | None = None) -> Source:
-    """A source as a network sees it: standardised, or as it is; in either case checked, also for the `shape` of its
-    samples."""
+    """A source as the network sees it: standardised or raw, and checked, including the `shape` of its samples."""
     if shape is not None and source.shape != shape:
         raise InputError(f"the samples have shape {source.shape} and the model takes {shape}; pass the same features")
     return Checked(source) if scaler is None else scaler.of(source)
@@ -179,8 +178,8 @@ def shared_masks(model: nn.Module) -> Iterator[None]:
     """Within, dropout layers drop, each call with one mask for all rows (the first dimension); all else is in
     evaluation mode.
 
-    Given its mask, dropout of any kind is affine in its input, so what it makes of zeros and ones tells what it does to
-    a row.
+    Given its mask, dropout of any kind is affine in its input, so its outputs for zeros and ones determine what it
+    does to a row.
     """
 
     def drop(layer: nn.Module, inputs: Any, outputs: torch.Tensor) -> torch.Tensor:

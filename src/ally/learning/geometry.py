@@ -86,8 +86,8 @@ class Nowhere:
 class Leaves:
     """Leaf proximity: samples are near if trees put them into the same leaves.
 
-    Every leaf of every tree has a random direction, and a sample is the sum of those of its leaves: the inner product
-    of two samples is about the share of trees in which they share a leaf.
+    Every leaf of every tree has a random direction, and a sample is the sum of the directions of its leaves: the inner
+    product of two samples is about the share of trees in which they share a leaf.
     """
 
     forest: Any
@@ -106,13 +106,13 @@ class Leaves:
 
 
 def _signs(tree: int, leaf: int) -> AnyArray:
-    """(PROJECTED,) of ±1, always the same for a leaf."""
+    """(PROJECTED,) of ±1, fixed for each leaf."""
     bits = np.random.default_rng((tree, leaf)).integers(0, 2, PROJECTED, dtype=np.int8)
     return (2 * bits - 1).astype(np.float32)
 
 
 def scaler_with_gaps(source: Source, rows: IntArray, chunk_size: int | None = None) -> Scaler:
-    """As `fit_scaler`, for samples that may hold NaN: it does not count. Infinity is still refused."""
+    """Like `fit_scaler`, but NaN is allowed and ignored. Infinity is still refused."""
     try:
         return fit_scaler(source, rows, chunk_size)
     except NonFiniteInput:
@@ -134,7 +134,7 @@ def scaler_with_gaps(source: Source, rows: IntArray, chunk_size: int | None = No
 
 
 def dense(X: Any) -> Any:
-    """A sparse matrix as an array; anything else as it is."""
+    """A sparse matrix as an array; anything else unchanged."""
     return X.toarray() if is_sparse(X) else X
 
 

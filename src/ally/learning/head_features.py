@@ -1,4 +1,4 @@
-"""What a dual head looks at, for any sample and for the labelled ones it is fitted on."""
+"""Features of a dual head, for any sample and for the labelled ones it is fitted on."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class EmbeddingFeatures:
 class DoubtFeatures:
     """log(1 − p_max) and log p₂, (n, 2), for classification.
 
-    Labelled samples are fitted far more confidently than others; on a log scale a linear function extends to those
-    others.
+    Labelled samples are fitted far more confidently than others; on a log scale a linear function extrapolates to
+    those others.
     """
 
     def __call__(self, view: View, block: slice) -> torch.Tensor:
@@ -94,8 +94,7 @@ class NeighbourFeatures:
 
 
 class _Floor(torch.autograd.Function):
-    """max(x, 1e-12). Gradients pass below the floor as well, so that a very sure prediction can still be led towards
-    doubt."""
+    """max(x, 1e-12). Gradients pass below the floor too, so even a very confident prediction can be moved."""
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:

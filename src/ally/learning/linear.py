@@ -1,5 +1,5 @@
-"""Logistic and ridge regression as a learner: solved to optimality, with exact duals and a penalty that
-cross-validation chooses at every fit."""
+"""Logistic and ridge regression as a learner: solved to optimality, with exact duals and a penalty chosen by
+cross-validation at every fit."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ WIDE, AXES, SAMPLE = 1024, 256, 1024
 """Inputs of more than `WIDE` features are embedded along the `AXES` directions in which `SAMPLE` of them vary most."""
 FOLDS = 5
 MOST = 1000
-"""Labels that the penalty is chosen by, at most: a seeded part of them if there are more."""
+"""Choose the penalty on at most this many labels: a seeded sample if there are more."""
 UNCHOSEN = 6
-"""Place in the grid of the penalty where the labels are too few to choose: C = 16 / spread."""
+"""Position in the penalty grid if there are too few labels to choose: C = 16 / spread."""
 TOLERANCE = 1e-6
 
 
@@ -47,9 +47,8 @@ class LinearLearner:
             as they are: for vectors of an encoder. None decides by the samples: common for sparse matrices and for
             vectors, columns for tables.
         C: None chooses it by cross-validation at every fit. Of features as they are scaled here.
-        tighten: a linear model with more features than labels may fit all of them closer than ε, and then no
-            constraint is felt: all duals are zero and rank nothing. True takes ``"auto"`` for ε then, and a note says
-            so.
+        tighten: a linear model with more features than labels may fit all of them closer than ε. Then no constraint
+        binds: all duals are zero and rank nothing. True uses ``"auto"`` for ε in that case, and a note says so.
     """
 
     scale: Scaling | None = None

@@ -1,5 +1,5 @@
-"""A network as a learner. One trainer for every objective: Adam unless told otherwise, diminishing steps, early
-stopping, θ and λ of the same epoch kept unless asked otherwise."""
+"""A network as a learner. One trainer for every objective: Adam by default, decreasing step sizes, early stopping, and
+by default θ and λ kept from the same epoch."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from ally.types import IntArray, Progress, Task
 
 Duals = dict[str, torch.Tensor]
 REFERENCE = 1024
-"""Samples of L ∪ U that the level of a constraint over the pool is worked out from."""
+"""How many samples of L ∪ U are used to work out the level of a constraint over the pool."""
 
 
 @dataclass(frozen=True)
 class Network:
     """Builds a fresh network for every fit and trains it.
 
-    Features are standardised by the mean and scale of the pool, unless the network takes them as they are.
+    Features are standardised by the mean and scale of the pool, unless the network takes raw features.
     """
 
     build: ModelBuilder
@@ -80,7 +80,7 @@ class Network:
         progress: Progress | None = None,
         member: int = 0,
     ) -> FittedNetwork:
-        """Members of an ensemble differ by their streams alone: in their first weights, shuffling and dropout."""
+        """Members of an ensemble differ only in their random streams: initial weights, shuffling and dropout."""
         started = time.perf_counter()
         device = resolve_device(self.training.device)
         task, outputs, shape = examples.task, examples.outputs, examples.source.shape
@@ -103,7 +103,7 @@ class Network:
             built = self.build(shape, outputs)
             if not isinstance(built, nn.Module):
                 raise ModelError(f"the model's builder gave a {type(built).__name__}; it must give a torch module")
-            # Copied, because a builder may hand out one instance again and again.
+            # Copied, because a builder may return the same instance every time.
             model = copy.deepcopy(built).to(device)
             dtype = input_dtype(model)
             x = to_tensor(seen_through(self.scaler, examples.source).read(examples.rows), device, dtype)
@@ -275,7 +275,7 @@ def _positive(duals: Duals) -> float | None:
 
 
 def _training_mode(model: nn.Module, n: int) -> None:
-    """Training mode; batch norm uses its running statistics where a single sample has none of its own."""
+    """Training mode; for a batch of one sample, batch norm uses its running statistics."""
     model.train()
     if n == 1:
         for module in model.modules():
@@ -284,7 +284,7 @@ def _training_mode(model: nn.Module, n: int) -> None:
 
 
 def _near_equal(order: torch.Tensor, size: int) -> tuple[torch.Tensor, ...]:
-    """Batches of at most `size` whose sizes differ by one at most, so that the last is not a remnant."""
+    """Batches of at most `size`, whose sizes differ by at most one, so that the last one is not tiny."""
     return torch.tensor_split(order, max(1, -(-len(order) // size)))
 
 

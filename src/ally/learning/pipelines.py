@@ -1,4 +1,4 @@
-"""Parts of a scikit-learn pipeline, and what an estimator is called and takes."""
+"""Parts of a scikit-learn pipeline; names and inputs of estimators."""
 
 from __future__ import annotations
 

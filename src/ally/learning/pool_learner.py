@@ -1,4 +1,4 @@
-"""A learner and the pool it serves: trains on the labelled rows, then says what it sees in the others."""
+"""A learner and its pool: train on the labelled rows, then view the others."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from ally.sources import Source, Vectors, as_source, chunks
 from ally.types import AnyArray, FloatArray, IntArray, Progress, Task
 
 FOLDS = 2
-"""Each is a training. On digits five came little closer to the temperature that fits the unlabelled samples."""
+"""One training per fold. On digits, five folds came hardly closer to the temperature that fits the unlabelled
+samples."""
 
 
 @dataclass
 class PoolLearner:
-    """What is known of the pool and stays from round to round: its prepared learner, and where distances are
-    measured."""
+    """What stays the same from round to round: the prepared learner, and where distances are measured."""
 
     source: Source
     rows: IntArray
-    """What the learner may look at once before it is trained: they never change."""
+    """Rows the learner may look at once before training; they never change."""
     learner: Learner
     objective: Objective
     streams: Streams
@@ -46,23 +46,23 @@ class PoolLearner:
     _prepared: Learner | None = field(default=None, init=False)
     _settled: Learner | None = field(default=None, init=False)
     _settled_with: int = field(default=0, init=False)
-    """So many labels there were."""
+    """How many labels there were."""
 
     def ensure_supports(self, task: Task, needs: Collection[str]) -> None:
-        """The learner can be trained by the objective, and gives a strategy what it needs."""
+        """Check that the learner supports the objective and provides what the strategy needs."""
         reason = self.learner.supports(self.objective, task, needs)
         if reason is not None:
             raise ModelError(reason)
 
     @property
     def prepared(self) -> Learner:
-        """The learner with what a pass over the pool told it; the pass is made when it is first needed."""
+        """The learner after its pass over the pool, which is made when first needed."""
         if self._prepared is None:
             self._prepared = self.learner.prepared(self.source, self.rows, self.chunk_size)
         return self._prepared
 
     def settled(self, pool: Pool, code: LabelCode) -> Learner:
-        """The learner for the labels there are; kept until they have grown by half."""
+        """The learner for the current labels; kept until they have grown by half."""
         labels = len(pool.rows(State.LABELLED))
         if self._settled is None or labels >= GROWTH * self._settled_with:
             examples = self._examples(pool, code, pool.rows(State.LABELLED))
@@ -156,7 +156,7 @@ class PoolLearner:
         )
 
     def untrained(self, pool: Pool, code: LabelCode, rows: IntArray, scratch: Scratch) -> Snapshot:
-        """The given geometry, or the inputs themselves, as embeddings, for want of a trained network."""
+        """The given vectors, or the inputs themselves, as embeddings when no model is trained."""
         candidates, labelled = (
             View(some, self.points(None, some, scratch), None, torch.empty(0))
             for some in (rows, pool.rows(State.LABELLED))
@@ -186,7 +186,7 @@ class PoolLearner:
         return read(self.rows[:1])[:0] if found is None else found
 
     def predict(self, fit: Fitted, X: Any) -> View:
-        """Other samples, seen the way the pool is."""
+        """Other samples, preprocessed like the pool."""
         source = self._opened(X)
         with Scratch() as scratch:
             return view(fit, source, np.arange(len(source)), scratch, chunk_size=self.chunk_size)
@@ -227,7 +227,7 @@ def _candidate_duals(fit: Fitted, candidates: IntArray) -> torch.Tensor | None:
 
 
 def blind(pool: Pool, code: LabelCode, rows: IntArray) -> Snapshot:
-    """Rows only, for strategies that look at nothing."""
+    """Rows only, for strategies that do not use the model."""
     candidates, labelled = (
         View(some, torch.empty(0, 0), None, torch.empty(0)) for some in (rows, pool.rows(State.LABELLED))
     )

@@ -100,7 +100,7 @@ class PosteriorSamples(_Sampling):
 
 @dataclass(frozen=True)
 class DisagreementReadout:
-    """(B,) how often the head changes its mind when embeddings lose units: DropQuery (Gupte et al., 2024).
+    """(B,) how often the predicted class changes when embeddings lose units: DropQuery (Gupte et al., 2024).
 
     The share of `samples` whose predicted class differs from that of the whole embedding, each with a fraction `rate`
     of its units dropped; for regression the standard deviation of the predictions, in standardised units. Only the

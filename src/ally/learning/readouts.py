@@ -1,4 +1,4 @@
-"""What else a strategy reads from the learner, sample by sample, while the pool is embedded.
+"""Additional per-sample outputs that a strategy reads from the learner while the pool is embedded.
 
 A score or selection lists its readouts; they are computed block by block with the embeddings and kept in
 ``View.readouts``, so that a pool is read once. Random readouts (dropout) are seeded by the pass and the block, and so

@@ -1,4 +1,4 @@
-"""From what a user passes as ``model=`` to a learner."""
+"""Turns what a user passes as ``model=`` into a learner."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LEARNERS: Registry[Callable[[Training], Learner]] = Registry(
         "gaussian-process": lambda training: gaussian_process(),
     },
 )
-"""What is not a network, by name; `training` is for the networks that it may choose."""
+"""Learners that are not networks, by name; `training` is for the networks an automatic choice may pick."""
 
 
 def resolve_learner(model: Any, shape: tuple[int, ...], training: Training = Training()) -> Learner:
@@ -69,7 +69,7 @@ def resolve_learner(model: Any, shape: tuple[int, ...], training: Training = Tra
 
 
 def _own_learner(path: str, training: Training) -> Learner:
-    """From what a function of the user's own gives, named as ``module:builder``."""
+    """A learner from the result of the user's own function, named as ``module:builder``."""
     made = built_by(path)
     if isinstance(made, Learner) and not isinstance(made, type):
         return made
@@ -79,5 +79,5 @@ def _own_learner(path: str, training: Training) -> Learner:
 
 
 def is_estimator(model: Any) -> bool:
-    """Whether it is made like an estimator of scikit-learn."""
+    """Whether it has the interface of a scikit-learn estimator."""
     return all(callable(getattr(model, name, None)) for name in ("fit", "predict", "get_params", "set_params"))

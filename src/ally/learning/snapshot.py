@@ -1,4 +1,4 @@
-"""What a fitted learner says about samples: embeddings, probabilities or predictions, and duals, by absolute row."""
+"""A fitted learner's outputs for samples: embeddings, probabilities or predictions, and duals, by absolute row."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 RUN = 16 * BLOCK
-"""Most rows that are looked at before what was seen moves to scratch space."""
+"""The largest number of rows kept in memory; beyond that, outputs move to scratch space."""
 Take: TypeAlias = Callable[[str, torch.Tensor], torch.Tensor]
 """The wanted rows of a field of a `View`, from its name and its values (n, ...)."""
 
@@ -76,7 +76,7 @@ class View:
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """What learners say about m labelled samples that they were not trained on."""
+    """Predictions for m labelled samples by learners that were not trained on them."""
 
     probabilities: torch.Tensor
     """(m, C)."""

@@ -1,4 +1,4 @@
-"""Repeated stratified cross-validation: which labelled samples train and which measure."""
+"""Repeated stratified cross-validation: which labelled samples to train on and which to measure on."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def repeated_splits(
 ) -> Splits:
     """Positions to train on and to measure on, `folds_` times `repeats` of them.
 
-    Every class, or the range of the targets, is spread evenly. With `classes`, the only label of a class always trains
-    and never measures: without it a model could not know the class.
+    Every class, or the range of the targets, is spread evenly. With `classes`, the only label of a class is always
+    trained on and never measured on: otherwise the model could not know the class.
     """
     everyone = np.arange(len(labels))
     lonely = np.zeros(len(labels), dtype=bool)

@@ -1,7 +1,7 @@
-"""Fitted estimators as bytes, by skops: nothing is pickled, and only types on a list are ever made again.
+"""Fitted estimators as bytes, by skops: nothing is pickled, and only listed types are ever rebuilt.
 
-skops trusts the plain types of numpy, scipy and scikit-learn's public classes by itself. `TRUSTED` adds inner types of
-scikit-learn that its estimators are made of. Classes of the user's own are trusted if they come from the module that
+skops trusts the plain types of numpy, scipy and scikit-learn's public classes by itself. `TRUSTED` adds internal
+scikit-learn types that its estimators contain. Classes of the user's own are trusted if they come from the module that
 the user named as the model (``"module:builder"``).
 """
 
@@ -43,7 +43,7 @@ TRUSTED = frozenset(
 
 
 def as_text(estimator: Any) -> str:
-    """An estimator, unfitted, as a text that settings can keep and `resolve_learner` takes for a model."""
+    """An unfitted estimator as text, for settings; `resolve_learner` accepts it as a model."""
     data = as_bytes(clone(estimator), None).numpy().tobytes()
     return KEPT_MODEL + base64.b64encode(data).decode("ascii")
 
@@ -95,7 +95,7 @@ def from_bytes(tensor: torch.Tensor, own: str | None) -> Any:
 
 
 def untrusted(tensor: torch.Tensor, own: str | None) -> list[str]:
-    """Types in the bytes that are neither on the list nor of the module of `own`, the user's ``module:builder``."""
+    """Types in the bytes that are neither listed nor from the module of `own`, the user's ``module:builder``."""
     import skops.io
 
     data = tensor.numpy().tobytes()

@@ -1,7 +1,7 @@
-"""A fitted learner with all that it takes to predict, and as one safetensors file.
+"""A fitted learner with everything needed to predict, stored as one safetensors file.
 
-The header holds plain values as JSON, the tensors hold numbers; nothing is pickled. What a learner needs to be rebuilt
-from is its own matter (`Fitted.packed`); `KINDS` knows how to read it.
+The header holds plain values as JSON, the tensors hold numbers; nothing is pickled. Each learner decides what it needs
+to be rebuilt (`Fitted.packed`); `KINDS` maps each kind to its reader.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ally.sources import Source
 from ally.types import AnyArray, FloatArray
 
 VERSION = 2
-"""Files of version 1 hold networks only, and do not say so."""
+"""Version 1 files contain only networks and have no kind."""
 
 Rebuild: TypeAlias = Callable[
     [dict[str, Any], dict[str, torch.Tensor], FitReport, tuple[Any, ...] | None],
@@ -45,7 +45,7 @@ KINDS: Registry[Rebuild] = Registry(
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """`about` holds plain values that travel with the learner."""
+    """`about` holds plain values stored with the learner."""
 
     fit: Fitted = field(repr=False)
     about: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -83,8 +83,8 @@ class Trained:
 
     @classmethod
     def from_bytes(cls, data: bytes, name: str = "the model", trusted: Collection[str] | None = ()) -> Trained:
-        """`trusted` are import paths (``module:builder``) of models of your own that may be called to rebuild it; None
-        for any, where the bytes come from where the paths do."""
+        """`trusted` are import paths (``module:builder``) of your own models that may be called to rebuild it; None
+        allows any, for bytes from the same place as the paths."""
         facts, tensors = _read(data, name)
         if facts.get("version") not in (1, VERSION):
             raise DataError(
