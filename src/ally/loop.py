@@ -220,10 +220,10 @@ class Loop:
         return Query(query_id, self._ids.of(selection.rows), selection.values, frame, tuple(notes), report)
 
     def tell(self, query_id: str, answers: Mapping[Any, Any]) -> Answered:
-        """Take labels or `ally.SKIP` by id, for all or part of a query. Either every answer is taken or none is.
+        """Take labels or `ally.SKIP` by id, for all or part of a query: all answers or none.
 
-        Telling the same again changes nothing; what is left unanswered stays pending until told or released. A sample
-        that was skipped may still be labelled; a label is never replaced.
+        Repeating an answer changes nothing. Unanswered samples stay pending until told or released. A skipped sample
+        may still be labelled; a label is never replaced.
         """
         number = self._number(query_id)
         if not isinstance(answers, Mapping):

@@ -28,8 +28,8 @@ def test_the_examples_run(photos, monkeypatch, capsys):
     assert names["samples"].show("cat/1.jpg").mime == "image/jpeg"
 
 
-def test_the_numbers_are_those_of_the_code():
-    assert f"the {FEATURES} commonest words" in PAGE
+def test_numbers_on_the_page_match_the_code():
+    assert f"the {FEATURES} most common words" in PAGE
     assert f"more than {MOST_CATEGORIES} values" in PAGE
     assert LONGEST_LINE == 16 * 2**20
 

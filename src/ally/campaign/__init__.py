@@ -1,4 +1,4 @@
-"""A labelling campaign over days: ask, tell, retrain beside it, advise.
+"""A labelling campaign over days: ask, tell, train in the background, advise.
 
 campaign = ally.Campaign.create("pets.db", "photos/", classes=["cat", "dog"])
 query = campaign.ask(20)
@@ -50,7 +50,7 @@ _PLACES = {"Advice": "advice", "Campaign": "campaign", "Settings": "settings"}
 
 
 def __getattr__(name: str) -> Any:
-    """Imports a part when it is first used: the command line reads the settings without opening a database."""
+    """Import a part on first use: the command line reads the settings without opening a database."""
     if name not in __all__:
         raise AttributeError(f"module 'ally.campaign' has no attribute {name!r}")
     import importlib

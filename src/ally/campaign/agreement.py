@@ -1,5 +1,5 @@
-"""How much annotators agree on the samples that several of them labelled: Krippendorff's alpha of all, Cohen's kappa
-of every two."""
+"""How well annotators agree on samples that several of them labelled: Krippendorff's alpha overall, Cohen's kappa per
+pair."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ally.store import Store, StoredAnswer
 from ally.types import Task
 
 LEAST = 2
-"""Samples with two labels at least, below which nothing can be said."""
+"""Fewest samples with at least two labels for a meaningful figure."""
 MOST_CLASSES = 100
 
 
@@ -32,7 +32,7 @@ class PairAgreement(Value):
 
 
 def agreement_of(store: Store, task: Task) -> Agreement | None:
-    """None where fewer than `LEAST` samples have labels of two people."""
+    """None if fewer than `LEAST` samples have labels from two people."""
     shared = [row for row, label in store.labels().items() if label.answers > 1]
     units = [
         [answer.value for answer in people if answer.kind == "label"] for people in store.opinions(shared).values()
@@ -49,10 +49,10 @@ def agreement_of(store: Store, task: Task) -> Agreement | None:
 
 
 def alpha(units: Sequence[Sequence[Any]], disagreement: Callable[[Sequence[Any]], float]) -> float:
-    """1 - observed / expected disagreement: 1 where all agree, 0 where labels might as well be drawn at random.
+    """1 - observed / expected disagreement: 1 if all agree, 0 if labels might as well be random.
 
-    Each unit holds the labels of one sample, two at least; `disagreement` adds up the distances of all ordered pairs of
-    a list. Equal labels everywhere leave nothing to expect: 1.
+    Each unit holds the labels of one sample, at least two; `disagreement` adds up the distances of all ordered pairs of
+    a list. If all labels are equal it is 1.
     """
     pooled = [label for labels in units for label in labels]
     observed = sum(disagreement(labels) / (len(labels) - 1) for labels in units) / len(pooled)
@@ -72,7 +72,7 @@ def squares(numbers: Sequence[float]) -> float:
 
 
 def agreements(opinions: Mapping[int, list[StoredAnswer]]) -> list[PairAgreement]:
-    """Of every two people who labelled the same samples, those with most samples first."""
+    """For each pair of people who labelled the same samples, pairs with the most samples first."""
     pairs: dict[tuple[str, str], list[tuple[Any, Any]]] = {}
     for people in opinions.values():
         labels = sorted((said.annotator, reads(said.value)) for said in people if said.kind == "label")

@@ -1,4 +1,4 @@
-"""Answers before they are recorded: is each possible in this campaign, and does it look like a slip?"""
+"""Checks on answers before they are recorded: is each valid in this campaign, and does it look like a typo?"""
 
 from __future__ import annotations
 
@@ -20,18 +20,17 @@ from ally.store.validation import LATEST
 from ally.types import SKIP
 
 ENOUGH = 20
-"""Different numbers told before anything is said about another."""
+"""How many distinct numbers are needed before an outlier is reported."""
 FAR = 5.0
-"""Times the distance between the quartiles, beyond them."""
+"""How far beyond the quartiles, in interquartile ranges."""
 RECENT = 5000
-"""Answers that a new number is compared with."""
+"""How many recent answers a new number is compared with."""
 
 
 def new_answers(
     answers: Mapping[str, Any] | Sequence[Answer], settings: Settings, known: Mapping[str, Any]
 ) -> list[NewAnswer]:
-    """Answers as the store takes them; raises at the first that is not possible in this campaign. `known` are labels by
-    how they read."""
+    """Answers in the store's form; raises at the first invalid one. `known` are the labels by their written form."""
     if not isinstance(answers, Mapping) and not (
         isinstance(answers, Sequence) and all(isinstance(one, Answer) for one in answers)
     ):
@@ -50,8 +49,8 @@ def new_answers(
 
 
 def settled(answer: Answer, settings: Settings, first: dict[str, Any]) -> Answer:
-    """The answer as this campaign has it: a possible label, and the one in `first` that reads like it, or it becomes
-    the first."""
+    """The answer in this campaign's form: a valid label, in the spelling of the equal one in `first`, which it joins
+    if new."""
     _ensure_said(answer)
     (answer,) = _possible([answer], settings)
     return _alike_first(answer, settings, first)
@@ -70,8 +69,7 @@ def _alike_first(answer: Answer, settings: Settings, first: dict[str, Any]) -> A
     label = answer.label
     if label is SKIP or settings.task == "regression" or settings.classes is not None:
         return answer
-    # Spaces around a label are slips of the finger, and a table with gaps keeps 3 as 3.0: neither is a class of its
-    # own.
+    # Spaces around a label are typos, and a table with gaps stores 3 as 3.0: neither makes a new class.
     label = (
         label.strip()
         if isinstance(label, str)
@@ -107,8 +105,7 @@ def _seconds(answer: Answer) -> float:
 
 
 class Vocabulary:
-    """The different labels of a campaign by how they read, the first of those that read alike. Reads only what is new
-    in the record."""
+    """The distinct labels of a campaign by their written form, first spelling first. Reads only new answers."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -117,7 +114,7 @@ class Vocabulary:
         self._lock = threading.Lock()
 
     def of(self, settings: Settings) -> Mapping[str, Any]:
-        """Where any label is a class; nothing where classes are declared, or labels are numbers."""
+        """For campaigns where any label is a class; empty if classes are declared or labels are numbers."""
         return self.known() if settings.task == "classification" and settings.classes is None else {}
 
     def known(self) -> Mapping[str, Any]:
@@ -137,7 +134,8 @@ def said(answer: StoredAnswer | Label) -> Any:
 
 
 def likely_slips(settings: Settings, known: Mapping[str, Any], answers: Mapping[str, Any]) -> list[str]:
-    """One sentence each; `known` are labels on record by how they read, and `answers`, by id, are not on record yet."""
+    """One sentence each; `known` are recorded labels by their written form, and `answers`, by id, are not recorded
+    yet."""
     told = {id: label for id, label in answers.items() if label is not SKIP}
     if settings.task == "regression":
         return _far_off(known, told)
@@ -145,7 +143,7 @@ def likely_slips(settings: Settings, known: Mapping[str, Any], answers: Mapping[
 
 
 def _alike(known: Mapping[str, Any], told: Mapping[str, Any]) -> list[str]:
-    """New classes that differ from another only by how they are written."""
+    """New classes that differ from another only in spelling."""
     first: dict[str, str] = {}
     for text in (*known, *map(reads, told.values())):
         first.setdefault(_plain(text), text)
@@ -160,7 +158,7 @@ def _alike(known: Mapping[str, Any], told: Mapping[str, Any]) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """Without case, and with spaces for other marks between words."""
+    """Lower case, with other separators between words replaced by spaces."""
     return " ".join(re.sub(r"(?<=\w)[-_]+(?=\w)", " ", text.casefold()).split())
 
 
@@ -183,11 +181,11 @@ def _far_off(known: Mapping[str, Any], told: Mapping[str, Any]) -> list[str]:
 
 
 def compared_with(store: Store, settings: Settings, vocabulary: Vocabulary, last: int) -> Mapping[str, Any]:
-    """Labels given up to answer number `last` that a slip would differ from, by how they read."""
+    """Labels up to answer number `last` to compare new ones with, by their written form."""
     return vocabulary.of(settings) if settings.task == "classification" else recent_values(store, last)
 
 
 def recent_values(store: Store, last: int) -> dict[str, Any]:
-    """Labels given shortly before answer number `last`, by how they read."""
+    """Labels given shortly before answer number `last`, by their written form."""
     recent, _ = store.values(max(0, last - RECENT))
     return {reads(value): value for value in recent}

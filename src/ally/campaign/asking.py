@@ -1,4 +1,4 @@
-"""A query: samples held out for measuring, samples at random to compare with, and those the model wants."""
+"""The mix of a query: held-out samples to measure with, random samples to compare with, and the model's choice."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def ask(store: Store, annotator: str, n: int | None, now: float, key: str | None
     try:
         stored = store.ask(annotator, count, now, lease, key, first=parts, opinions=opinions)
     except PoolExhausted:
-        # The pool is used up: what is left are samples held out.
+        # The pool is used up: only held-out samples are left.
         stored = store.ask(
             annotator,
             count,
@@ -44,8 +44,8 @@ def given_query(stored: StoredQuery) -> CampaignQuery:
 def composition(settings: Settings, n: int, number: int) -> dict[AskKind, int]:
     """At most how many of the `n` samples of query `number` (1, 2, …) are of each kind; the rest are active.
 
-    Shares are kept over queries of equal size: with a share of a quarter and one sample a query, every fourth is held
-    out.
+    Shares hold over queries of equal size: with a share of a quarter and one sample per query, every fourth query is a
+    held-out sample.
     """
     held_out = settings.held_out + settings.validate
     shares: dict[AskKind, float] = {
@@ -53,12 +53,12 @@ def composition(settings: Settings, n: int, number: int) -> dict[AskKind, int]:
         "validate": settings.held_out_share * settings.validate / held_out if held_out else 0.0,
         "random": settings.random_share,
     }
-    # Phases: in queries of one sample, two kinds with equal shares would always fall due together, and one never have
-    # its turn.
+    # Phases: in queries of one sample, two kinds with equal shares would always be due together, and one would never
+    # get its turn.
     counts = {kind: _due(share, n, number, place / len(shares)) for place, (kind, share) in enumerate(shares.items())}
     return {kind: count for kind, count in counts.items() if count}
 
 
 def _due(share: float, n: int, number: int, phase: float) -> int:
-    """How many fall to this query if `share` of all samples asked so far is to be of a kind."""
+    """How many this query gets if `share` of all samples asked so far should be of a kind."""
     return math.floor(number * n * share + phase + 1e-9) - math.floor((number - 1) * n * share + phase + 1e-9)

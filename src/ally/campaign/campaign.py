@@ -44,21 +44,21 @@ class Campaign:
     """Use `Campaign.create` or `Campaign.open`; close it, or use it in a ``with`` block. It can be used from several
     threads.
 
-    Besides its methods it has parts: `source` (the samples), `answers` (what is on record), `classes`, `training`, and
-    `page` (what a labelling page needs besides).
+    Besides its methods it has parts: `source` (the samples), `answers` (the record), `classes`, `training`, and `page`
+    (what else a labelling page needs).
     """
 
     source: CampaignSource
-    """Where the samples are, how many, and what cannot be read; it can move, and be read again."""
+    """The samples: where they are, how many there are, which are unreadable. It can be moved and rescanned."""
     answers: AnswerRecord
-    """Every answer on record, those that count, and how far people agree."""
+    """Every answer on record, the labels that count, and how well people agree."""
     classes: Classes
-    """The classes, in order. They can be added, renamed, merged and removed, on record, and the last change taken back:
+    """The classes, in order. You can add, rename, merge and remove them, and undo the last change:
     ``campaign.classes.rename("cta", "cat")``."""
     training: Trainer
     """Training in this process or another, and the newest model."""
     page: CampaignPage
-    """What a labelling page shows and keeps besides the answers."""
+    """What a labelling page shows and stores besides the answers."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Campaign:
         progress: Progress | None = None,
         **chosen: Any,
     ) -> Campaign:
-        """Creates a campaign, whole or not at all.
+        """Create a campaign, completely or not at all.
 
         Args:
             place: where to keep it: the name of a new file, or a postgresql:// URL.
@@ -116,8 +116,8 @@ class Campaign:
         encoder: Any = None,
         **options: Unpack[SourceOptions],
     ) -> Campaign:
-        """Opens a campaign. `source`, `encoder` and `options` are needed only where they lived in memory, or where the
-        source has moved."""
+        """Open a campaign. Pass `source`, `encoder` and `options` only if they were in memory, or if the source has
+        moved."""
         check_options(options)
         store = open_store(place)
         try:
@@ -132,7 +132,7 @@ class Campaign:
         return self._store.name
 
     def _clock(self) -> float:
-        """The time in whole microseconds, which files can hold exactly."""
+        """The time in whole microseconds, so that files store it exactly."""
         return round(self._given_clock(), 6)
 
     @property
@@ -141,9 +141,9 @@ class Campaign:
         return current_settings(self._store)
 
     def change(self, *, source: Any = None, **chosen: Any) -> Settings:
-        """Changes settings, by the names of `ally.campaign.Settings`. Classes can be added but not removed. What fixes
-        the samples and their roles (the task, the held-out samples, the seed) cannot change. `source` says
-        where the source is now, see `CampaignSource.move`."""
+        """Change settings, by the names in `ally.campaign.Settings`. Classes can be added but not removed. The task,
+        the held-out samples and the seed cannot change. `source` says where the source is now, see
+        `CampaignSource.move`."""
         changed = checked_change(self._store, chosen)
         if source is not None:
             self.source.move(source)
@@ -159,8 +159,8 @@ class Campaign:
     ) -> CampaignQuery:
         """The next `n` samples to label (default: a batch), reserved for this annotator for a while.
 
-        The same `key` gives the same query again. A sample reserved for someone else is never given. With `at_most`,
-        fewer than n are given if there are no more.
+        The same `key` gives the same query again. A sample reserved for someone else is never returned. With
+        `at_most`, fewer than n are returned if there are no more.
         """
         return asking.ask(self._store, person(annotator), n, self._clock(), key, at_most)
 
@@ -169,8 +169,7 @@ class Campaign:
         return asking.given_query(self._store.query(number))
 
     def release(self, query: int | CampaignQuery, only: Sequence[str] | None = None) -> int:
-        """Gives up on a query, or on those samples of it: what is unanswered can be asked about by others at once; how
-        many."""
+        """Free the unanswered samples of a query, or some of them, for others; returns how many."""
         return self._store.release(query.id if isinstance(query, CampaignQuery) else query, only)
 
     def show(self, id: str) -> Shown:
@@ -186,8 +185,8 @@ class Campaign:
         key: str | None = None,
         add_classes: bool = False,
     ) -> Told:
-        """Takes labels, or `ally.SKIP`, by id, for all or some of a query; all of them or none. They are on disk when
-        this returns. With `add_classes`, labels that are no class yet become classes."""
+        """Save labels, or `ally.SKIP`, by id, for all or part of a query: all of them or none. They are on disk when
+        this returns. With `add_classes`, unknown labels become new classes."""
         number = query.id if isinstance(query, CampaignQuery) else query
         return self._telling.tell(number, answers, annotator, key, add_classes)
 
@@ -200,26 +199,26 @@ class Campaign:
         add_classes: bool = False,
         settle: bool = False,
     ) -> Told:
-        """Labels samples of one's own choice, asked about or not, labelled already or not. Earlier answers stay on
-        record. With `add_classes`, labels that are no class yet become classes. With `settle`, the samples are not
-        listed as disagreements any more, unless somebody answers after that."""
+        """Label samples of your own choice, whether or not they were asked about or labelled before. Earlier answers
+        stay on record. With `add_classes`, unknown labels become new classes. With `settle`, the samples are no longer
+        listed as disagreements, unless someone answers again."""
         return self._telling.relabel(answers, annotator, key, add=add_classes, settle=settle)
 
     def skip(self, ids: Iterable[str], *, annotator: str | None = None, key: str | None = None) -> Told:
-        """Skips samples: they are not asked about again."""
+        """Skip samples: they are not asked about again."""
         if isinstance(ids, str):
             raise AnswerError(f"ids is the text {ids!r}; pass a list of ids, such as [{ids!r}]")
         return self.relabel(dict.fromkeys(ids, SKIP), annotator=annotator, key=key)
 
     def undo(self, *, annotator: str | None = None, number: int | None = None, key: str | None = None) -> Undone:
-        """Undoes the annotator's last answer, or the one with this number. The sample can be asked about again."""
+        """Undo the annotator's last answer, or the one with this number. The sample can be asked about again."""
         _, taken = self._store.undo(person(annotator), self._clock(), number, key)
         return Undone(taken.sample, taken.kind, said(taken), taken.number)
 
     # Labels
 
     def labels(self) -> dict[str, Any]:
-        """The label that counts of each labelled sample."""
+        """The label that counts, for each labelled sample."""
         return {answer.id: answer.label for answer in self.answers.current(skips=False)}
 
     def import_labels(
@@ -231,9 +230,9 @@ class Campaign:
         id_column: str | None = None,
         label_column: str | None = None,
     ) -> Told:
-        """Takes the labels of a .csv, .tsv, .jsonl or .parquet file with the columns id and label, or of a folder per
-        class of images: all of them or none, in the order of the file. Annotators and times are those of the file,
-        where it has them."""
+        """Import labels from a .csv, .tsv, .jsonl or .parquet file with the columns id and label, or from a folder
+        with one folder of images per class: all of them or none, in file order. Annotators and times come from the
+        file, if it has them."""
         importer = person(annotator or IMPORTED)
         found = self.answers.read(path, id_column=id_column, label_column=label_column)
         if not found:
@@ -242,32 +241,32 @@ class Campaign:
         return self._telling.relabel(passed_on, importer, add=add_classes)
 
     def export(self, path: str | Path, *, skips: bool = True, link: bool = False) -> int:
-        """Writes the labels that count to a .csv, .jsonl or .parquet file, or as tasks of Label Studio to a .json file,
-        which `import_labels` reads back; without an ending, the images to a new folder with one folder per class; how
-        many. `link` saves space in that folder by hard links. Images that are gone are left out; `problems` of
-        `self.source.samples` says which."""
+        """Write the labels that count to a .csv, .jsonl or .parquet file, or as Label Studio tasks to a .json file,
+        all of which `import_labels` reads back. Without an extension, copy the images to a new folder with one folder
+        per class. Returns how many. `link` uses hard links there to save space. Missing images are left out;
+        `problems` of `self.source.samples` lists them."""
         return self.answers.export(path, skips=skips, link=link)
 
     # Learning
 
     def retrain(self, *, wait: bool = True, progress: Progress | None = None) -> int | None:
-        """Trains on all labels now; returns the number of the model. With ``wait=False`` another process does it, and
-        None is returned."""
+        """Train on all labels now; returns the model's number. With ``wait=False`` another process trains, and this
+        returns None."""
         if wait:
             return self.training.train(progress)
         self.training.start()
         return None
 
     def review(self, n: int = 20) -> list[Suspect]:
-        """Labels that may be wrong, the most likely first, as the newest model sees them. Labels changed since then are
+        """Labels that may be wrong according to the newest model, most suspicious first. Labels changed since then are
         left out."""
         return self.training.suspects(check_count("n", n))
 
     def predict(
         self, source: Any = None, *, every_class: bool = False, **options: Unpack[SourceOptions]
     ) -> pd.DataFrame:
-        """A table of ids, labels and their probabilities (with `every_class` those of all classes) for other data of
-        the same kind, or for the unlabelled pool. Numbers beyond all labels seen are marked."""
+        """A table of ids, predicted labels and their probabilities (with `every_class`, of all classes), for other
+        data of the same kind or for the unlabelled pool. Numbers outside the range of the labels are marked."""
         return self.training.predict(source, every_class=every_class, **options)
 
     # The campaign as a whole
@@ -277,7 +276,7 @@ class Campaign:
         return replace(found, problems=self.source.problems())
 
     def check(self) -> list[str]:
-        """Problems with the store or its source, in words; empty if there are none."""
+        """Problems with the store or its source, as sentences; empty if there are none."""
         found = self._store.check()
         try:
             _ = self.source.samples
@@ -286,7 +285,7 @@ class Campaign:
         return found
 
     def backup(self, path: str | Path | None = None) -> Path:
-        """Copies the campaign to a new file, by default a numbered one beside it."""
+        """Copy the campaign to a new file, by default a numbered one next to it."""
         return self._store.backup(path)
 
     def close(self) -> None:

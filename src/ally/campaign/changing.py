@@ -1,4 +1,4 @@
-"""Settings that are chosen or changed: do the strategy, the objective and the model exist, and what is kept of them?"""
+"""Checks on new or changed settings: do the strategy, objective and model exist, and how is the model stored?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAMES = frozenset({"strategy", "objective", "model"})
 
 
 def checked_change(store: Store, chosen: Mapping[str, Any]) -> Settings:
-    """The settings after a change; raises if one is not possible."""
+    """The settings after a change; raises if a value is invalid."""
     if "model" in chosen:
         chosen = {**chosen, "model": kept_model(chosen["model"])}
     changed = changed_settings(current_settings(store), chosen)
@@ -27,16 +27,16 @@ def checked_change(store: Store, chosen: Mapping[str, Any]) -> Settings:
 
 
 def keep_change(store: Store, now: float, changed: Settings, names: Mapping[str, Any]) -> None:
-    """Puts those settings on record that were named; another process may change others meanwhile."""
+    """Save only the settings that were passed; another process may change others at the same time."""
     final = {name: getattr(changed, name) for name in names}
     store.change_settings(lambda kept: changed_settings(Settings.from_json(kept), final).to_json())
     store.log(now, "settings", final)
 
 
 def kept_model(model: Any) -> str | None:
-    """A model as text that a process of its own can rebuild it from: a name, ``module:builder``, or an estimator.
+    """A model as text from which another process can rebuild it: a name, ``module:builder``, or an estimator.
 
-    Functions and classes of a module are named by their import path; whatever has no text is refused.
+    Functions and classes of a module become their import path; anything else is refused.
     """
     if model is None or isinstance(model, str):
         return model

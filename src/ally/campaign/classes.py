@@ -1,8 +1,8 @@
-"""Classes while labelling goes on: added, renamed, merged, removed while unused, and the last change taken back.
+"""Changing classes during labelling: add, rename, merge, remove unused ones, undo the last change.
 
-Answers are only ever added, so a class is renamed by saying its labels again under the new name, in the name of those
-who gave them and with their times; all standing answers of a sample are said again with it, so that none overtakes
-another. What was changed is an event of the store.
+Answers are append-only, so a class is renamed by repeating its labels under the new name, with the same annotators and
+times. All current answers of a sample are repeated with it, so their order is kept. The change itself is an event in
+the store.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from ally.store import Event, NewAnswer, Store, StoredAnswer
 from ally.store.deriving import opinions
 
 CHANGED = "classes"
-"""The kind of event that tells of a change."""
+"""The kind of event that records a change."""
 
 
 @dataclass(frozen=True)
 class Classes:
-    """``campaign.classes``: iterates over those that were declared; otherwise over those that annotators say now, in
-    the order in which they came."""
+    """``campaign.classes``: iterates over the declared classes, or else over those in use, in the order of first
+    use."""
 
     store: Store
     clock: Callable[[], float]
@@ -42,8 +42,8 @@ class Classes:
         return replace(self, annotator=annotator)
 
     def add(self, labels: Sequence[Any]) -> ClassChange:
-        """Further classes. Where none were declared, those in use and the new ones are, and others are refused from now
-        on."""
+        """Add classes. If none were declared, this declares those in use and the new ones, and other labels are
+        refused from then on."""
         labels = [plain_label(label, "the new class") for label in labels]
         known = {reads(label) for label in self._all()}
         double = next((label for label in labels if reads(label) in known), None)
@@ -52,14 +52,14 @@ class Classes:
         return self._settle("add", labels, None, [*self._all(), *labels], [])
 
     def rename(self, old: Any, new: Any) -> ClassChange:
-        """A class under a new name, with all its labels."""
+        """Rename a class, with all its labels."""
         new = plain_label(new, "the new name")
         if any(reads(label) == reads(new) for label in self._all()):
             raise LabelError(f"there is a class {new!r} already; to make {old!r} and {new!r} one class, merge them")
         return self._move("rename", [self._known(old)], new)
 
     def merge(self, old: Sequence[Any], into: Any) -> ClassChange:
-        """Some classes become one that there is."""
+        """Merge classes into an existing one."""
         target = self._known(into)
         others = [label for label in map(self._known, old) if label != target]
         if not others:
@@ -67,7 +67,7 @@ class Classes:
         return self._move("merge", others, target)
 
     def remove(self, label: Any) -> ClassChange:
-        """A class that no label has."""
+        """Remove a class that has no labels."""
         gone = self._known(label)
         used = sum(answer.value == gone for people in self.store.opinions().values() for answer in people)
         if used:
@@ -75,7 +75,7 @@ class Classes:
         return self._settle("remove", [gone], None, [one for one in self._all() if one != gone], [])
 
     def undo(self) -> ClassChange:
-        """Takes the last change back that was not. Labels given since stay."""
+        """Undo the last change that has not been undone. Labels given since then stay."""
         event = self._last()
         if event is None:
             raise LabelError("no change of the classes left to undo")
@@ -85,7 +85,7 @@ class Classes:
         then = {(one.row, one.annotator): one.value for one in self.store.answers(first - 1) if one.number in numbers}
         before = _said_before(self.store.answers(), first)
         said = [
-            # Later changes that were taken back have said it again, so that its number is another now.
+            # Later changes that were undone have repeated it, so it has another number now.
             _again(answer, before.get(key, answer.value), key in then and answer.value == then[key])
             for people in self.store.opinions(sorted({row for row, _ in then})).values()
             for answer in people
@@ -96,7 +96,7 @@ class Classes:
         return self._log("undo", detail["old"], detail["new"], self._apply(wanted, said), undoes=event.number)
 
     def _ensure_none_lost(self, classes: tuple[Any, ...] | None, said: Sequence[NewAnswer]) -> None:
-        """No label given since is in a class that would be gone."""
+        """Check that no label given since then is in a class that would disappear."""
         if classes is None:
             return
         left = {reads(label) for label in classes}
@@ -133,8 +133,7 @@ class Classes:
         return self._log(change, list(old), new, self._apply(wanted, said), before=before)
 
     def _apply(self, classes: tuple[Any, ...] | None, said: Sequence[NewAnswer]) -> tuple[int, ...]:
-        """Declared before and after are legal while labels move: whatever ends this in between leaves a campaign that
-        can be used."""
+        """Old and new classes are both valid while labels move, so an interruption leaves a usable campaign."""
         settings = self._settings
         if settings.classes is not None and classes is not None and said:
             both = dict.fromkeys([*settings.classes, *classes])
@@ -182,7 +181,7 @@ def _again(answer: StoredAnswer, value: Any, moved: bool) -> NewAnswer:
 
 
 def _said_before(record: Any, number: int) -> dict[tuple[int, str], Any]:
-    """By row and annotator, the label that stood before answer `number`."""
+    """By row and annotator, the label before answer `number`."""
     earlier = (answer for answer in record if answer.number < number)
     return {
         (row, answer.annotator): answer.value

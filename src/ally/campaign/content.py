@@ -1,4 +1,4 @@
-"""What a page shows of a sample: an image's size, a text, columns; plain values, and why where nothing can be shown."""
+"""What a page shows for a sample (an image's size, a text, columns) as plain values, or why it cannot be shown."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ally.sources import Samples
 from ally.sources.images.shown import ImageFrame, Pictures
 
 LONGEST = 1_000_000
-"""Characters of a text that are shown."""
+"""The most characters of a text to show."""
 LONGEST_CELL = 20_000
 
 
@@ -32,7 +32,7 @@ class Content(Value):
 
 
 def content(samples: Samples, pictures: Pictures, id: str) -> Content:
-    """Raises nothing for what cannot be read: a person sets it aside."""
+    """An unreadable sample raises no error: the annotator skips it."""
     try:
         shown = samples.show(id)
     except (DataError, IdError) as error:

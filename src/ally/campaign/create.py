@@ -1,4 +1,4 @@
-"""A new campaign: the source is read once, and the store is whole or not there."""
+"""Creates a campaign: the source is read once, and the store is created completely or not at all."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ally.store.values import Role
 from ally.types import Progress
 
 MEASURED = 5
-"""Different labels with fractions, from which on they are taken as measurements."""
+"""With at least this many distinct fractional labels, they are taken as measurements."""
 EVALUATE, PART, LEAST = 100, 10, 20
 """The evaluation sample by default: 100 samples, no more than a tenth of all, and none if that were fewer than 20."""
 
@@ -82,7 +82,7 @@ def create(
 
 
 class _Reading:
-    """New samples of a source, counted as they pass."""
+    """New samples of a source, counted on the way."""
 
     def __init__(self, samples: Samples, settings: Settings, progress: Progress | None) -> None:
         self.samples = samples
@@ -105,7 +105,7 @@ class _Reading:
             yield new
 
     def ensure_classes(self) -> None:
-        """Labels with fractions, most of them different, are measurements."""
+        """Fractional labels that are mostly distinct are measurements."""
         different = len(set(self.fractions))
         if self.settings.task == "classification" and different >= MEASURED and 2 * different > self.labels:
             raise InputError(
@@ -120,7 +120,7 @@ def evaluate_by_default(samples: int) -> int:
 
 
 def check_model(settings: Settings, samples: Samples) -> None:
-    """The model can take the samples."""
+    """Check that the model accepts the samples."""
     if settings.model is not None and settings.model not in (*ANY_SHAPE, *LEARNERS):
         from ally.learning.network import Network
         from ally.learning.resolve import resolve_learner

@@ -15,15 +15,14 @@ from ally.errors import InputError
 from ally.store import StoredAnswer
 
 PAUSE = 120.0
-"""Seconds after which somebody was away."""
+"""A longer gap between answers, in seconds, counts as a break."""
 RECENT = 50
-"""Answers of each person that say how fast they are."""
+"""How many recent answers per person the pace is based on."""
 
 
 @dataclass(frozen=True)
 class Pace(Value):
-    """Answers per minute of somebody who is at it, from the middle of the last gaps between answers; None before there
-    are any."""
+    """Answers per minute while working, from the median of the last gaps between answers; None before there are any."""
 
     annotator: str
     answers: int
@@ -32,7 +31,7 @@ class Pace(Value):
 
 
 def paces(record: Iterable[StoredAnswer], besides: str) -> list[Pace]:
-    """Of everybody in the record but `besides`, who labelled most first."""
+    """Everyone in the record except `besides`, most answers first."""
     counts: Counter[str] = Counter()
     times: dict[str, deque[float]] = {}
     for answer in record:

@@ -1,4 +1,4 @@
-"""Where the parts of a campaign lie: its store, its source as seen from there, and what can be made again."""
+"""Where the parts of a campaign are: its store, its source relative to it, and its caches."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ally.encoders.places import kept_for
 from ally.store.sqlite import SAFE_WAL, wal_is_safe
 
 PATHS = ("embeddings", "ids", "folder")
-"""Options of a source that name files."""
+"""Source options that name files."""
 
 
 def absolute(place: str | Path) -> str | Path:
-    """The place, wherever the program goes from here; URLs stay."""
+    """The place as an absolute path; URLs are unchanged."""
     return Path(place).absolute() if beside(place) is not None else place
 
 
@@ -32,7 +32,7 @@ def beside(place: str | Path) -> Path | None:
 
 
 def cache(place: str | Path) -> Path | None:
-    """Where what can be made anew may be kept, such as small copies of images: beside the store."""
+    """The folder for caches, such as small copies of images: next to the store."""
     folder = beside(place)
     return None if folder is None else folder / f"{Path(place).name}-cache"
 
@@ -42,13 +42,12 @@ def encoded_folder(place: str | Path) -> Path | None:
     one in memory."""
     if beside(place) is not None:
         return Path(place).absolute().with_suffix(".encoded")
-    # A password may change, and the campaign is the same.
+    # The password is left out: it may change while the campaign stays the same.
     return kept_for(re.sub("//[^@/]*@", "//", str(place))) if on_disk(place) else None
 
 
 def kept_place(place: Any, folder: Path | None) -> str | None:
-    """What is kept of a source's place: its absolute path; relative to the store if it lies below the store's
-    folder."""
+    """How a source's place is stored: relative to the store if it is below the store's folder, else absolute."""
     if not isinstance(place, (str, Path)):
         return None
     path = Path(os.path.abspath(place))
@@ -58,14 +57,14 @@ def kept_place(place: Any, folder: Path | None) -> str | None:
 
 
 def found_place(kept: str | None, folder: Path | None) -> Path | None:
-    """The place again of which `kept_place` kept this."""
+    """The inverse of `kept_place`."""
     if kept is None:
         return None
     return Path(kept) if folder is None else folder / kept
 
 
 def kept_options(options: Mapping[str, Any], folder: Path | None) -> dict[str, Any]:
-    """Options as JSON can hold them; what lives in memory must be passed again."""
+    """Options as JSON; anything in memory must be passed again."""
     kept = {name: value for name, value in options.items() if value is not None}
     for name in PATHS:
         if name in kept:
@@ -74,7 +73,7 @@ def kept_options(options: Mapping[str, Any], folder: Path | None) -> dict[str, A
 
 
 def sqlite_journal() -> str:
-    """What keeps campaigns in files safe on this machine, in words."""
+    """How campaign files are kept safe on this machine, in words."""
     return (
         "write-ahead log"
         if wal_is_safe()

@@ -1,5 +1,5 @@
-"""The map of the pool as it is now, and samples that are alike on it: places from the last training, labels and
-requests from the record."""
+"""The current map of the pool, and similar samples on it: positions from the last training, labels and requests from
+the record."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ State: TypeAlias = Literal["free", "asked", "labelled", "skipped"]
 
 @dataclass(frozen=True)
 class PoolMap:
-    """One entry per sample in each: its place (between 0 and 1), what the model says of it, the label that counts and
-    its state. A sample that is asked about is with somebody, or was. Samples that measure the model are not on it."""
+    """Each list has one entry per sample: its position (between 0 and 1), the model's prediction, the label that
+    counts and its state. A sample in the state "asked" is or was reserved for someone. Held-out samples are not on the
+    map."""
 
     model: int
     ids: Sequence[str]

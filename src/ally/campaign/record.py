@@ -1,5 +1,4 @@
-"""The answers on record: every one that was given, the labels that count, what people disagree about, and files of
-them."""
+"""The answers on record: all answers ever given, the labels that count, disagreements, and export."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ from ally.store import Store, StoredAnswer
 from ally.types import SKIP
 
 ADJUDICATED = "adjudicated"
-"""The kind of event that tells which samples somebody settled, and by which answer at the latest."""
+"""The kind of event that records which samples were settled, and up to which answer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,14 +50,13 @@ class AnswerRecord:
         ]
 
     def untold(self, answers: Mapping[str, Any]) -> list[str]:
-        """Ids of answers that are not on record as what somebody says now, and would be lost with the file that holds
-        them."""
+        """Ids of answers that are not on record as someone's current answer, and would be lost with their file."""
         opinions = self.store.opinions(self.store.rows(_known(self.store, list(answers))))
         told = {people[0].sample: {_reads(said(answer)) for answer in people} for people in opinions.values()}
         return [id for id, label in answers.items() if _reads(label) not in told.get(id, ())]
 
     def disagreements(self) -> dict[str, dict[str, Any]]:
-        """By id, the label of each annotator, for samples they label differently that nobody has settled since."""
+        """By id, the label of each annotator, for samples they disagree on that are not settled yet."""
         labels = self.store.labels(current_settings(self.store).store_policy)
         settled: dict[str, int] = {}
         for event in self.store.events():
@@ -71,8 +69,8 @@ class AnswerRecord:
         }
 
     def agreement(self) -> Agreement | None:
-        """Krippendorff's alpha of the annotators, over all and for each class; None before two of them labelled two
-        samples both."""
+        """Krippendorff's alpha of the annotators, over all and for each class; None until two of them have labelled
+        the same two samples."""
         return agreement_of(self.store, current_settings(self.store).task)
 
     def read(self, path: str | Path, *, id_column: str | None = None, label_column: str | None = None) -> list[Answer]:
@@ -98,7 +96,7 @@ class AnswerRecord:
 
 
 def _task_data(shown: Shown) -> dict[str, Any]:
-    """What Label Studio shows of a sample."""
+    """What Label Studio shows for a sample."""
     data: dict[str, Any] = {str(name): value for name, value in shown.columns.items()}
     if shown.text is not None:
         data["text"] = shown.text
@@ -122,5 +120,5 @@ def _known(store: Store, ids: list[str]) -> list[str]:
 
 
 def _written(at: float) -> str:
-    """A time as files hold it."""
+    """A time in the format used in files."""
     return datetime.fromtimestamp(at, UTC).isoformat()
