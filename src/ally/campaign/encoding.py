@@ -1,4 +1,4 @@
-"""The encoder of a campaign: which one, how it is found again, and where its vectors are kept."""
+"""The encoder of a campaign: which one it is, how it is found again, and where its vectors are stored."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _kept_folder(path: Path, folder: Path | None) -> str:
 
 
 def missing_encoder(samples: Samples, settings: Settings) -> str | None:
-    """What an encoder would bring to a campaign that was made without one because none is installed; in words."""
+    """What a campaign without an encoder would gain from installing one, in words."""
     kind = KINDS.get(samples.kind)
     given = "embeddings" in settings.options or _of_pixels(settings.model)
     unwanted = given or os.environ.get(VARIABLE) == NONE

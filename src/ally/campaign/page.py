@@ -1,4 +1,4 @@
-"""What a labelling page shows and keeps besides the answers: samples, remarks, people, a map, who may label."""
+"""What a labelling page shows and stores besides the answers: samples, notes, people, a map, access."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class CampaignPage:
             self._spare.cleanup()
 
     def tell_together(self, given: Sequence[PageAnswer]) -> list[Taken | InputError]:
-        """Answers of one or several people with one flush, each taken or refused by itself, in their order. Training is
-        not offered: call `training.start_if_due` when nobody waits."""
+        """Answers of one or several people with one flush, each taken or refused by itself, in their order. This never
+        starts a training: call `training.start_if_due` when nobody is waiting."""
         return self._telling.together(given)
 
     def content(self, id: str) -> Content:
@@ -107,7 +107,7 @@ class CampaignPage:
         return {answer.annotator: said(answer) for answers in people for answer in answers}
 
     def last_answers(self, n: int, *, annotator: str | None = None) -> list[StoredAnswer]:
-        """One's own newest answers that count, the last first."""
+        """The annotator's own newest answers that count, newest first."""
         return self._store.last_answers(person(annotator), n)
 
     def pulse(self) -> Pulse:
@@ -154,17 +154,17 @@ class CampaignPage:
         return sorted(float(value) for value in recent_values(self._store, self._store.last_answer()).values())
 
     def paces(self) -> list[Pace]:
-        """How fast everybody labels, who gave most answers first."""
+        """Everyone's pace, most answers first."""
         return paces(self._store.answers(), GIVEN)
 
     def agreements(self) -> list[PairAgreement]:
-        """How far every two people agree on the samples that both labelled."""
+        """How well each pair of people agrees on the samples both labelled."""
         return agreements(self._store.opinions())
 
     def log(self, kind: str, detail: Mapping[str, Any]) -> None:
-        """Puts something on record that is no answer, such as who may label."""
+        """Record something other than an answer, such as who may label."""
         self._store.log(self._clock(), kind, detail)
 
     def logged(self, kind: str) -> list[Mapping[str, Any]]:
-        """What was put on record under that name, in order."""
+        """Everything recorded under that name, in order."""
         return [event.detail for event in self._store.events() if event.kind == kind]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ally.store.values import Policy
 
 Vote: TypeAlias = Literal["last", "majority"]
-"""What a campaign may choose; `Settings.store_policy` says what it means to the store."""
+"""Policies a campaign can choose from; `Settings.store_policy` maps them to the store's."""
 
 Evaluate: TypeAlias = int | Literal["cv"]
 """Samples held out to measure the learning curve, or "cv": none, and cross-validation on the training labels."""
@@ -32,7 +32,7 @@ Evaluate: TypeAlias = int | Literal["cv"]
 VERSION = 1
 LONGEST_LEASE = 366 * 86400.0
 Check: TypeAlias = Callable[[str, Any], object]
-"""Called with the name and the value of a setting; raises if the value is not possible."""
+"""Called with the name and the value of a setting; raises if the value is invalid."""
 Group: TypeAlias = Literal["Labels", "Queries", "Learner", "Annotators"]
 
 
@@ -42,7 +42,7 @@ class Declared:
 
     name: str
     default: Any
-    """Before creation: None may stand for a value found when the source has been read."""
+    """The default before creation; None may stand for a value found by reading the source."""
     kind: Any
     """Its type before creation."""
     meaning: str
@@ -54,7 +54,7 @@ class Declared:
 def setting(
     default: Any, group: Group, meaning: str, check: Check, *, fixed: bool = False, given: Any = dataclasses.MISSING
 ) -> Any:
-    """A field of `Settings`. `given` is the default before the campaign is created, if that is another."""
+    """A field of `Settings`. `given` is the default before the campaign is created, if different."""
     first = default if given is dataclasses.MISSING else given
     return field(
         default=default, metadata={"group": group, "meaning": meaning, "check": check, "fixed": fixed, "given": first}
@@ -130,7 +130,7 @@ class Settings:
     Attributes:
         place: the folder or file of the source; None if it lives in memory and is passed at each opening.
         options: the other arguments of `ally.sources.open_source`.
-        fingerprint: what the source learned of itself, so that features keep their meaning.
+        fingerprint: what was learned from the source, so that features keep their meaning.
     """
 
     place: str | None
@@ -268,7 +268,7 @@ def lists_settings(function: Any) -> Any:
 
 
 def current_settings(store: Store) -> Settings:
-    """Those on record now; another process may change them."""
+    """The settings now on record; another process may change them."""
     return Settings.from_json(store.settings)
 
 
@@ -287,7 +287,7 @@ def changed_settings(settings: Settings, chosen: Mapping[str, Any]) -> Settings:
 
 
 def declared_classes(classes: Iterable[Any], labels: Sequence[Any]) -> tuple[Any, ...]:
-    """The classes, each in the spelling of the existing label that reads the same. Raises if a label is missing."""
+    """The classes, each spelled like the equal existing label. Raises if a label is missing."""
     from ally.sources.export.answers import reads
 
     known = {reads(label): label for label in reversed(labels)}
@@ -299,7 +299,7 @@ def declared_classes(classes: Iterable[Any], labels: Sequence[Any]) -> tuple[Any
 
 
 def check_classes(classes: Any, task: Task) -> tuple[Any, ...]:
-    """Distinct texts or numbers, two at least."""
+    """At least two distinct texts or numbers."""
     if task == "regression":
         raise LabelError("classes are given and the task is regression; leave one out")
     if isinstance(classes, str) or not hasattr(classes, "__iter__"):

@@ -1,4 +1,4 @@
-"""The source of a campaign: how it is opened, where it is found again, and what a new look at it finds."""
+"""The source of a campaign: how it is opened, found again and rescanned."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class SourceOptions(TypedDict, total=False):
 
 
 def check_options(options: Mapping[str, Any], settings: Iterable[str] = ()) -> None:
-    """Options of a source; where `settings` may be given as well, the message names those that there are."""
+    """Check the options of a source; if `settings` are allowed too, the error lists them."""
     odd = next((name for name in options if name not in SourceOptions.__annotations__), None)
     if odd is not None:
         others = f"; a campaign has the settings {', '.join(settings)}" if settings else ""
@@ -59,11 +59,11 @@ def check_options(options: Mapping[str, Any], settings: Iterable[str] = ()) -> N
 
 
 LOOKED_AT = 1000
-"""Samples that a source is recognised by."""
+"""How many samples are used to recognise a source."""
 
 
 class CampaignSource:
-    """``campaign.source``: the samples of a campaign, wherever they lie now."""
+    """``campaign.source``: the samples of a campaign, wherever they are now."""
 
     def __init__(
         self,
@@ -100,12 +100,11 @@ class CampaignSource:
 
     @property
     def cache(self) -> Path | None:
-        """The folder for what can be recreated, such as the positions of rows in a long table; None if the campaign is
-        not a file."""
+        """The cache folder, for instance for row positions in a long table; None if the campaign is not a file."""
         return cache(self.place)
 
     def move(self, source: Any, **options: Unpack[SourceOptions]) -> None:
-        """Says where the source is now. It must be the same kind of source and hold samples that the campaign knows."""
+        """Set the source's new place. It must be the same kind of source and contain samples of the campaign."""
         check_options(options)
         settings = current_settings(self._store)
         samples = found_source(settings, self.place, source, options, self.encoder)
@@ -117,7 +116,7 @@ class CampaignSource:
             self._source, self._options, self._samples = source, options, samples
 
     def rescan(self, progress: Progress | None = None) -> Scanned:
-        """Reads the source again: adds new samples, sets missing ones aside, and takes back those that reappeared."""
+        """Read the source again: add new samples, set missing ones aside, and restore those that reappeared."""
         settings = current_settings(self._store)
         labels = self._vocabulary.of(settings)
         return rescan(self._store, self.samples, settings, labels, self._clock(), progress)
@@ -165,7 +164,7 @@ def found_source(
 def moved_settings(
     settings: Settings, place: Any, options: Mapping[str, Any], samples: Samples, store: Store, folder: Path | None
 ) -> Settings:
-    """The settings with another place of the source, if that has any of the samples."""
+    """The settings with a new place of the source, if it has any of the samples."""
     some = [sample.id for sample in islice(store.samples(), LOOKED_AT)]
     if len(samples.missing(some)) == len(some):
         raise InputError(
@@ -177,16 +176,15 @@ def moved_settings(
 
 
 def new_sample(sample: Sample, settings: Settings, first: dict[str, Any]) -> NewSample:
-    """A sample as the store takes it; a label that the source has is checked. `first` are labels by how they read, and
-    grows."""
+    """A sample in the store's form; its label, if any, is checked. `first` maps written forms to labels and grows."""
     label = None if sample.label is None else settled(Answer(sample.id, sample.label), settings, first).label
     return NewSample(sample.id, sample.hash, label=label)
 
 
 SOURCE = "source"
-"""The kind of event that tells what was found."""
+"""The kind of event that records the result of a scan."""
 UNREADABLE = "unreadable"
-"""The kind of event that tells what a training could not read, and why."""
+"""The kind of event that records which samples a training could not read, and why."""
 SHOWN = 20
 
 
@@ -198,8 +196,8 @@ def rescan(
     now: float,
     progress: Progress | None = None,
 ) -> Scanned:
-    """New samples join the pool, vanished ones are set aside, those that came back return, and labels that the source
-    has got are taken where nobody gave one. `labels` are those of the campaign by how they read."""
+    """Add new samples to the pool, set missing ones aside, restore those that reappeared, and take new labels of the
+    source for samples nobody has labelled. `labels` are the campaign's labels by their written form."""
     known = {sample.id: sample.gone for sample in store.samples()}
     kept = {sample.id: sample.hash for sample in store.samples() if sample.gone}
     broken = unreadable(store)
@@ -229,7 +227,7 @@ def rescan(
 
 
 def set_aside(store: Store, now: float, reasons: Mapping[str, str]) -> None:
-    """Samples that a training could not read are not asked about, and it is on record why."""
+    """Stop asking about samples that a training could not read, and record why."""
     known = {sample.id for sample in store.samples() if not sample.gone} & set(reasons) if reasons else set()
     if known:
         store.mark_gone(sorted(known))
@@ -237,7 +235,7 @@ def set_aside(store: Store, now: float, reasons: Mapping[str, str]) -> None:
 
 
 def unreadable(store: Store) -> dict[str, str]:
-    """By id, why samples that are set aside now could not be read in a training."""
+    """By id, why samples now set aside could not be read in a training."""
     met: dict[str, str] = {}
     for event in store.events():
         if event.kind == UNREADABLE:
@@ -249,7 +247,7 @@ def unreadable(store: Store) -> dict[str, str]:
 
 
 def note_problems(store: Store, samples: Samples, now: float, **figures: int) -> tuple[str, ...]:
-    """Puts what the scan complained about on record; the first few, in sentences."""
+    """Record the problems of a scan; the first few, as sentences."""
     met = samples.problems
     shown = [f"{problem.id}: {problem.reason}" for problem in met][:SHOWN]
     if len(met) > len(shown):
@@ -259,7 +257,7 @@ def note_problems(store: Store, samples: Samples, now: float, **figures: int) ->
 
 
 def problems(store: Store) -> tuple[str, ...]:
-    """Those of the last scan, and what trainings could not read since."""
+    """Problems of the last scan, and samples that trainings could not read since."""
     last = [event.detail.get("problems", []) for event in store.events() if event.kind == SOURCE]
     said = list(last[-1]) if last else []
     later = [f"{id}: {reason}" for id, reason in unreadable(store).items()]

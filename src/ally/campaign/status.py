@@ -1,4 +1,4 @@
-"""How far a campaign is, read from its store."""
+"""The status of a campaign, read from its store."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ally.store import Counts, Measure, Store, StoredModel
 Figures: TypeAlias = dict[int, dict[str, Measure]]
 """By the number of a model and the name of the figure."""
 GIVEN = "source"
-"""The annotator of labels that the source had from the beginning."""
+"""The annotator of labels that came with the source."""
 
 
 def status_of(store: Store, settings: Settings, now: float, encoded_in: Path | None = None) -> Status:
@@ -73,7 +73,7 @@ def status_of(store: Store, settings: Settings, now: float, encoded_in: Path | N
 
 
 def _encoded(settings: Settings, samples: int, newest: StoredModel | None, folder: Path | None) -> int | None:
-    """How many samples have their vector, as this machine sees it; all of them, once a training has seen all."""
+    """How many samples are encoded, as seen from this machine; all of them once a training has seen them all."""
     about = settings.fingerprint.get(ENCODED)
     if about is None:
         return None
@@ -85,7 +85,7 @@ def _encoded(settings: Settings, samples: int, newest: StoredModel | None, folde
 
 
 def _classes(counts: Counts) -> dict[str, int]:
-    """Samples by how their label reads; the store counts them by JSON text."""
+    """Number of samples per label, by its written form; the store counts them by JSON text."""
     found: Counter[str] = Counter()
     for text, n in counts.classes.items():
         found[reads(json.loads(text))] += n
@@ -174,7 +174,7 @@ def _advice(settings: Settings, curve: Sequence[ModelLine], bought: int) -> Advi
 
 
 def _point(line: ModelLine) -> Point | None:
-    """A metric of which less is better counts as the share by which it is below that of one answer for all samples."""
+    """If lower is better, the value is the relative improvement over a constant answer."""
     if line.value is None or line.low is None or line.high is None:
         return None
     deviation = (line.high - line.low) / (2 * 1.96)

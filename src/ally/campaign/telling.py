@@ -1,4 +1,4 @@
-"""How answers get on record: checked, compared with others for slips, written to disk, and followed by a training."""
+"""How answers are recorded: checked, screened for typos, written to disk, and followed by training if due."""
 
 from __future__ import annotations
 
@@ -35,8 +35,7 @@ class PageAnswer:
 
 @dataclass(frozen=True)
 class Taken(Value):
-    """An answer on disk. `before` is the label that stood, by `before_by`; `slip` what looks like a slip of the
-    finger."""
+    """An answer on disk. `before` is the previous label, by `before_by`; `slip` describes a likely typo."""
 
     number: int
     repeated: bool
@@ -60,7 +59,7 @@ class Telling:
         new, settings = self._checked(answers, who, add)
         waiting = [id for id in self.store.waiting(query, settings.opinions) if id not in answers]
         told = self._record(who, new, query, key)
-        with suppress(StoreError):  # the answers are on record, and that is to be said
+        with suppress(StoreError):  # the answers are on record, and the caller must hear that
             waiting = self.store.waiting(query, settings.opinions)
         return replace(told, query=query, waiting=tuple(waiting))
 
@@ -73,7 +72,7 @@ class Telling:
         add: bool = False,
         settle: bool = False,
     ) -> Told:
-        """Answers of one's own choice; with `settle` they end disagreements."""
+        """Answers to samples of the annotator's own choice; with `settle` they end disagreements."""
         who = person(annotator)
         told = self._record(who, self._checked(answers, who, add)[0], None, key)
         if settle:
@@ -82,7 +81,7 @@ class Telling:
         return told
 
     def together(self, given: Sequence[PageAnswer]) -> list[Taken | InputError]:
-        """Answers of several people with one flush, in the order given: what is on record now, or why it is not."""
+        """Answers of several people with one flush, in the order given: for each, what is now on record, or why not."""
         settings = current_settings(self.store)
         known = self.vocabulary.of(settings)
         compared = compared_with(self.store, settings, self.vocabulary, self.store.last_answer())
@@ -106,7 +105,7 @@ class Telling:
     def _checked(
         self, answers: Mapping[str, Any] | Sequence[Answer], who: str, add: bool
     ) -> tuple[list[NewAnswer], Settings]:
-        """The answers as the store takes them; with `add` their new classes are declared first."""
+        """The answers in the store's form; with `add`, their new classes are declared first."""
         settings = current_settings(self.store)
         try:
             return new_answers(answers, settings, self.vocabulary.of(settings)), settings

@@ -1,4 +1,4 @@
-"""What a campaign answers: plain values, each with `to_json` for commands, pages and notebooks alike."""
+"""Return values of a campaign: plain values, each with `to_json` for commands, pages and notebooks."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ally.store.values import AskKind
 from ally.types import SKIP, Task
 
 MeasuredBy: TypeAlias = Literal["held-out", "cv"]
-"""On samples that are held out, or by cross-validation on the labels that were chosen for training."""
+"""Measured on held-out samples, or by cross-validation on the chosen training labels."""
 CHOSEN = "by cross-validation on the {n} labels that were chosen, which are not a random sample"
 METRIC: dict[Task, str] = {"classification": "accuracy", "regression": "r2"}
 """What the learning curve shows, unless another metric is chosen."""
 CONSTANT = "constant "
-"""Before the name of a metric: what one answer for all samples scores."""
+"""Prefix of a metric's name: the score of a constant answer."""
 RECALL = "recall of "
-"""Before the name of a class: the share of its samples that is recognised."""
+"""Prefix of a class name: its recall."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def _json(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class AskedSample(Value):
-    """A sample to label: why it was asked about (`kind`), the model's score, and what it knew of the sample."""
+    """A sample to label: why it was asked about (`kind`), and the model's score and prediction."""
 
     id: str
     kind: AskKind
@@ -53,7 +53,8 @@ class AskedSample(Value):
 
 @dataclass(frozen=True)
 class CampaignQuery(Value):
-    """Samples kept for one annotator until `until` (seconds since 1970); `total` counts those answered already, too."""
+    """Samples reserved for one annotator until `until` (seconds since 1970); `total` includes those already
+    answered."""
 
     id: int
     annotator: str
@@ -84,23 +85,23 @@ class Told(Value):
     labelled: int
     skipped: int
     query: int | None = None
-    """The query they answer, if they answer one."""
+    """The query they answer, if any."""
     waiting: tuple[str, ...] = ()
-    """What of the query has no answer yet."""
+    """Ids of the query without an answer yet."""
     known: int = 0
-    """How many were on record before."""
+    """How many were already on record."""
     slips: tuple[str, ...] = ()
     """What looks like a slip of the finger, in sentences: a new class that differs from another only by how it is
     written, a number far from all others. The answers are on record all the same."""
 
     def to_json(self) -> dict[str, Any]:
-        """Without `known`: who tells again with the same key gets the same receipt."""
+        """Without `known`, so that a retry with the same key gets the same receipt."""
         return {name: value for name, value in super().to_json().items() if name != "known"}
 
 
 @dataclass(frozen=True)
 class Undone(Value):
-    """The answer that was taken back."""
+    """The answer that was undone."""
 
     id: str
     kind: str
@@ -110,7 +111,7 @@ class Undone(Value):
 
 @dataclass(frozen=True)
 class ClassChange(Value):
-    """A change of the classes: add, rename, merge, remove or undo; `said` counts answers said again for it, and
+    """A change of the classes: add, rename, merge, remove or undo; `said` counts the answers repeated for it, and
     `classes` are those declared from now on (None: any label is one)."""
 
     change: str
@@ -122,19 +123,19 @@ class ClassChange(Value):
 
 @dataclass(frozen=True)
 class Scanned(Value):
-    """What looking at the source again found."""
+    """The result of a rescan."""
 
     added: int
     gone: int
     back: int
     labelled: int
-    """Labels that the source has got since."""
+    """New labels found in the source."""
     problems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Figure(Value):
-    """How good a model is that was trained on so many labels."""
+    """The score of a model, and how many labels it was trained on."""
 
     labels: int
     metric: str
@@ -168,12 +169,12 @@ class ModelLine(Value):
     agreement: float | None = None
     positive_duals: float | None = None
     constant: float | None = None
-    """What always answering the most common class, or the mean, scores on the same sample."""
+    """The score of always answering the most common class, or the mean, on the same sample."""
     figures: Mapping[str, float] = field(default_factory=dict)
     """Every metric of the task that was measured, by name."""
     by: MeasuredBy = "held-out"
     handed: int | None = None
-    """Labels of the model that is handed out beside it, which is trained on every label; None if there is none."""
+    """Labels of the final model of the same training, which uses every label; None if there is none."""
 
     @property
     def figure(self) -> Figure | None:
@@ -253,7 +254,7 @@ class RandomComparison(Value):
 
 @dataclass(frozen=True)
 class Held(Value):
-    """A sample set aside for one purpose: how large it is to be, and how much of it is labelled."""
+    """A held-out sample for one purpose: its size, and how much of it is labelled."""
 
     samples: int
     labelled: int
@@ -261,8 +262,8 @@ class Held(Value):
 
 @dataclass(frozen=True)
 class Status(Value):
-    """How far a campaign is. `labels` counts every label bought: each person's, where several label one sample, but not
-    `given`, those that the source had from the beginning. `labelled` counts samples that such a label decides."""
+    """The status of a campaign. `labels` counts every label bought: each person's, where several label one sample, but
+    not `given`, those that the source had from the beginning. `labelled` counts samples that such a label decides."""
 
     name: str
     source: str
@@ -293,14 +294,14 @@ class Status(Value):
     notes: tuple[str, ...] = field(default=())
     encoder: str | None = None
     encoded: int | None = None
-    """Samples that have their vector already, where there is an encoder."""
+    """Samples already encoded, if there is an encoder."""
     recall: tuple[ClassRecall, ...] = ()
     problems: tuple[str, ...] = ()
-    """What of the source cannot be read, or is odd, in sentences; at most twenty of the last scan."""
+    """Problems with the source at the last scan, as sentences; at most twenty."""
     training_seconds: float | None = None
-    """How long the training that is under way has run."""
+    """How long the current training has been running."""
     last_seconds: float | None = None
-    """How long the one before took."""
+    """How long the previous training took."""
 
     def to_json(self) -> dict[str, Any]:
         """With the comparison in a sentence, too."""
@@ -312,8 +313,7 @@ class Status(Value):
 
 @dataclass(frozen=True)
 class Suspect(Value):
-    """A label that may be wrong: its dual (how hard it is to fit), and what a learner says that never saw this
-    label."""
+    """A label that may be wrong: its dual (how hard it is to fit), and the prediction of a model that never saw it."""
 
     id: str
     label: Any

@@ -19,7 +19,7 @@ OBJECTIVE_CARDS: dict[str, ObjectiveCard] = {
         (ref.ALLY,),
     ),
     "feasibility": ObjectiveCard(
-        "Every sample must meet its level and nothing else matters; with R = 0 only the path of λ is informative.",
+        "Every sample must meet its level and nothing else matters; with R = 0 only the path of λ counts.",
         "as pdcl",
         "min_θ  R(f_θ)  s.t.  ℓ'_i ≤ ε_i, i ∈ L\nθ descends R + 1/L Σ λ_i (ℓ'_i − ε_i);  λ as for pdcl",
         (ref.ALLY,),

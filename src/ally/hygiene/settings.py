@@ -13,24 +13,22 @@ Duplicates = Literal["keep", "exact", "near"]
 
 @dataclass(frozen=True)
 class Hygiene:
-    """Which candidates a query sets aside. Some are recalled, and come last in the batch, where too few others are
-    free.
+    """Which candidates a query sets aside. If too few others are left, some are used after all and come last.
 
-    Near duplicates and outliers are told by distances in the embedding space of the query: in the vectors given as
-    ``embeddings=``, or else in what the network makes of the samples, or in the inputs where nothing is trained. The
-    default of `near` suits images: on MNIST (slim ResNet-18, 300 labels) copies with noise of 1 % of the grey range lie
-    at 0.01 to 0.04 typical distances, those with 3 % at 0.03 to 0.11, and no two different images of 1000 below 0.05;
-    of 8000 images seen by an MLP, about one in fifty has another within 0.05. Noise on features that are otherwise
-    almost constant is not recognised where features are standardised one by one: it is magnified with them.
+    Near duplicates and outliers are found by distances in the embedding space of the query: the vectors given as
+    ``embeddings=``, else the network's embeddings, or the inputs if nothing is trained. The default of `near` suits
+    images: on MNIST (slim ResNet-18, 300 labels) copies with noise of 1 % of the grey range lie at 0.01 to 0.04
+    typical distances, those with 3 % at 0.03 to 0.11, and no two different images of 1000 below 0.05; of 8000 images
+    seen by an MLP, about one in fifty has another within 0.05. Noise on features that are otherwise almost constant is
+    not recognised where features are standardised one by one: it is magnified with them.
 
     Attributes:
         duplicates: ``"exact"`` keeps the lowest row of candidates with identical inputs, and none that copies a
             labelled, pending or skipped sample. ``"near"`` also keeps picks apart from each other and from those
-            samples: picks that are not are set aside and the selection is repeated, up to 64 times. ``"keep"`` does
-            neither.
-        near: samples within this many typical distances (root mean square over random pairs of candidates) are near
-            duplicates.
-        outliers: share of the candidates to set aside, those farthest from the others; None for no guard.
+            samples: picks that are too close are set aside and the selection is repeated, up to 64 times. ``"keep"``
+            does neither. near: samples within this many typical distances (root mean square over random pairs of
+            candidates) are near duplicates. outliers: share of the candidates to set aside, those farthest from the
+            others; None for no guard.
     """
 
     duplicates: Duplicates = "exact"

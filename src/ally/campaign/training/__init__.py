@@ -1,1 +1,1 @@
-"""Training of a campaign: when it is due, in which process, on what, and what is recorded of it."""
+"""Training of a campaign: when it is due, in which process, on which data, and what is recorded."""

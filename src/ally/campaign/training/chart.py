@@ -1,6 +1,6 @@
-"""The map of a pool: where its samples lie in two dimensions as the newest model sees them, and what it says of each.
+"""The map of a pool: the newest model's two-dimensional view of its samples, with its predictions.
 
-Made in the worker, where the model is; kept as plain arrays, so that whoever shows it needs no torch.
+Computed in the worker, which has the model, and stored as plain arrays, so that showing it needs no torch.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MOST = 20_000
 DIRECTIONS = 16
 """In which distances between samples are kept."""
 NEAR = 3
-"""Labelled samples named beside each one that is asked about."""
+"""How many nearest labelled samples are listed for each candidate."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Is it better than random here? Models on as many active as random labels, on the same evaluation sample."""
+"""Is it better than random here? Compares models trained on equally many active and random labels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ally.store import Store
 from ally.types import FloatArray
 
 LEAST = 20
-"""Labels of each arm, and evaluated samples, below which nothing can be said."""
+"""Fewest labels per arm, and fewest evaluated samples, for a meaningful comparison."""
 
 
 def compare(
@@ -47,7 +47,7 @@ def compare(
 
 
 def _difference(m: int, active: FloatArray, random: FloatArray, truth: FloatArray | None) -> RandomComparison:
-    """Paired over evaluation samples: both models see the same bootstrap draws."""
+    """Paired over evaluation samples: both models use the same bootstrap draws."""
     n = len(active)
 
     def value(predicted: FloatArray, rows: FloatArray | slice) -> float:

@@ -1,4 +1,4 @@
-"""What a training looks at: labels by purpose, and the unlabelled samples that may be asked about next."""
+"""The data of a training: labels by purpose, and the unlabelled samples that may be asked about next."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Part:
-    """Samples by row of the store and id; labels where they have one."""
+    """Samples by store row and id, with labels if they have any."""
 
     rows: tuple[int, ...] = ()
     ids: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ class Part:
 
 @dataclass(frozen=True)
 class TrainingData:
-    """`seen` is the last answer of which the labels are. Whatever is gone from the source is in no part."""
+    """`seen` is the last answer the labels include. Samples missing from the source are in no part."""
 
     seen: int
     training: Part
@@ -49,13 +49,13 @@ class TrainingData:
     validate: Part
     candidates: Part
     free: int
-    """Unlabelled samples in all; `candidates` may be a random part of them."""
+    """Total number of unlabelled samples; `candidates` may be a random part of them."""
     gone: tuple[str, ...]
-    """Samples that were found to be gone only now."""
+    """Samples newly found to be missing."""
 
     @property
     def classes(self) -> list[Any]:
-        """Every label that training may look at, in order."""
+        """Every label that training may use, in order."""
         return in_order({*self.training.labels, *self.validate.labels})
 
     @property

@@ -1,4 +1,4 @@
-"""How good a model is on samples nobody trained on, and how much two models agree."""
+"""How good a model is on samples it was not trained on, and how well two models agree."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from ally.types import AnyArray, FloatArray, Task
 
 RESAMPLES = 1000
 LEAST = 10
-"""Numbers below which a bootstrap says nothing, and R² neither."""
+"""With fewer numbers, neither a bootstrap nor R² is meaningful."""
 MOST_RECALLS = 100
-"""Classes above which recall is not kept for each."""
+"""With more classes, recall is not stored per class."""
 
 
 def scores(
@@ -35,10 +35,10 @@ def scores(
     probabilities: FloatArray | None = None,
     metric: str | None = None,
 ) -> list[Measure]:
-    """Every metric of the task on n labelled samples, `metric` first and with its 95 % interval; what one answer for
-    all samples would score, given the labels `known` to training; and the recall of each class.
+    """Every metric of the task on n labelled samples, `metric` first and with its 95 % interval; the score of a
+    constant answer, given the labels `known` to training; and the recall of each class.
 
-    `probabilities` (n, C) are in the order of `classes`. What the samples do not allow to measure is left out.
+    `probabilities` (n, C) are in the order of `classes`. Metrics that these samples do not define are left out.
     """
     chosen = METRICS[metric or METRIC[task]]
     said, trained_on, count = _numbered(task, truth, predicted, known, classes, probabilities)
@@ -76,7 +76,7 @@ def _numbered(
     classes: Sequence[Any],
     probabilities: FloatArray | None,
 ) -> tuple[Said, AnyArray, int]:
-    """Labels as metrics take them: numbers of classes, those that training never met behind the others."""
+    """Labels in the form metrics take: class numbers, with classes unknown to training last."""
     if task == "regression":
         y, p, labels = (np.asarray(values, dtype=np.float64) for values in (truth, predicted, known))
         return Said(y, p), labels, 0

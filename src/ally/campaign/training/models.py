@@ -1,7 +1,8 @@
-"""The two models that a training keeps: the one that was measured, and the one that is handed out.
+"""The two models that a training keeps: the measured one and the final one.
 
-The first never saw the held-out labels, so that its figure is honest. The second is trained on every label. Its
-`Trained.about` says on how many, and holds the figure of the first, so that it can be told wherever the file goes.
+The first never saw the held-out labels, so its figure is honest. The second is trained on every label and is the one
+handed out. Its `Trained.about` says on how many labels, and holds the figure of the first, so that the figure travels
+with the file.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from ally.learning.trained import Trained
 
 TWO = b"ally: two models"
 LENGTH = 8
-"""Bytes that say how long the first model is."""
+"""Number of bytes that hold the length of the first model."""
 
 
 def pack(measured: Trained, handed: Trained | None) -> bytes:
@@ -31,7 +32,7 @@ def handed_model(data: bytes, name: str = "the model") -> Trained:
 
 
 def _split(data: bytes) -> tuple[bytes, bytes]:
-    """Campaigns made before there were two models hold one, which is both."""
+    """Older campaigns hold a single model, which serves as both."""
     if not data.startswith(TWO):
         return data, data
     start = len(TWO) + LENGTH
@@ -40,7 +41,7 @@ def _split(data: bytes) -> tuple[bytes, bytes]:
 
 
 def origin(trained: Trained) -> str:
-    """On how many labels a model was trained, and the figure that goes with it, in a sentence."""
+    """How many labels a model was trained on, and its figure, as a sentence."""
     labels, kept = trained.about.get("labels"), trained.about.get("measured")
     if labels is None:
         return "the model does not say on how many labels it was trained; retrain to get one that uses every label"

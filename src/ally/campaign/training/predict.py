@@ -1,4 +1,4 @@
-"""Labels for samples that nobody labelled, by a trained model."""
+"""Predicted labels for unlabelled samples."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ally.learning.trained import Trained
 from ally.sources import Samples, open_source
 
 BEYOND = "beyond_labels"
-"""Column of predicted numbers: yes where one lies outside all labels that the model was trained on."""
+"""Column for predicted numbers: yes if one is outside the range of the training labels."""
 
 
 def predict(
@@ -72,7 +72,7 @@ def predict_samples(
                 f"{int(beyond.sum())} of {len(ids)} predictions lie beyond all labels seen ({low:g} to {high:g}), "
                 f"marked in the column {BEYOND}: label some samples like these before you trust them"
             ]
-    # What cannot be read was looked at as a neutral sample, and a prediction for that means nothing.
+    # Unreadable samples were replaced by a neutral one, whose prediction is meaningless.
     broken = {one.id: one.reason for one in samples.problems if one.kind in ("unreadable", "gone")}
     left = table[~table["id"].isin(list(broken))].reset_index(drop=True)
     left.attrs["notes"] = notes

@@ -1,4 +1,4 @@
-"""Labels that may be wrong: those the learner pays most to fit, and what a learner says that never saw them."""
+"""Labels that may be wrong: those the model finds hardest to fit, with predictions of a model that never saw them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ally.sources import Samples
 
 KEPT = 100
 LEAST = 10
-"""Labels below which half of them would teach too little to say anything."""
+"""With fewer labels, a model trained on half of them is too poor to judge."""
 
 
 def suspects(
@@ -36,8 +36,8 @@ def suspects(
     (docs/review.md).
     """
     fitted = loop.fit()
-    # Constraints over the pool need no label, so that their duals know nothing of wrong ones.
-    # Exact duals stop at their bound, and wrong labels are among those that do.
+    # Constraints over the pool use no labels, so their duals say nothing about wrong ones.
+    # Exact duals stop at their bound, and those of wrong labels often reach it.
     about_labels = fitted.task == "classification" and "unlabelled" not in fitted.duals
     about_labels &= not isinstance(fitted, FittedLinear)
     duals = fitted.duals.get("labelled") if about_labels else None

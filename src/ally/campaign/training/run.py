@@ -1,4 +1,4 @@
-"""One training of a campaign: from the labels on record to a model on record that says what to ask next."""
+"""One training of a campaign: from the recorded labels to a recorded model and ranking."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from ally.store import Measure, Ranked, Store
 from ally.types import FloatArray, Progress
 
 AHEAD = 4
-"""Batches that are ranked beyond the next one, so that annotators do not run dry during the next training."""
+"""How many batches to rank beyond the next one, so that annotators do not run out during the next training."""
 FOLDS, LEAST_CV = 5, 10
-"""Of cross-validation, and the labels below which it says nothing."""
+"""Folds of cross-validation, and the fewest labels for it."""
 COMPARED = 1000
 """Unlabelled samples on which two models in a row are compared."""
 KINDS_GONE = ("unreadable", "gone")
@@ -53,8 +53,9 @@ def train(
     *,
     at_once: bool = True,
 ) -> int:
-    """Trains on everything labelled and records the model; its number. A failure, also to open the source, is recorded
-    and raised. Without `at_once`, unlabelled samples that take long to encode are left for the next training."""
+    """Train on everything labelled and record the model; returns its number. A failure, also to open the source, is
+    recorded and raised. Without `at_once`, unlabelled samples that take long to encode are left for the next
+    training."""
     turn = len(store.models.all())
     begun = begin(store, clock(), {"turn": turn})
     started = time.perf_counter()
@@ -80,7 +81,7 @@ def train(
             map=this.map,
         )
     except StoreError:
-        # What cannot be written cannot be put on record either.
+        # If the store cannot be written, the failure cannot be recorded either.
         raise
     except Exception as error:
         said = str(error) if isinstance(error, AllyError) else f"{type(error).__name__}: {error}"
@@ -168,7 +169,7 @@ class _Round:
         return "cold" not in self.report
 
     def _about(self, part: Part) -> dict[str, Any]:
-        """What a model trained on these labels says of itself."""
+        """The figures of a model trained on these labels."""
         about: dict[str, Any] = {"fingerprint": dict(self.settings.fingerprint), "labels": len(part)}
         if self.settings.task == "regression":
             labels = [float(label) for label in part.labels]
@@ -249,7 +250,7 @@ class _Round:
         )
 
     def _ranking(self, loop: Loop) -> list[Ranked]:
-        """The next batch as the strategy chooses it, then some more."""
+        """The strategy's next batch, followed by further samples."""
         entries: list[Ranked] = []
         for size in (self.settings.batch, AHEAD * self.settings.batch):
             n = min(size, loop.free)
@@ -342,7 +343,7 @@ class _Round:
 
 
 def _learner(samples: Samples, settings: Settings, labels: int) -> tuple[str, Training]:
-    """Campaigns of 0.1.0 have None for a network by the kind of data."""
+    """Campaigns of 0.1.0 store None for the default network for their kind of data."""
     default = default_learner(samples, settings.task, labels)
     if settings.model is None or settings.model == default.model:
         return default.model, Training(**default.training)

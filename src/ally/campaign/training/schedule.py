@@ -1,4 +1,4 @@
-"""Is it time to train, and how did it go? Read from the store alone, so that whoever looks sees the same."""
+"""Whether training is due, and how the last one went; read from the store only, so every process sees the same."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from ally.errors import StoreReadOnly
 from ally.store import Event, Store, StoredModel
 
 LOCK = "training"
-"""Whoever trains holds this lock of the store."""
+"""The store lock held while training."""
 BEGUN = "training begun"
 UNENCODED = "unencoded"
-"""What the report of a training calls the unlabelled samples that it did not look at, as they are not encoded yet."""
+"""Key in a training's report: unlabelled samples left out because they are not encoded yet."""
 ATTEMPTS = 3
-"""Trainings on the same answers before giving up until there are new ones."""
+"""Failed trainings on the same answers before waiting for new ones."""
 
 TrainingState: TypeAlias = Literal["none", "running", "done", "failed", "interrupted"]
 
 
 class LastTraining(NamedTuple):
-    """What became of the training that began last, and what it said if it failed."""
+    """The state of the last training, and its error if it failed."""
 
     state: TrainingState
     error: str | None = None
     began: float | None = None
-    """When, of a training that is under way."""
+    """When the running training started."""
 
 
 def begin(store: Store, now: float, detail: dict[str, Any]) -> int:
-    """Puts the beginning of a training on record; its number goes into the model's report as ``begun``."""
+    """Record the start of a training; its number goes into the model's report as ``begun``."""
     return store.log(now, BEGUN, {**detail, "seen": store.last_answer()})
 
 
@@ -54,7 +54,7 @@ def running(store: Store) -> bool:
         with store.exclusive(LOCK) as mine:
             return not mine
     except StoreReadOnly:
-        # Nobody can train what cannot be written.
+        # A store that cannot be written cannot be trained.
         return False
 
 
@@ -76,7 +76,7 @@ def _outcome(model: StoredModel) -> LastTraining:
 
 
 def last_begun(store: Store) -> Event | None:
-    """The beginning of the last training that no model ended yet, or of the newest model's."""
+    """The start of the last training without a model yet, or else of the newest model's training."""
     model = store.models.newest()
     since = 0 if model is None else max(0, int(model.report.get("begun", 0)) - 1)
     begun = _begun(store, since)

@@ -1,7 +1,7 @@
-"""The training of one campaign, in this process or in one of its own, and the model it left.
+"""Training of one campaign, in this process or another, and the resulting model.
 
 Asking and answering never wait for it. One process at a time trains a campaign; the lock ends with its process. A
-training that failed is on record in the store and is tried again, at once or after the next answers.
+failed training is recorded in the store and retried, at once or after the next answers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 PATIENCE = 24 * 3600.0
 """Seconds that an explicit training waits for one that is running."""
 WAIT = 5.0
-"""Seconds to wait for the lock: somebody may hold it for a moment, only to see whether a training is running."""
+"""Seconds to wait for the lock: a process may hold it briefly just to check whether a training is running."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class Trainer:
     clock: Callable[[], float]
 
     def train(self, progress: Progress | None = None) -> int:
-        """Trains on all labels, in this process; the number of the model."""
+        """Train on all labels in this process; returns the model's number."""
         before = self.store.models.newest()
         with self.store.exclusive(LOCK, PATIENCE) as mine:
             newest = self.store.models.newest()
@@ -55,7 +55,7 @@ class Trainer:
             return self._run(progress)
 
     def start(self) -> None:
-        """Starts a training in another process, whether it is due or not."""
+        """Start a training in another process, whether due or not."""
         place = self.source.elsewhere()
         if place is None:
             raise InputError(
@@ -65,7 +65,7 @@ class Trainer:
         worker.start(place, now=True, threads=self._settings.threads)
 
     def start_if_due(self) -> bool:
-        """Starts a training in another process if one is due; whether it did."""
+        """Start a training in another process if one is due; returns whether it did."""
         settings = self._settings
         if not settings.automatic or (place := self.source.elsewhere()) is None:
             return False
@@ -74,7 +74,8 @@ class Trainer:
         return worker.start(place, threads=settings.threads)
 
     def while_due(self, *, now: bool = False) -> int:
-        """Trains in this process until no training is due, and with `now` at least once; how many models were made.
+        """Train in this process until no training is due, and with `now` at least once; returns the number of models
+        made.
 
         It makes none while another process trains. Samples that take long to encode follow in the next training.
         """
@@ -93,7 +94,7 @@ class Trainer:
                         raise
                     except Exception as error:
                         print(f"training failed: {error}", file=sys.stderr)
-            # Whoever answered while the lock was held saw a running training and started none.
+            # Anyone who answered while the lock was held saw a running training and did not start one.
             if not due(self.store, batch):
                 return made
 
@@ -103,7 +104,7 @@ class Trainer:
 
     @property
     def has_model(self) -> bool:
-        """Whether there is a model that predicts; the first ranking, made without labels, is not one."""
+        """Whether there is a model that can predict; the first ranking, made without labels, does not count."""
         model = self.store.models.newest()
         return model is not None and "cold" not in model.report
 
@@ -141,8 +142,8 @@ class Trainer:
         return found[0]
 
     def hold_out(self, n: int) -> int:
-        """Makes the evaluation sample n samples large, which it is not yet: the others are drawn at random from those
-        that nobody was asked about; how many were added."""
+        """Grow the evaluation sample to n samples, drawing the new ones at random from samples never asked about;
+        returns how many were added."""
         settings = self._settings
         more = check_count("evaluate", n) - settings.held_out
         if more <= 0:
@@ -159,8 +160,7 @@ class Trainer:
         return len(added)
 
     def suspects(self, n: int) -> list[Suspect]:
-        """At most n labels that are likely to be wrong, likeliest first; those answered anew since the training are
-        left out."""
+        """At most n labels that may be wrong, most suspicious first; labels changed since the training are left out."""
         model = self.store.models.newest()
         entries = [] if model is None else model.report.get("suspects", [])
         labels = self.store.labels(self._settings.store_policy)
@@ -199,7 +199,7 @@ class Trainer:
         return predict_samples(trained, samples, [id for id in ids if id not in gone], every_class=every_class)
 
     def _newest(self) -> tuple[bytes, int]:
-        """What the store keeps of the newest model, and its number."""
+        """The stored form of the newest model, and its number."""
         model = self.store.models.newest()
         weights = None if model is None else self.store.models.weights(model.number)
         if model is None or weights is None:

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 
-# Not by -m: that puts the current folder first, and a file queue.py there would be taken for Python's own.
+# Not -m: that puts the current folder first on the path, and a queue.py there would shadow Python's own.
 PROGRAM = """
 import sys
 sys.path[:] = filter(None, sys.path)
@@ -22,15 +22,15 @@ _children: dict[str, subprocess.Popen[bytes]] = {}
 
 @atexit.register
 def _let_go() -> None:
-    """The children outlive this process on purpose; Python would warn about each."""
+    """The children outlive this process on purpose; without this Python would warn about each."""
     for process in _children.values():
         if process.poll() is None:
             process.returncode = 0
 
 
 def start(place: str, *, now: bool = False, threads: int | None = None) -> bool:
-    """Starts a process that trains and outlives this one, unless one is still running that this process started;
-    whether it did. With `now` it trains even if no training is due."""
+    """Start a training process that outlives this one, unless one started here is still running; returns whether it
+    did. With `now` it trains even if no training is due."""
     before = _children.get(place)
     if before is not None and before.poll() is None:
         return False
