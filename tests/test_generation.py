@@ -150,7 +150,7 @@ def test_tables_stay_in_the_range_of_their_columns(tables, task):
             np.testing.assert_allclose(path.predictions[moment], model.predict(path.samples[moment]), rtol=1e-5)
 
 
-def test_samples_do_not_depend_on_their_company(learned, digits):
+def test_samples_do_not_depend_on_each_other(learned, digits):
     """More than one block of samples gives what each gives alone."""
     dual = learned["ridge"].dual
     together = ascend(dual, digits[0][:1030], bounds=(0, 16), steps=2)
@@ -375,7 +375,7 @@ def linear(weights):
     return layer
 
 
-def test_a_very_sure_start_still_finds_its_way():
+def test_a_very_confident_start_still_rises():
     """Logits ±4x: at x = 10 both features of the head are at their floor, and the dual has its peak at x = 0."""
     x = np.linspace(-3, 3, 41, dtype=np.float32)[:, None]
     fit, head = by_hand(nn.Identity(), linear([[4.0], [-4.0]]), x, np.exp(-np.abs(x[:, 0])))
@@ -386,7 +386,7 @@ def test_a_very_sure_start_still_finds_its_way():
     assert path.stops == ("peak",)
 
 
-def test_dead_units_are_told():
+def test_dead_units_are_reported():
     x = np.linspace(0.1, 3, 41, dtype=np.float32)[:, None]
     backbone = nn.Sequential(linear([[1.0]]), nn.ReLU())
     fit, head = by_hand(backbone, linear([[1.0], [-1.0]]), x, np.exp(-x[:, 0]))
@@ -401,7 +401,7 @@ def test_dead_units_are_told():
     assert restless.notes[0] == "1 of 1 samples were stuck and jumped; the last step shows each one's best point"
 
 
-def test_a_corner_is_told():
+def test_a_corner_is_reported():
     """λ grows with x alone, and x may not pass 1."""
     x = np.linspace(-1, 1, 41, dtype=np.float32)[:, None]
     fit, head = by_hand(nn.Identity(), linear([[1.0]]), x, np.exp(x[:, 0]), "regression", PaperHead(epochs=40))

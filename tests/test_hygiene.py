@@ -109,7 +109,7 @@ def test_a_collision_never_merges_samples_that_differ(parts):
     assert len(set(copies.first.tolist())) > 70
 
 
-def test_values_decide_not_bits():
+def test_copies_are_compared_by_value_not_by_bits():
     X = np.array([[0.0, 1.0], [-0.0, 1.0], [0.0, np.nextafter(1.0, 2.0)], [0.0, -1.0], [np.nan, 1.0], [np.nan, 1.0]])
     assert find_copies(as_source(X), np.arange(6)).first.tolist() == [0, 0, 2, 3, 4, 4]
     assert find_copies(as_source(X[:4].astype(np.float32)), np.arange(4)).first.tolist() == [0, 0, 0, 3]
@@ -339,7 +339,7 @@ def test_near_duplicates_of_labelled_pending_and_skipped_samples():
         assert rest.report["set_aside"]["near"] == 0, "nothing can be set aside when all are asked for"
 
 
-def test_too_few_are_apart_so_the_first_set_aside_come_back_last():
+def test_if_too_few_are_apart_the_first_set_aside_come_last():
     X, y, number = redundant(copies=4, distinct=10, jitter=1e-3)
     q = ask(X, y, 25, Hygiene("near", near=0.02))
     assert len(set(number[q.ids])) == 10
@@ -519,7 +519,7 @@ def test_bad_settings(settings, message):
 
 
 @pytest.mark.parametrize("wrong", ["exact", True, {"duplicates": "near"}, Hygiene])
-def test_what_is_not_a_setting(wrong):
+def test_bad_hygiene_arguments_are_refused(wrong):
     with pytest.raises(InputError, match=r"hygiene=.* is not a setting; pass ally.Hygiene\(...\), or None"):
         ally.query(np.eye(4), [0, 1, None, None], n=1, hygiene=wrong)
 

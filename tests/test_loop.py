@@ -89,7 +89,7 @@ def test_release_makes_samples_free_again():
     assert loop.free == 47
 
 
-def test_a_released_query_lets_go_for_good():
+def test_a_released_query_cannot_be_answered():
     loop = make()
     first = loop.ask(30)
     assert loop.release(first.id) == 30

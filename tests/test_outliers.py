@@ -17,7 +17,7 @@ def picked(name):
     return np.asarray([[line["outliers"] / line["asked"] for line in run] for run in runs])
 
 
-def test_a_pool_is_as_it_should_be():
+def test_the_pool_has_the_planted_outliers():
     pool = planted("noise", 20)
     assert pool.outlier.mean() == pytest.approx(0.1, abs=0.001)
     answers = np.bincount(pool.y[pool.outlier], minlength=10) / pool.outlier.sum()

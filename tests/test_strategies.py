@@ -93,7 +93,7 @@ def test_the_papers_ally_says_what_it_means_to_train_without_validation():
     assert not any("validation" in note for note in plain.notes)
 
 
-def test_an_empty_validation_set_is_called_so():
+def test_an_empty_validation_set_is_reported():
     scene = blobs("classification")
     with pytest.raises(InputError, match=r"^validation has 0 sample\(s\), while a minimum of 1 is required$"):
         ally.query(scene.X, scene.y, n=3, strategy="ally-paper", validation=(scene.X[:0], []))

@@ -24,7 +24,7 @@ def test_commands_print_what_is_shown(ran):
         assert not shown or shape_of(said) == shape_of(shown)
 
 
-def test_the_campaign_ends_well(ran):
+def test_the_tutorial_campaign_ends_as_described(ran):
     truth = dict(csv.reader((ran[0] / "truth.csv").open()))
     told = {row["id"]: row["label"] for row in csv.DictReader((ran[0] / "labels.csv").open())}
     assert len(told) == 60

@@ -13,7 +13,7 @@ def curve(rise, noise=0.0, points=8, n=500, seed=0):
     return tuple(Point(m, v, (v * (1 - v) / n) ** 0.5) for m, v in zip(labels, values, strict=True))
 
 
-def test_a_model_that_is_no_better_than_one_answer_is_said_to_be():
+def test_a_model_no_better_than_a_constant_answer_is_reported():
     flat = Evidence(curve(0.0, n=100_000), 50, metric="r2", no_better=(-0.55, -0.02))
     advice = advise(flat)
     assert not advice.stop
@@ -64,18 +64,18 @@ def test_the_budget_comes_first():
 
 
 @pytest.mark.parametrize("points", [0, 1, 2])
-def test_few_points_say_nothing(points):
+def test_fewer_than_three_points_give_no_forecast(points):
     advice = advise(Evidence(curve(0.1, points=points), 50))
     assert not advice.stop
     assert advice.gain is None
     assert f"needs {3 - points} more" in advice.sentence
 
 
-def test_models_trained_on_as_many_labels_count_once():
+def test_models_with_equal_label_counts_count_once():
     assert expected_gain((Point(50, 0.6, 0.01),) * 5, 50) is None
 
 
-def test_without_an_evaluation_sample_only_the_model_itself_can_tell():
+def test_without_an_evaluation_sample_only_stability_decides():
     unsettled, settled = (advise(Evidence((), 50, kappas=kappas, measured=False)) for kappas in ((), (0.995, 0.999)))
     assert not unsettled.stop
     assert settled.stop

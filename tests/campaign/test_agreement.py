@@ -17,7 +17,7 @@ def by_pairs(units, distance):
     return 1 - observed / expected
 
 
-def test_alpha_is_that_of_all_pairs():
+def test_alpha_equals_the_definition_over_all_pairs():
     rng = np.random.default_rng(0)
     units = [rng.integers(3, size=rng.integers(2, 5)).tolist() for _ in range(40)]
     assert alpha(units, unequal) == pytest.approx(by_pairs(units, lambda a, b: a != b))
@@ -31,7 +31,7 @@ def test_two_observers_and_ten_units():
     assert alpha(list(zip(one, other, strict=True)), unequal) == pytest.approx(0.095, abs=5e-4)
 
 
-def test_a_campaign_says_how_much_its_annotators_agree_and_forgets_what_was_settled():
+def test_status_reports_agreement_and_ignores_settled_samples():
     X = np.arange(12.0).reshape(6, 2)
     with Campaign.create("memory", X, automatic=False) as campaign:
         campaign.relabel({"0": "cat", "1": "cat", "2": "dog", "3": "dog"}, annotator="ann")

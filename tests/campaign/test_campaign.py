@@ -64,7 +64,7 @@ def test_partial_answers_late_answers_and_skips(campaign, table, clock):
     assert (again.numbers, again.known) == ((3,), 1)  # told before: nothing new
 
 
-def test_the_annotator_of_an_answer_is_who_asked_unless_said(campaign):
+def test_an_answers_annotator_defaults_to_whoever_asked(campaign):
     query = campaign.ask(2, annotator="ann")
     campaign.tell(query.id, {query.ids[0]: "x"})
     campaign.tell(query.id, {query.ids[1]: "x"}, annotator="bob")
@@ -93,7 +93,7 @@ def test_released_samples_are_free_at_once(campaign):
     assert len(campaign.ask(50, annotator="bob")) == 50
 
 
-def test_a_campaign_is_found_again_with_everything(table, tmp_path, clock):
+def test_a_reopened_campaign_has_all_its_state(table, tmp_path, clock):
     place = tmp_path / "digits.db"
     with Campaign.create(place, table[0], automatic=False, clock=clock) as campaign:
         query = campaign.ask(5, annotator="ann", key="k")
@@ -159,7 +159,7 @@ def test_held_out_samples_are_asked_about_until_they_are_labelled(table, tmp_pat
         assert (status.training, status.evaluate.labelled, status.validate.labelled, status.labels) == (142, 12, 6, 160)
 
 
-def test_samples_held_out_are_in_nobodys_way_one_at_a_time(table, tmp_path):
+def test_queries_of_one_sample_mix_all_kinds(table, tmp_path):
     with Campaign.create(
         tmp_path / "d.db", table[0], evaluate=10, validate=10, random_share=0.2, automatic=False
     ) as campaign:
@@ -220,7 +220,7 @@ def test_opinions_of_several_and_their_majority(table, tmp_path):
         ({"../etc/passwd": "digit 0"}, IdError, "unknown"),
     ],
 )
-def test_bad_answers_are_refused_whole(table, tmp_path, answers, error, match):
+def test_one_bad_answer_refuses_all(table, tmp_path, answers, error, match):
     with Campaign.create(
         tmp_path / "d.db", table[0], classes=["digit 0", "digit 1", "digit 2"], automatic=False
     ) as campaign:
@@ -263,13 +263,13 @@ def test_answers_must_fit_their_query(campaign):
         ({"id_column": "key"}, "key"),
     ],
 )
-def test_bad_settings_are_named_and_nothing_is_made(table, tmp_path, settings, match):
+def test_bad_settings_are_named_and_create_nothing(table, tmp_path, settings, match):
     with pytest.raises(InputError, match=match):
         Campaign.create(tmp_path / "d.db", table[0], **settings)
     assert list(tmp_path.iterdir()) == [table[0]]
 
 
-def test_asking_and_telling_do_without_torch(table, tmp_path):
+def test_asking_and_telling_do_not_import_torch(table, tmp_path):
     Campaign.create(tmp_path / "d.db", table[0], automatic=False).close()
     (tmp_path / "texts.txt").write_text("".join(f"text number {number}\n" for number in range(30)))
     code = (
@@ -294,7 +294,7 @@ def test_asking_and_telling_do_without_torch(table, tmp_path):
     assert (tmp_path / "l.csv").read_text().startswith("id,label,annotator,at\n")
 
 
-def test_labels_go_out_and_come_back(table, tmp_path):
+def test_exported_labels_can_be_imported(table, tmp_path):
     with Campaign.create(tmp_path / "x.db", table[0], automatic=False) as campaign:
         campaign.relabel({"s000": "digit 0", "s001": "=cmd()"}, annotator="ann")
         campaign.relabel({"s002": "digit 2"}, annotator="bob")
@@ -319,7 +319,7 @@ def test_labels_go_out_and_come_back(table, tmp_path):
             assert set(again.numbers) <= set(told.numbers)
 
 
-def test_an_import_is_taken_whole_or_not_at_all(campaign, tmp_path):
+def test_an_import_is_all_or_nothing(campaign, tmp_path):
     (tmp_path / "l.csv").write_text("id,label\ns000,x\nnobody,y\n")
     with pytest.raises(IdError, match="'nobody'"):
         campaign.import_labels(tmp_path / "l.csv")
@@ -418,7 +418,7 @@ def test_check_and_backup(campaign, tmp_path, table):
     assert Path(copy).exists()
 
 
-def test_who_insists_is_heard(campaign):
+def test_repeating_an_answer_after_someone_elses_makes_it_count(campaign):
     """The same answer again, after somebody else's, is a new one: the last counts."""
     for who, label in (("ann", "a"), ("bob", "b"), ("ann", "a")):
         campaign.relabel({"s000": label}, annotator=who)
@@ -426,14 +426,14 @@ def test_who_insists_is_heard(campaign):
     assert len(list(campaign.answers.all())) == 3
 
 
-def test_spaces_around_labels_are_no_classes(campaign):
+def test_spaces_around_labels_make_no_new_class(campaign):
     campaign.relabel({"s000": " cat ", "s001": "cat"})
     assert set(campaign.labels().values()) == {"cat"}
     with pytest.raises(AnswerError, match="is empty"):
         campaign.relabel({"s002": "  "})
 
 
-def test_labels_that_the_source_has_got_since_are_taken_where_nobody_gave_one(tmp_path):
+def test_new_labels_in_the_source_fill_in_unanswered_samples(tmp_path):
     frame = pd.DataFrame({"id": list("abcdef"), "x": range(6), "kind": [None] * 6})
     frame.to_csv(tmp_path / "t.csv", index=False)
     with Campaign.create(tmp_path / "t.db", tmp_path / "t.csv", label="kind", automatic=False) as campaign:

@@ -36,7 +36,7 @@ def make(tmp_path):
         campaign.close()
 
 
-def test_one_class_whatever_its_type(make, tmp_path):
+def test_equal_labels_of_different_types_are_one_class(make, tmp_path):
     campaign = make()
     campaign.relabel({"r0": 1, "r1": "1", "r2": 1.0, "r3": np.float32(1), "r4": " 1 ", "r5": "a"})
     assert [(type(label), label) for label in campaign.labels().values()] == [(int, 1)] * 5 + [(str, "a")]
@@ -47,7 +47,7 @@ def test_one_class_whatever_its_type(make, tmp_path):
     assert Counter(campaign.labels().values()) == {1: 7, "a": 1}
 
 
-def test_classes_that_were_declared_are_found_however_they_come(make, tmp_path):
+def test_declared_classes_match_labels_of_any_type(make, tmp_path):
     campaign = make(classes=[0, 1])
     pd.DataFrame({"id": ["r0", "r1", "r2"], "label": [0, 1, None]}).to_parquet(tmp_path / "labels.parquet")
     campaign.import_labels(tmp_path / "labels.parquet")
@@ -57,7 +57,7 @@ def test_classes_that_were_declared_are_found_however_they_come(make, tmp_path):
         campaign.relabel({"r4": 1.5})
 
 
-def test_labels_of_the_source_are_as_good_as_told_ones(make, tmp_path):
+def test_source_labels_are_treated_like_answers(make, tmp_path):
     campaign = make(frame(5, truth=[1.0, 0.0, None, "1", " 0"]), label="truth")
     assert campaign.labels() == {"r0": 1, "r1": 0, "r3": 1, "r4": 0}
     (tmp_path / "t.jsonl").write_text('{"id": "a", "x": 1, "y": ["u", "v"]}\n{"id": "b", "x": 2, "y": "u"}\n')
@@ -67,7 +67,7 @@ def test_labels_of_the_source_are_as_good_as_told_ones(make, tmp_path):
 
 
 @pytest.mark.parametrize("answers", [None, ["r1"], "r1", 3, [("r1", "cat")]])
-def test_answers_that_are_none(make, answers):
+def test_answers_of_the_wrong_type_are_refused(make, answers):
     with pytest.raises(AnswerError, match="pass labels by id"):
         make().relabel(answers)
 
@@ -112,7 +112,7 @@ def test_skips_come_back_with_who_and_when(make, tmp_path, ending):
     assert theirs == mine
 
 
-def test_an_export_that_comes_back_overrules_nobody(make, tmp_path):
+def test_importing_an_export_changes_no_label(make, tmp_path):
     campaign = make()
     query = campaign.ask(4, annotator="ann")
     campaign.tell(query, {**dict.fromkeys(query.ids[:3], "cat"), query.ids[3]: SKIP})
@@ -122,7 +122,7 @@ def test_an_export_that_comes_back_overrules_nobody(make, tmp_path):
     assert (campaign.labels()[query.ids[0]], len(list(campaign.answers.all()))) == ("dog", 5)
 
 
-def test_two_who_tell_one_class_at_the_same_moment_train_one_class(make, monkeypatch):
+def test_a_class_told_twice_at_once_is_one_class_in_training(make, monkeypatch):
     campaign = make()
     monkeypatch.setattr(campaign._telling.vocabulary, "known", dict)
     campaign.relabel({"r0": 1, "r1": 2})
@@ -132,13 +132,13 @@ def test_two_who_tell_one_class_at_the_same_moment_train_one_class(make, monkeyp
 
 
 @pytest.mark.parametrize("at", ["9999-12-31T23:59:59-14:00", "1969-01-01T00:00:00+00:00"])
-def test_times_that_no_file_can_hold(make, tmp_path, at):
+def test_times_out_of_range_are_refused(make, tmp_path, at):
     (tmp_path / "in.csv").write_text(f"id,label,at\nr0,cat,{at}\n")
     with pytest.raises(AnswerError, match="not between 1970 and 9998"):
         make().import_labels(tmp_path / "in.csv")
 
 
-def test_a_rescan_overrules_nobody_and_names_bad_labels(make, tmp_path):
+def test_a_rescan_keeps_answers_and_names_bad_labels(make, tmp_path):
     table = tmp_path / "t.csv"
     before = frame(6, truth=[None] * 6)
     before.to_csv(table, index=False)
@@ -205,14 +205,14 @@ def test_the_majority_of_numbers_is_their_median(make, tmp_path):
         campaign.change(policy="median")
 
 
-def test_labels_bought_are_those_that_people_decided(make):
+def test_labels_bought_exclude_those_of_the_source(make):
     campaign = make(frame(6, truth=["cat", "dog", "cat", None, None, None]), label="truth")
     campaign.relabel({"r3": "cat", "r0": SKIP, "r1": "cat"}, annotator="ann")
     status = campaign.status()
     assert (status.given, status.labels) == (1, 2)
 
 
-def test_what_is_waited_for_with_several_opinions(make):
+def test_open_samples_with_several_opinions(make):
     campaign = make(opinions=2)
     first = campaign.ask(12, annotator="ann")
     campaign.tell(first, dict.fromkeys(first.ids, "cat"))
@@ -224,14 +224,14 @@ def test_what_is_waited_for_with_several_opinions(make):
     )
 
 
-def test_an_answer_of_somebody_else_does_not_end_the_waiting_for_ones_own(make):
+def test_an_answer_by_someone_else_leaves_the_query_open(make):
     campaign = make(opinions=2)
     query = campaign.ask(2, annotator="ann")
     told = campaign.tell(query, {query.ids[0]: "dog"}, annotator="bob")
     assert list(told.waiting) == query.ids
 
 
-def test_classes_declared_later_must_hold_what_was_said(make):
+def test_classes_declared_later_must_include_all_labels(make):
     campaign = make()
     campaign.relabel({"r0": "cat", "r1": "1", "r2": "bird"})
     with pytest.raises(LabelError, match="labelled 'bird', which is not among the classes"):
@@ -260,7 +260,7 @@ def test_no_change_of_settings_is_lost(make, tmp_path):
 
 
 @pytest.mark.parametrize("error", [BlockingIOError("no more processes"), OSError("too many open files")])
-def test_labels_are_acknowledged_though_no_training_can_start(table, tmp_path, monkeypatch, error):
+def test_labels_are_saved_even_if_training_cannot_start(table, tmp_path, monkeypatch, error):
     path, truth = table
     with Campaign.create(tmp_path / "c.db", path, batch=2, evaluate=0, automatic=False) as campaign:
         campaign.change(automatic=True)
@@ -288,7 +288,7 @@ def test_a_training_does_not_import_from_the_current_folder(table, tmp_path, mon
         assert campaign.show("s001").id == "s001", "a relative name went with the current folder"
 
 
-def test_the_name_of_the_source_is_nobodys(make):
+def test_the_source_annotator_name_is_reserved(make):
     campaign = make()
     for refuses in (
         lambda: campaign.ask(1, annotator="source"),
@@ -299,7 +299,7 @@ def test_the_name_of_the_source_is_nobodys(make):
             refuses()
 
 
-def test_what_a_file_would_lose(make):
+def test_untold_lists_answers_not_on_record(make):
     campaign = make(policy="majority", opinions=3)
     for annotator, label in (("ann", "cat"), ("bob", "cat"), ("eve", "dog")):
         campaign.relabel({"r0": label, "r1": 3}, annotator=annotator)
@@ -309,7 +309,7 @@ def test_what_a_file_would_lose(make):
     assert campaign.answers.untold({"r0": "cat", "nobody": "cat", "r1": 3, "no one": SKIP}) == ["nobody", "no one"]
 
 
-def test_targets_beyond_reason(make):
+def test_huge_targets_are_refused(make):
     campaign = make(task="regression")
     for label in (1e200, -1e151, 10**400):
         with pytest.raises(LabelError, match="'r0'"):

@@ -13,7 +13,7 @@ def made(**settings):
     return Campaign.create("memory", X, automatic=False, **{"classes": ["cat", "dog"], **settings})
 
 
-def test_every_label_that_is_no_class_is_told_at_once():
+def test_all_unknown_classes_are_reported_at_once():
     with made(classes=["cat", "dog", "horse"]) as campaign:
         with pytest.raises(UnknownClasses) as refused:
             campaign.relabel({"0": "cta", "1": "owl", "2": "cat", "3": "hrose", "4": "owl"})
@@ -27,13 +27,13 @@ def test_every_label_that_is_no_class_is_told_at_once():
         assert campaign.labels() == {}
 
 
-def test_every_label_that_is_no_number_is_told_at_once():
+def test_all_labels_that_are_not_numbers_are_reported_at_once():
     wanted = r"2 labels are no numbers to learn from: 'a' \(of '0'\), 'b' \(of '2'\)"
     with made(classes=None, task="regression") as campaign, pytest.raises(LabelError, match=wanted):
         campaign.relabel({"0": "a", "1": 2.0, "2": "b"})
 
 
-def test_new_classes_are_taken_if_that_is_wanted():
+def test_add_classes_accepts_new_classes():
     with made() as campaign:
         told = campaign.relabel({"0": "owl", "1": "cat", "2": "eel"}, add_classes=True)
         assert told.labelled == 3
@@ -93,7 +93,7 @@ def test_a_class_is_removed_only_while_unused():
             campaign.classes.undo()
 
 
-def test_classes_nobody_declared():
+def test_classes_can_be_changed_without_being_declared():
     with made(classes=None) as campaign:
         campaign.relabel({"0": "cat", "1": "cta", "2": "dog"})
         campaign.classes.merge(["cta"], "cat")

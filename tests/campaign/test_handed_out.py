@@ -36,7 +36,7 @@ def measured():
         yield campaign
 
 
-def test_it_is_trained_on_every_label_and_says_so(measured):
+def test_the_final_model_is_trained_on_every_label_and_says_so(measured):
     model, line = measured.training.model(), measured.status().model
     assert model.about["labels"] == 42
     assert (line.labels, line.handed, line.evaluated_on) == (24, 42, 12)
@@ -51,14 +51,14 @@ def test_it_is_trained_on_every_label_and_says_so(measured):
     assert measured.predict().attrs["model"] == origin(model)
 
 
-def test_only_it_knows_what_only_held_out_labels_say(measured):
+def test_only_the_final_model_learns_from_held_out_labels(measured):
     weights = measured._store.models.weights(1)
     assert set(handed_model(weights).fit.classes) == {"high", "low", "odd"}
     assert set(measured_model(weights).fit.classes) == {"high", "low"}
     assert measured.training.evaluate().value == measured.status().model.value
 
 
-def test_the_file_of_a_model_says_it_too(measured, tmp_path):
+def test_an_exported_model_says_so_too(measured, tmp_path):
     measured.training.model().write(tmp_path / "m.safetensors")
     assert origin(Trained.read(tmp_path / "m.safetensors")) == origin(measured.training.model())
 
@@ -74,7 +74,7 @@ def test_without_held_out_labels_one_model_is_both():
         assert campaign.status().model.handed == 20
 
 
-def test_a_model_of_an_earlier_version_is_handed_out_as_it_is(measured):
+def test_a_model_of_an_earlier_version_is_handed_out_unchanged(measured):
     old = measured_model(measured._store.models.weights(1)).with_about({"fingerprint": {}}).to_bytes()
     assert handed_model(old).to_bytes() == old
     assert origin(handed_model(old)) == (
@@ -111,7 +111,7 @@ def test_cross_validation_holds_nothing_out_and_says_what_it_is():
         assert status.advice.gain is None
 
 
-def test_cross_validation_asks_models_that_did_not_see_the_label():
+def test_cross_validation_uses_models_that_did_not_see_the_label():
     """Labels by the toss of a coin: a model that saw them would know many."""
     frame, truth = rows(80)
     toss = np.random.default_rng(3).integers(2, size=80)
@@ -144,6 +144,6 @@ def test_cross_validation_of_numbers():
 
 
 @pytest.mark.parametrize("evaluate", ["vc", -1, 2.5])
-def test_what_evaluate_cannot_be(evaluate):
+def test_bad_values_of_evaluate_are_refused(evaluate):
     with pytest.raises(InputError, match="evaluate"):
         campaign_of(rows()[0], evaluate=evaluate)

@@ -120,7 +120,7 @@ def _local():
         (ExtraTreesClassifier, "ExtraTreesClassifier"),
     ],
 )
-def test_what_a_worker_cannot_rebuild_is_refused_at_once(tmp_path, table, model, reason):
+def test_models_a_worker_cannot_rebuild_are_refused(tmp_path, table, model, reason):
     with pytest.raises(ModelError, match=reason):
         Campaign.create(tmp_path / "c.db", table[0], model=model, **SETTINGS)
     assert not (tmp_path / "c.db").exists()

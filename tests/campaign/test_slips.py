@@ -13,7 +13,7 @@ def made(tmp_path, **settings):
     return Campaign.create(tmp_path / "c.db", frame, evaluate=0, automatic=False, **settings)
 
 
-def test_a_class_written_in_another_way(tmp_path):
+def test_a_class_spelled_differently_is_reported(tmp_path):
     with made(tmp_path) as campaign:
         assert campaign.relabel({"s0": "cat", "s1": "not sure", "s2": "dog", "s9": SKIP}).slips == ()
         told = campaign.relabel({"s3": "Cat", "s4": "not-sure", "s5": "dog", "s6": "Cat", "s7": "owl"})
@@ -41,13 +41,13 @@ def test_slips_of_a_file_are_named(tmp_path):
         assert len(campaign.import_labels(tmp_path / "labels.csv").slips) == 1
 
 
-def test_signs_of_numbers_are_no_slips(tmp_path):
+def test_signs_of_numbers_are_not_typos(tmp_path):
     with made(tmp_path) as campaign:
         campaign.relabel({"s0": 1, "s1": "-a"})
         assert campaign.relabel({"s2": -1, "s3": "1", "s4": "a"}).slips == ()
 
 
-def test_declared_classes_are_meant(tmp_path):
+def test_declared_classes_are_never_reported_as_typos(tmp_path):
     with made(tmp_path, classes=["a", "A"]) as campaign:
         campaign.relabel({"s0": "a"})
         assert campaign.relabel({"s1": "A"}).slips == ()
@@ -66,13 +66,13 @@ def test_a_number_far_from_all_others(tmp_path):
                 campaign.relabel({"s24": odd})
 
 
-def test_few_numbers_say_nothing(tmp_path):
+def test_few_numbers_give_no_warning(tmp_path):
     with made(tmp_path, task="regression") as campaign:
         campaign.relabel({f"s{row}": 100.0 + row for row in range(19)})
         assert campaign.relabel({"s20": 1e6}).slips == (), "too few numbers to compare with"
 
 
-def test_numbers_that_were_all_the_same_say_nothing(tmp_path):
+def test_equal_numbers_give_no_warning(tmp_path):
     with made(tmp_path, task="regression") as campaign:
         campaign.relabel({f"s{row}": 0.0 for row in range(30)})
         assert campaign.relabel({"s30": 1.0}).slips == ()

@@ -61,7 +61,7 @@ def test_no_answer_is_lost_among_many_annotators(backend: str) -> None:
     assert figures["answers"] >= 800
 
 
-def test_creation_streams(tmp_path: Path) -> None:
+def test_creation_reads_the_source_in_bounded_memory(tmp_path: Path) -> None:
     """As objects of Python the rows of the table alone would take 13 MB."""
     write_table(tmp_path / "few.csv", 10)
     write_table(tmp_path / "many.csv", 12_000)

@@ -419,7 +419,7 @@ def test_compositions_keep_their_shares(n):
     assert total["random"] == pytest.approx(600 * n * 0.1, abs=1)
 
 
-def test_a_pool_that_is_labelled_whole_with_one_class_is_no_failure(tmp_path):
+def test_a_fully_labelled_pool_of_one_class_does_not_fail(tmp_path):
     frame = pd.DataFrame({"id": ["a", "b", "c"], "x": [1.0, 2.0, 3.0]})
     with Campaign.create(tmp_path / "c.db", frame, evaluate=0, automatic=False) as campaign:
         campaign.relabel(dict.fromkeys("abc", "cat"))
@@ -430,7 +430,7 @@ def test_a_pool_that_is_labelled_whole_with_one_class_is_no_failure(tmp_path):
         assert (campaign.training.has_model, campaign.status().training_state) == (True, "done")
 
 
-def test_duals_that_need_no_label_are_no_evidence_of_wrong_ones():
+def test_duals_without_labels_do_not_flag_wrong_labels():
     from ally.campaign.training.data import Part
     from ally.campaign.training.review import suspects
     from ally.learning.objectives import PDCL, PDCLUnlabelled

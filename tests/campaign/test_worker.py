@@ -70,7 +70,7 @@ def test_a_killed_worker_is_told_of_and_another_takes_over(table, tmp_path, answ
         assert campaign.status().training_state == "done"
 
 
-def test_a_failure_is_on_record_and_not_tried_for_ever(table, tmp_path, answer_all):
+def test_a_failure_is_recorded_and_retries_are_limited(table, tmp_path, answer_all):
     source, truth = table
     with Campaign.create(tmp_path / "d.db", source, batch=10, evaluate=0, model="linear", automatic=False) as campaign:
         answer_all(campaign, truth, 20)
@@ -112,7 +112,7 @@ def test_a_store_that_cannot_be_written_ends_the_worker(table, tmp_path, answer_
             campaign.training.while_due()
 
 
-def test_by_hand_nothing_starts(table, tmp_path, answer_all):
+def test_with_by_hand_no_training_starts(table, tmp_path, answer_all):
     with Campaign.create(tmp_path / "d.db", table[0], batch=5, automatic=False) as campaign:
         answer_all(campaign, table[1], 20)
         assert not campaign.training.start_if_due()
@@ -141,7 +141,7 @@ def test_training_in_the_background_has_as_many_threads_as_were_set(table, tmp_p
             campaign.change(threads=0)
 
 
-def test_the_lock_is_free_after_a_look(table, tmp_path):
+def test_checking_for_a_training_releases_the_lock(table, tmp_path):
     with Campaign.create(tmp_path / "d.db", table[0], automatic=False) as campaign:
         campaign.status()
         with campaign._store.exclusive(LOCK) as mine:

@@ -148,7 +148,7 @@ def test_paper_lists_shows_and_runs(command, tmp_path):
     assert wrong.stderr.startswith("error: unknown preset 'nope'")
 
 
-def test_bench_measures_what_is_asked_for_and_sets_it_beside_one_answer_for_all(command, tmp_path):
+def test_bench_measures_the_chosen_metric_and_the_constant_answer(command, tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 3))
     table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(kind=np.where(X[:, 0] > 1.2, "rare", "common"))
@@ -174,7 +174,7 @@ def test_bench_measures_what_is_asked_for_and_sets_it_beside_one_answer_for_all(
     assert not (tmp_path / "wrong").exists()
 
 
-def test_a_report_says_plainly_that_a_model_is_no_better_than_one_answer(tmp_path):
+def test_a_report_says_if_a_model_is_no_better_than_a_constant(tmp_path):
     from dataclasses import replace
 
     from ally.report import answer, load

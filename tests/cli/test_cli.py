@@ -236,7 +236,7 @@ def test_every_command_has_an_example_in_its_help():
     assert [name for name, command in found.items() if f"Example: {name}" not in command.help] == []
 
 
-def test_an_interrupt_while_the_program_is_still_loading_is_one_word():
+def test_an_interrupt_during_start_up_prints_one_word():
     program = """
 import sys
 

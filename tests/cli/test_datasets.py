@@ -145,7 +145,7 @@ def test_as_a_process(process, folder):
     assert len(json.loads(listed.stdout)["datasets"]) == len(DATASETS)
 
 
-def test_how_it_ends(command, folder):
+def test_exit_codes_and_errors(command, folder):
     unknown = command("datasets", "fetch", "nope")
     assert unknown.returncode == 2
     assert unknown.stderr.startswith("error: unknown data set 'nope'")

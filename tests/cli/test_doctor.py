@@ -45,13 +45,13 @@ def test_the_machine(run, monkeypatch, tmp_path):
     assert {"Python", "torch", "devices", "memory", *doctor.PARTS} <= set(found)
 
 
-def test_a_folder_that_cannot_be_written_is_told(run, tmp_path, monkeypatch):
+def test_an_unwritable_folder_is_reported(run, tmp_path, monkeypatch):
     monkeypatch.chdir("/proc")
     assert not (found := doctor._disk()).good
     assert found.found.startswith("/proc is not writable (")
 
 
-def test_a_full_disk_is_told(run):
+def test_a_full_disk_is_reported(run):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))  # no file may grow beyond this: as if there were no room
     try:
@@ -62,7 +62,7 @@ def test_a_full_disk_is_told(run):
     assert doctor._disk().good
 
 
-def test_what_is_missing_and_what_fails_is_told(run, monkeypatch):
+def test_missing_extras_and_failures_are_reported(run, monkeypatch):
     monkeypatch.setattr(doctor, "PARTS", {"no_such_part": "does nothing: pip install no-such-part"})
 
     def fail():

@@ -113,7 +113,7 @@ def test_rows_as_images_and_the_labelled_side(files, tmp_path):
     assert pd.read_csv(tmp_path / "out" / "progression.csv")["start"].max() < 60
 
 
-def test_the_users_errors(files, tmp_path):
+def test_user_errors_exit_with_2(files, tmp_path):
     file = tmp_path / "file"
     file.write_text("")
     pool, labels = files / "X.csv", files / "L.csv"

@@ -24,7 +24,7 @@ def regression(eps, reference_loss=unused):
 
 
 @pytest.mark.parametrize("eps", [0.3, np.float64(0.3), np.array(0.3)])
-def test_one_number_holds_for_all(eps):
+def test_one_number_applies_to_all_samples(eps):
     assert classification(eps).tolist() == pytest.approx([0.3] * 4)
 
 

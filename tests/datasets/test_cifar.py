@@ -156,7 +156,7 @@ def test_broken_binaries(tmp_path, batch):
         read_batch(tmp_path / "odd.bin")
 
 
-def test_a_part_of_the_batches_is_read_and_said(tmp_path, batch):
+def test_missing_batches_are_noted(tmp_path, batch):
     folder = tmp_path / "cifar-10-batches-bin"
     folder.mkdir()
     with pytest.raises(

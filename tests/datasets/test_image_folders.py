@@ -62,7 +62,7 @@ def test_unreadable_images_are_named_and_never_fatal(folder):
     assert data.notes[1] == "1 images lie in no folder of a class and are left out"
 
 
-def test_none_left(tmp_path):
+def test_no_readable_image_is_an_error(tmp_path):
     put(tmp_path, a__x_png=b"", b__y_png=b"")
     with pytest.raises(DataError, match=r"none of the 2 images in .* can be read \(a/x\.png"):
         load(str(tmp_path))

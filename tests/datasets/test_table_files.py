@@ -55,7 +55,7 @@ def test_every_kind_of_table(tmp_path, table, ending):
     assert np.isfinite(data.pool).all()
 
 
-def test_whole_numbers_are_a_quantity_if_so_said(tmp_path):
+def test_whole_numbers_are_targets_if_the_task_is_regression(tmp_path):
     path = tmp_path / "rooms.csv"
     pd.DataFrame({"area": np.arange(40.0), "rooms": np.arange(40) % 5}).to_csv(path, index=False)
     assert load(path, target="rooms").task == "classification"
@@ -68,7 +68,7 @@ def test_whole_numbers_are_a_quantity_if_so_said(tmp_path):
     assert load(many, target="street", task="classification").task == "classification"
 
 
-def test_text_is_no_quantity(tmp_path, table):
+def test_text_targets_are_refused_for_regression(tmp_path, table):
     table.to_csv(tmp_path / "a.csv", index=False)
     with pytest.raises(DataError, match="which is not a number; regression needs numbers"):
         load(tmp_path / "a.csv", target="kind", task="regression")
@@ -257,7 +257,7 @@ def test_decimal_commas_beside_a_cell_that_is_no_number(tmp_path):
         ("x,y\n" + "1,3.5\n2,3.5\n" * 9, r"the target is 3\.5 in every row; at least two different values"),
     ],
 )
-def test_tables_that_say_too_little(tmp_path, text, told):
+def test_tables_that_are_too_small_are_refused(tmp_path, text, told):
     (tmp_path / "a.csv").write_text(text)
     with pytest.raises(DataError, match=told):
         load(tmp_path / "a.csv", target="y")

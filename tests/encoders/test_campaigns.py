@@ -255,7 +255,7 @@ def test_a_long_encoding_trains_on_what_is_there(mails, monkeypatch):
         assert campaign.ask(3).model == 2
 
 
-def test_an_encoder_that_breaks_is_on_record(mails):
+def test_a_failing_encoder_is_recorded(mails):
     encoder = Function(lambda texts: np.full((len(texts), 2), np.nan), "broken-1", "text", width=2)
     with ally.Campaign.create("m.db", mails, text="body", encoder=encoder) as campaign:
         with pytest.raises(BrokenPart, match="gave nan in column 0 for 'c"):
@@ -266,7 +266,7 @@ def test_an_encoder_that_breaks_is_on_record(mails):
         assert len(campaign.ask(3)) == 3
 
 
-def test_where_an_encoder_has_no_place(mails, here, monkeypatch):
+def test_encoders_are_refused_where_they_do_not_apply(mails, here, monkeypatch):
     for source, chosen, message in (
         (np.zeros((30, 3)), {}, "encodes texts or photos, and the samples are neither"),
         (mails, {"text": "body", "embeddings": {"c1": [1.0]}}, "is given and so are embeddings"),

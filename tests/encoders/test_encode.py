@@ -174,7 +174,7 @@ def test_a_folder_that_cannot_be_written(tmp_path, counting):
         (lambda texts: ["no numbers"] * len(texts), "no array of numbers"),
     ],
 )
-def test_what_an_encoder_may_not_give(call, message, tmp_path):
+def test_bad_encoder_outputs_are_refused(call, message, tmp_path):
     encoder = Function(call, "broken-1", "text", width=4)
     with pytest.raises(BrokenPart, match=message):
         encode(encoder, TEXTS, cache=tmp_path)
@@ -217,7 +217,7 @@ def test_names_and_kinds_of_functions():
             Function(*arguments)
 
 
-def test_conformance_finds_an_encoder_that_looks_around():
+def test_conformance_finds_an_encoder_that_depends_on_the_batch():
     check_encoder(Function(lambda texts: np.asarray([[len(text), 1.0] for text in texts]), "fine-1", "text"))
     check_encoder(Function(lambda batch: [picture.mean((1, 2)) for picture in batch], "mean-1", "image"))
     looking = Function(lambda texts: np.full((len(texts), 2), float(len(texts))), "looks-1", "text")
@@ -295,7 +295,7 @@ def test_fifty_megapixels_stay_small(tmp_path, name, shape, most):
     assert mebibytes < most
 
 
-def test_what_is_no_picture(tmp_path):
+def test_things_that_are_not_pictures_are_refused(tmp_path):
     (tmp_path / "a.jpg").write_bytes(b"\xff\xd8 nothing")
     told = []
     encode(

@@ -32,7 +32,7 @@ def test_minilm_keeps_the_contract_and_is_what_sentence_transformers_gives(minil
     np.testing.assert_allclose(found[0, :4], KNOWN, atol=1e-5)
 
 
-def test_long_texts_are_cut_and_that_is_said_once(minilm):
+def test_long_texts_are_truncated_with_one_note(minilm):
     encode(minilm, ["word " * 600, "word " * 700])
     said = [note for note in minilm.notes if "first 256 tokens" in note]
     assert len(said) == 1

@@ -84,7 +84,7 @@ def test_absent_data_are_replaced_and_it_is_said(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "wanted"), [("tiny-imagenet", "tiny-imagenet"), ("redundancy", "stl10")])
-def test_what_is_not_here_either_is_no_substitute(name, wanted):
+def test_missing_data_is_not_used_as_a_substitute(name, wanted):
     grid = PRESETS[name].build("full", NOWHERE)
     assert (datasets(grid), grid.substitute) == ([wanted], None)
 

@@ -114,7 +114,7 @@ def test_protocol_and_duals_are_recorded():
     assert {(r.positive_duals, r.rank_quality) for r in plain} == {(None, None)}
 
 
-def test_protocols_are_told_by_what_they_do():
+def test_protocols_are_recognised_by_their_settings():
     fixed = Training(epochs=7)
     assert {name: protocol_of(*under(name, fixed, 50)) for name in PROTOCOLS} == {name: name for name in PROTOCOLS}
     assert under("fixed", fixed, 50) == (fixed, 0)

@@ -60,7 +60,7 @@ def test_equal_labels_and_seeds_give_equal_choices():
     assert settled(BUMPS).measured == settled(BUMPS).measured
 
 
-def test_the_error_told_is_the_error_of_new_samples():
+def test_the_reported_error_matches_new_samples():
     chosen = settled(SLOPE)
     fitted = chosen.candidate.learner.fit(Examples.of(X[:60], SLOPE[:60]), ERM(), streams(0))
     rmse = np.sqrt(np.mean(np.square(fitted.predict(as_source(X[60:])) - SLOPE[60:])))
@@ -83,21 +83,21 @@ def test_too_few_labels_take_the_simplest(y, n, classes):
     assert "too few labels" in chosen.note
 
 
-def test_a_learner_that_takes_too_long_is_left_out_and_said():
+def test_a_learner_that_takes_too_long_is_left_out_with_a_note():
     slow = learner(budget=0.3)
     chosen = settled(BUMPS, auto=slow)
     assert chosen.candidate.name == "linear"
     assert "mlp was left out: it would take too long" in chosen.note
 
 
-def test_a_learner_that_fails_is_left_out_and_said():
+def test_a_learner_that_fails_is_left_out_with_a_note():
     broken = replace(learner().slate[1], learner=Network.named("mlp", replace(QUICK, lr=1e30)))
     chosen = settled(BUMPS, auto=AutoLearner(slate=(learner().slate[0], broken)))
     assert chosen.candidate.name == "linear"
     assert "mlp was left out" in chosen.note
 
 
-def test_an_objective_that_one_learner_knows_decides():
+def test_an_objective_only_one_learner_supports_decides():
     chosen = settled(SLOPE, objective=SmoothUnlabelled())
     assert chosen.candidate.name == "mlp"
     assert chosen.measured == ()

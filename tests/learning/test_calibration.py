@@ -48,7 +48,7 @@ def test_temperature_equals_a_naive_search(m, seed):
     assert temperature(held_out) == pytest.approx(naive_temperature(held_out), rel=1e-3)
 
 
-def test_few_right_predictions_do_not_call_for_certainty():
+def test_few_correct_predictions_do_not_give_certainty():
     right = HeldOut(torch.tensor([[0.9, 0.1], [0.1, 0.9]] * 3), torch.tensor([0, 1] * 3))
     assert 0.5 < temperature(right) < 1.5
     wrong = HeldOut(right.probabilities, 1 - right.labels)

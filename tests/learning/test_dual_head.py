@@ -96,7 +96,7 @@ def test_paper_head_fits_the_dual_itself_and_stays_above_zero(make_snapshot):
     ).square().mean()
 
 
-def test_paper_head_knows_no_unit_of_the_dual(make_snapshot):
+def test_paper_head_does_not_depend_on_the_unit_of_the_dual(make_snapshot):
     snapshot, labelled = hard_labelled(make_snapshot)
     small, large = (
         PaperHead(epochs=5).fit(replace(labelled, duals=scale * labelled.duals), Streams(0)).duals(snapshot.candidates)

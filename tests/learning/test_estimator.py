@@ -180,7 +180,7 @@ REASONS = [
 
 
 @pytest.mark.parametrize(("estimator", "objective", "task", "reason"), REASONS)
-def test_what_cannot_be_is_said(estimator, objective, task, reason):
+def test_unsupported_requests_are_refused_with_a_reason(estimator, objective, task, reason):
     assert reason in Estimator(estimator).supports(objective, task)
     y = BINARY if task == "classification" else TARGET
     with pytest.raises(ModelError, match=reason):

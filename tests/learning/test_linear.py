@@ -70,7 +70,7 @@ def test_duals_are_those_of_the_exact_solver(objective):
     assert found.report.positive_duals == pytest.approx((exact.duals > 0).mean(), abs=0.02)
 
 
-def test_constraints_that_nothing_feels_are_tightened_and_said():
+def test_slack_constraints_are_tightened_with_a_note():
     found = fit(classes(), PDCL(eps=50.0))
     assert found.duals["labelled"].max() > 0
     assert "eps='auto'" in found.report.notes[0]

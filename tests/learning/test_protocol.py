@@ -66,13 +66,13 @@ def test_prepared_once_and_settled_again_when_labels_have_grown_by_half():
     assert learner.calls == ["prepared", "settled 12", "fit", "fit", "settled 18", "fit", "fit"]
 
 
-def test_a_strategy_that_looks_at_nothing_prepares_nothing():
+def test_a_strategy_that_ignores_the_model_prepares_nothing():
     scene, learner = blobs("classification"), Watched()
     ally.query(scene.X, scene.y, n=3, strategy="random", model=learner, random_state=0)
     assert learner.calls == []
 
 
-def test_a_learner_says_why_not_before_anything_is_trained():
+def test_an_unsupported_learner_fails_before_training():
     scene, learner = blobs("classification"), Watched(reason="this learner has no duals; use objective='erm'")
     with pytest.raises(ModelError, match="this learner has no duals"):
         ally.Loop(scene.X, scene.y, model=learner)

@@ -92,7 +92,7 @@ def test_weights_and_duals_of_labelled_and_pool_converge_to_the_convex_solution(
     )
 
 
-def test_a_price_makes_the_constraint_give(convex):
+def test_a_price_relaxes_the_constraint(convex):
     total = {}
     for name, objective in (
         ("hard", CONVEX),
@@ -212,7 +212,7 @@ def test_equal_samples_have_equal_duals_however_often_they_were_visited():
     assert float(duals[0]) == pytest.approx(0.9 * 0.05 * sum(t ** (-1 / 16) for t in range(1, 6)), rel=1e-5)
 
 
-def test_ranks_do_not_come_of_one_visit_more():
+def test_an_extra_visit_does_not_raise_a_rank():
     fit, visits = fit_uneven(PDCLUnlabelled(Rigged(0.1), eps=0.1, warmup=0.0, batch=64, steps=1), pool=1000, steps=56)
     assert 0.3 < float((visits == 4).double().mean()) < 0.7
     assert set(visits.tolist()) == {3, 4}
@@ -221,7 +221,7 @@ def test_ranks_do_not_come_of_one_visit_more():
     assert abs(float((visits[highest] == 4).double().mean() - (visits == 4).double().mean())) < 0.1
 
 
-def test_what_nobody_looked_at_is_not_known():
+def test_duals_of_unvisited_samples_are_nan():
     fit, visits = fit_uneven(
         PDCLUnlabelled(Rigged(), eps=0.1, dual_init=2.0, warmup=0.0, batch=16, steps=1), pool=300, steps=5
     )
@@ -251,7 +251,7 @@ def test_duals_rest_during_the_warm_up():
     assert (moving.duals["unlabelled"] > 0).all()
 
 
-def test_where_no_constraint_was_in_force_no_dual_is_known():
+def test_inactive_constraints_have_no_known_dual():
     objective = PDCLUnlabelled(Smoothness(radius=1.0), eps=0.01, confidence=0.999999, batch=16, steps=60)
     unsure, sure = fit_blobs(objective), fit_blobs(replace(objective, confidence=0.0))
     assert unsure.duals["unlabelled"].isnan().all()
@@ -263,7 +263,7 @@ def test_where_no_constraint_was_in_force_no_dual_is_known():
 @pytest.mark.parametrize(
     "strategy", [CATALOGUE["ally-unlabelled"], Strategy(PredictedDual(), Top())], ids=["clusters", "top"]
 )
-def test_exactly_n_are_asked_though_few_were_visited(task, strategy):
+def test_exactly_n_are_asked_even_if_few_were_visited(task, strategy):
     scene = blobs(task, n=120)
     objective = PDCLUnlabelled(eps=1e-4, dual_lr=1.0, confidence=0.0, warmup=0.0, batch=4, steps=4)
     loop = ally.Loop(

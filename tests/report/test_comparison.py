@@ -43,7 +43,7 @@ def test_lower_is_better_for_errors():
     assert compare(drawn("rmse", gain=-0.1))[0].verdict == "better"
 
 
-def test_noise_is_not_called_a_difference():
+def test_noise_is_not_reported_as_a_difference():
     comparison = compare(drawn(gain=0.0, noise=0.05))[0]
     assert comparison.verdict == "not shown to differ"
     assert sentence(comparison).startswith("ally is not shown to differ from random on toy: ")
@@ -80,7 +80,7 @@ def test_missing_seeds_and_one_seed():
     assert sentence(start) == "ally on toy: nothing to compare yet."
 
 
-def test_equal_differences_are_no_proof():
+def test_equal_differences_give_no_verdict():
     table = rows(
         {("ally", 0): [0.5, 0.7], ("random", 0): [0.5, 0.6], ("ally", 1): [0.5, 0.8], ("random", 1): [0.5, 0.7]}
     )

@@ -125,7 +125,7 @@ def test_censored_counts_bound_the_ratio(series, reference, bound):
     assert (ratio.low is None) == (ratio.high is None) == (bound == "?")
 
 
-def test_where_nobody_gets_there_is_no_ratio():
+def test_if_no_campaign_reaches_the_target_there_is_no_ratio():
     nobody = needs(300, 300, censored=(0, 1)), needs(300, 300, censored=(0, 1))
     assert label_ratio([nobody]) is None
     both = label_ratio([nobody, (needs(100, 100), needs(200, 200))])

@@ -235,7 +235,7 @@ def test_the_answer_is_honest():
     assert answer(summarise(drawn(seeds=1))) == "On toy: too few seeds to say how anything compares with random."
 
 
-def test_the_baseline_is_chosen_and_can_be_told():
+def test_the_baseline_is_chosen_or_given():
     table = drawn(strategies=("ally", "margin", "coreset"))
     assert summarise(table).baseline == "margin"
     assert summarise(table, "coreset").baseline == "coreset"

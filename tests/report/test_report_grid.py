@@ -61,13 +61,13 @@ def test_bad_rows_are_named(tmp_path, change, message):
 
 
 @pytest.mark.parametrize("content", [b"", b"a,b\n1,2,3\n4\n1,2,3,4,5\n", b"\xff\xfe\x00"])
-def test_what_is_no_table_is_told(tmp_path, content):
+def test_files_that_are_not_tables_are_refused(tmp_path, content):
     (tmp_path / "results.csv").write_bytes(content)
     with pytest.raises(InputError, match=r"results\.csv"):
         read_results(tmp_path)
 
 
-def test_a_missing_file_is_told(tmp_path):
+def test_a_missing_file_is_reported(tmp_path):
     with pytest.raises(InputError, match=r"results\.csv does not exist; give a folder that `ally bench` wrote"):
         read_results(tmp_path)
 

@@ -81,7 +81,7 @@ def test_a_ceiling_is_a_value_of_the_dual(make_snapshot):
 
 
 @pytest.mark.parametrize("dual", [0.0, 0.1, 3.7])
-def test_among_equal_duals_nobody_is_above_the_bound(make_snapshot, dual):
+def test_equal_duals_are_never_above_the_bound(make_snapshot, dual):
     s = make_snapshot()
     for pool in (None, torch.full((200,), dual)):
         scored = PredictedDual(cap=0.5)(

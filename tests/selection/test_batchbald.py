@@ -82,7 +82,7 @@ def test_copies_are_not_picked_while_others_inform(make_snapshot):
     assert len(distinct) == 3
 
 
-def test_copies_of_a_noisy_sample_wait(make_snapshot):
+def test_copies_are_picked_after_other_informative_samples(make_snapshot):
     weak = posterior(1, 20, 3, seed=1, scale=0.1)
     strong = posterior(1, 20, 3, seed=2, scale=0.5).expand(5, -1, -1)
     p = torch.cat([weak, strong])
@@ -114,7 +114,7 @@ def test_shortlist_keeps_the_most_informative(make_snapshot):
     assert everyone.rows.tolist() == snapshot.candidates.rows[naive(p, 3)].tolist()
 
 
-def test_an_unfeasible_batch_says_what_is(make_snapshot):
+def test_an_infeasible_batch_error_gives_the_largest_size(make_snapshot):
     assert [BatchBALD().feasible(classes) for classes in (2, 3, 10, 1000, 10**6)] == [10, 10, 6, 2, 1]
     with pytest.raises(InputError, match=r"n=7 is too large .* 10 classes: it takes n <= 6 .* strategy='powerbald'"):
         select(make_snapshot, BatchBALD(), posterior(30, 3, 10), 7)

@@ -277,7 +277,7 @@ def test_threads_and_shards_do_not_change_the_picks(make_snapshot, monkeypatch, 
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(0.3), Ball(0.4)])
-def test_few_numbers_are_found_again(make_snapshot, monkeypatch, kernel):
+def test_few_bounds_and_gains_are_recomputed(make_snapshot, monkeypatch, kernel):
     snapshot = snapshot_of(make_snapshot, pool("clusters", 3000, 8), pool("clusters", 0, 8))
     seen = {"bounds": 0, "gains": 0}
     for name in seen:

@@ -279,7 +279,7 @@ def test_settings_are_checked():
             FisherGreedy(**settings)
 
 
-def test_few_classes_are_said_in_the_query():
+def test_approximated_classes_are_noted_in_the_query():
     X = np.random.default_rng(0).normal(size=(80, 5))
     y = np.where(np.arange(80) < 30, np.arange(80) % 6, np.nan)
     query = ally.query(

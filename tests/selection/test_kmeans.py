@@ -100,7 +100,7 @@ def test_bounds_hold(name):
         np.testing.assert_allclose(below[70:] ** 2, squared[70:, 64:].min(1), rtol=1e-3)
 
 
-def test_rows_do_not_depend_on_their_company():
+def test_rows_do_not_depend_on_other_rows():
     x, centroids = in_frame(whole(0, 2000, 3)), Centroids(whole(1, 90, 3).unique(dim=0).double())
     together = centroids.nearest(x)[0]
     for size in (1, 7, 333):
@@ -218,7 +218,7 @@ def test_scales_change_nothing(scale):
     assert k_means(x * scale, 12, 20, 0).tolist() == k_means(x, 12, 20, 0).tolist()
 
 
-def test_an_offset_hides_nothing():
+def test_a_large_offset_does_not_change_clusters():
     x = whole(0, 400, 3)
     assert k_means(x + 1e5, 9, 20, 0).tolist() == k_means(x, 9, 20, 0).tolist()
 

@@ -440,7 +440,7 @@ def test_nothing_is_copied_for_one_or_two_factors():
     assert np.shares_memory(arrays(Gradient()(view)).a, view.probabilities.numpy())
 
 
-def test_squares_that_overflow_are_said():
+def test_overflowing_squares_are_reported():
     huge = View(np.arange(9), torch.full((9, 4), 1e19), None, torch.zeros(9))
     small = View(np.arange(9), torch.ones(9, 4), None, torch.zeros(9))
     for snapshot in (Snapshot("regression", huge, small), Snapshot("regression", small, huge)):

@@ -99,7 +99,7 @@ def test_a_damaged_file_is_passed_over(scanned: Path, damage: str) -> None:
     assert file.read_bytes() == whole
 
 
-def test_what_cannot_be_kept_is_not_missed(table: Path) -> None:
+def test_an_unwritable_cache_is_not_needed(table: Path) -> None:
     (table.parent / "cache").write_text("a file where the folder should be")
     assert shown(opened(table)) == [str(row) for row in PLACES]
 

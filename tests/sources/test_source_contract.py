@@ -74,7 +74,7 @@ def test_scanning_twice_gives_the_same(opened):
     assert list(again(json.loads(json.dumps(samples.fingerprint()))).scan()) == first
 
 
-def test_a_scan_may_be_given_up(opened):
+def test_a_scan_can_be_abandoned(opened):
     samples, _ = opened
     one = next(iter(samples.scan()))
     assert len(list(samples.scan())) == 3

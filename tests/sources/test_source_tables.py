@@ -153,7 +153,7 @@ def test_columns_may_be_said_to_be_categories(tmp_path):
     assert open_source(path, columns={"code": "category"}).features(["0"]).shape == (3,)
 
 
-def test_words_for_nothing_are_missing_numbers(tmp_path):
+def test_na_counts_as_a_missing_number(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("id,x\n" + "".join(f"{number},{'NA' if number % 2 else number}\n" for number in range(8)))
     samples = open_source(path)

@@ -70,7 +70,7 @@ def test_thousands_and_negative_numbers_with_commas(tmp_path):
     assert "numbers are written with a comma: 1,5 is read as 1.5" in samples.notes
 
 
-def test_a_campaign_of_before_keeps_the_ids_of_its_rows(tmp_path):
+def test_an_older_campaign_keeps_its_row_ids(tmp_path):
     (tmp_path / "t.csv").write_text("a;b\n1,5;x\n2,5;y\n3,5;x\n4,5;y\n")
     now = open_source(tmp_path / "t.csv")
     before = {key: value for key, value in now.fingerprint().items() if key != "decimal"}
@@ -150,7 +150,7 @@ def test_labels_from_other_columns_and_kinds(tmp_path):
     assert read_labels(tmp_path / "l.csv", "article", "said") == {1: "cat", 3: "dog"}
 
 
-def test_a_workbook_that_is_none(tmp_path):
+def test_a_file_that_is_not_a_workbook_is_refused(tmp_path):
     (tmp_path / "t.xlsx").write_bytes(b"nothing")
     with pytest.raises(DataError, match="cannot be read as a workbook"):
         open_source(tmp_path / "t.xlsx")

@@ -302,7 +302,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
     store.close()
 
 
-def test_others_are_waited_for_and_then_named(tmp_path: Path) -> None:
+def test_a_busy_store_waits_and_then_reports(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     store = make(path, patience=0.3)
     other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
@@ -317,7 +317,7 @@ def test_others_are_waited_for_and_then_named(tmp_path: Path) -> None:
         one.close()
 
 
-def test_a_turn_that_is_never_given_back_holds_nobody(tmp_path: Path) -> None:
+def test_a_queue_lock_never_released_blocks_nobody(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     make(path).close()
     ready, end = FORK.Event(), FORK.Event()

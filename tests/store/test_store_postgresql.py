@@ -50,7 +50,7 @@ def test_a_slow_source_does_not_end_the_creation(new_database: Callable[[], str]
     database.close()
 
 
-def test_others_are_waited_for_and_then_named(new_database: Callable[[], str]) -> None:
+def test_a_busy_store_waits_and_then_reports(new_database: Callable[[], str]) -> None:
     url = new_database()
     store, other = make(url, patience=0.3), PostgreSQL(url)
     with other.engine.connect() as connection, connection.begin():

@@ -458,7 +458,7 @@ def test_texts_names_and_columns_come_as_data(folder):
 # When it is over
 
 
-def test_after_the_end_and_on_a_lease_that_is_gone(folder):
+def test_answers_after_the_lease_expired(folder):
     write_photos(folder / "few", 3)
     now = [1000.0]
     campaign = Campaign.create(

@@ -204,7 +204,7 @@ def test_answers_that_arrive_together_share_a_flush(served):
     assert gatherer.flushes - before == 2
 
 
-def test_what_the_command_cannot_do_it_says(served, folder):
+def test_the_command_reports_what_it_cannot_do(served, folder):
     from ally.cli.campaign.labelling import label
 
     place = str(folder / "a.db")
@@ -220,7 +220,7 @@ def test_what_the_command_cannot_do_it_says(served, folder):
 
 
 @pytest.mark.long
-def test_a_process_of_its_own(folder):
+def test_it_runs_as_its_own_process(folder):
     """Ready in two seconds, without torch, ended by Ctrl-C, and back with every answer after SIGKILL."""
     write_photos(folder / "own", 12)
     place = folder / "own.db"

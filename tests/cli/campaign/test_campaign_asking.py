@@ -131,7 +131,7 @@ def test_ask_with_a_key_gives_the_same_query(ally, rows):
     assert set(first["samples"][0]) == {"id", "kind", "score", "why", "shown"}
 
 
-def test_a_batch_is_cut_at_the_end_of_the_pool_and_a_number_is_not(ally, tmp_path):
+def test_the_default_batch_shrinks_at_the_end_but_an_explicit_n_fails(ally, tmp_path):
     (tmp_path / "few.txt").write_text("a\nb\nc\n")
     ally("new", "few", "--from", "few.txt", "--by-hand")
     assert "3 samples are free and 9 were requested" in ally("ask", "few", "--n", 9, code=2).err
@@ -221,7 +221,7 @@ def test_tell_from_standard_input(ally, rows, text):
         assert campaign.status().skipped == 1
 
 
-def test_a_file_of_two_queries_belongs_to_neither(ally, rows, fill):
+def test_a_file_with_samples_of_two_queries_is_saved_without_a_query(ally, rows, fill):
     ids = [ally("ask", "rows", "--n", 2, "--out", f"{n}.csv") and fill(f"{n}.csv", rows) for n in (1, 2)]
     with open("both.csv", "w") as both, open("1.csv") as one, open("2.csv") as two:
         both.write(one.read() + two.read().split("\n", 1)[1])

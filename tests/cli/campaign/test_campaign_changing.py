@@ -47,7 +47,7 @@ def test_a_source_that_moved(ally, pets, tmp_path):
         (["--lease", "-1"], "--lease -1 is out of range; give minutes"),
     ],
 )
-def test_what_cannot_be(ally, pets, words, message):
+def test_impossible_changes_are_refused(ally, pets, words, message):
     assert message in ally("change", "pets", *words, code=2).err
 
 
@@ -55,7 +55,7 @@ def test_what_cannot_be(ally, pets, words, message):
     "words",
     [["--from", "u.txt", "--batch", 0], ["--from", "u.txt", "--classes", "a,c"], ["--from", "no.txt", "--batch", 3]],
 )
-def test_all_is_changed_or_nothing(ally, pets, tmp_path, words):
+def test_changes_are_all_or_nothing(ally, pets, tmp_path, words):
     (tmp_path / "u.txt").write_text((tmp_path / "t.txt").read_text())
     with library.Campaign.open("pets.db") as campaign:
         before = campaign.settings
@@ -73,7 +73,7 @@ def test_all_is_changed_or_nothing(ally, pets, tmp_path, words):
         ("1,b", "1,b,2", ["1", "b", "2"]),
     ],
 )
-def test_classes_that_there_are_stay_what_they_are(ally, tmp_path, first, then, classes):
+def test_existing_classes_keep_their_type(ally, tmp_path, first, then, classes):
     (tmp_path / "t.csv").write_text("id,text\n" + "".join(f"r{n},text {n}\n" for n in range(30)))
     ally("new", "c", "--from", "t.csv", "--classes", first, "--by-hand")
     ally("tell", "c", f"r1={first.split(',')[0]}", "--annotator", "ann")
@@ -83,7 +83,7 @@ def test_classes_that_there_are_stay_what_they_are(ally, tmp_path, first, then, 
         assert set(campaign.labels().values()) <= set(classes)
 
 
-def test_labels_told_before_are_classes_as_they_are(ally, tmp_path):
+def test_existing_labels_become_classes_unchanged(ally, tmp_path):
     (tmp_path / "t.csv").write_text("id,text\n" + "".join(f"r{n},text {n}\n" for n in range(30)))
     ally("new", "c", "--from", "t.csv", "--by-hand")
     ally("tell", "c", "r1=0", "r2=1")

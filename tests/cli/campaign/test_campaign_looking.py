@@ -418,7 +418,7 @@ def test_few_numbers_have_no_interval_and_few_labels_no_prediction(ally, table):
     assert all(len(line.split()) == 4 for line in lines[1:])
 
 
-def test_one_rule_for_what_cannot_be_read(ally, photos, tmp_path, fill):
+def test_unreadable_images_are_excluded_everywhere(ally, photos, tmp_path, fill):
     ally("new", "shapes", "--from", "photos", "--model", "mlp", "--size", 8, "--batch", 30, "--by-hand")
     ally("ask", "shapes", "--out", "next.csv")
     asked = fill("next.csv", photos)

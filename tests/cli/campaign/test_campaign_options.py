@@ -109,7 +109,7 @@ def test_an_unknown_argument_of_create_names_those_there_are(tmp_path):
         ally.Campaign.create(tmp_path / "a.db", np.zeros((30, 2)), colour="red")
 
 
-def test_an_empty_file_is_called_so(capsys, monkeypatch, tmp_path):
+def test_an_empty_file_is_reported(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     np.save("none.npy", np.zeros((0, 3)))
     (tmp_path / "none.csv").write_text("id,a\n")
