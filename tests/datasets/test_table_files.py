@@ -257,7 +257,7 @@ def test_decimal_commas_beside_a_cell_that_is_no_number(tmp_path):
         ("x,y\n" + "1,3.5\n2,3.5\n" * 9, r"the target is 3\.5 in every row; at least two different values"),
     ],
 )
-def test_tables_that_are_too_small_are_refused(tmp_path, text, told):
+def test_tables_with_repeated_columns_or_one_target_are_refused(tmp_path, text, told):
     (tmp_path / "a.csv").write_text(text)
     with pytest.raises(DataError, match=told):
         load(tmp_path / "a.csv", target="y")

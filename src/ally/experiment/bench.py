@@ -1,4 +1,4 @@
-"""Does active learning pay on these data? A grid from names."""
+"""Does active learning pay off on these data? Builds a grid from names."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def bench(
     progress: Progress | None = None,
     say: Callable[[str], None] | None = None,
 ) -> pd.DataFrame:
-    """Simulated campaigns of every strategy on every data set, in the folder `out`; run again, it goes on where it was.
+    """Simulated campaigns of every strategy on every data set, in the folder `out`; run it again and it continues.
 
     Args:
         datasets: names that ``ally datasets`` lists, table files (with `target`) or folders of images by class.
@@ -57,12 +57,12 @@ def bench(
         seeds: campaigns per strategy; a seed sets the start, the weights and the strategy's own draws.
         init: random labels at the start; by default as many as a batch, and at least two per class.
         batch: labels per round; by default a hundredth of the pool, between 10 and 200.
-        rounds: batches after the start. It may be raised later.
+        rounds: batches after the start. You can raise it later.
         models: names of learners; None is ``"auto"``: the best by cross-validation on the first labels of each seed,
             for all strategies alike.
         objectives: how the networks are trained; None as each strategy says.
         validation: labels bought at the start for early stopping; they are counted.
-        candidates: ask only about so many samples of the pool, drawn at random.
+        candidates: choose only among this many samples of the pool, drawn at random.
         metric: what is measured on the test set: accuracy (the default for classes), balanced_accuracy, macro_f1, auroc
             or log_loss; rmse (the default for numbers), mae, r2 or mse.
         hygiene: which candidates every query sets aside, by default as in `ally.query`; None for none.
@@ -71,7 +71,7 @@ def bench(
         encoder: texts and images are learned from through this pretrained encoder: a name, or the folder of a model.
 
     Returns:
-        The table that is also in ``out/results.csv``.
+        The same table as in ``out/results.csv``.
     """
     names = [str(name) for name in _listed("datasets", datasets)]
     chosen = _listed("strategies", strategies)

@@ -1,4 +1,4 @@
-"""One campaign of a grid, and what is recorded of it."""
+"""One campaign of a grid, and its records."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Cell:
     training: Training = Training()
     objective: str | Objective | None = None
     setting: str = ""
-    """What makes it differ from others of its strategy, in words."""
+    """How it differs from other cells of its strategy, in words."""
     custom: Strategy | None = None
     """Used instead of the catalogue's entry, under the name `strategy`."""
     candidates: int | None = None
-    """Ask only about this many samples of the pool, drawn at random; None for all."""
+    """Choose only among this many samples of the pool, drawn at random; None for all."""
     validation: int = 0
-    """So many labels are bought at the start for early stopping; they are counted."""
+    """How many labels are bought at the start for early stopping; they are counted."""
     test: int | None = None
     """Measure on this many samples of the test set, the same for all; None for all of them."""
     copies: Copies | None = None
@@ -76,11 +76,11 @@ class Cell:
 
     @property
     def labels(self) -> int:
-        """How many are bought in all."""
+        """Total number of labels bought."""
         return self.init + self.validation + self.batch * self.rounds
 
     def ensure_fits(self, trial: Trial) -> None:
-        """Raises before anything is run if the campaign cannot be."""
+        """Raises before anything runs if the campaign is impossible."""
         self.composition.ensure_task(trial.task, f"strategy {self.strategy!r}")
         if self.metric is not None:
             metric_for(self.metric, trial.task, bench=True)
@@ -98,13 +98,13 @@ class Cell:
             )
 
     def identity(self, dataset: str) -> tuple[Any, ...]:
-        """What tells its records from others in ``results.csv``."""
+        """What identifies its records in ``results.csv``."""
         names = model_name(self.model), objective_name(self.trained_by)
         return (dataset, *names, self.setting, self.strategy, self.seed, self.batch, self.protocol)
 
     def key(self, dataset: str) -> str:
-        """A name for its file: readable, and different for different settings. The number of rounds is none: it may be
-        raised later."""
+        """A file name: readable, and different for different settings. It leaves out the number of rounds, which may
+        be raised later."""
         plain: tuple[Any, ...] = (replace(self, rounds=0, custom=None), self.composition, model_name(self.model))
         # Apart from the repr, so that what was run before there was hygiene keeps its name.
         plain += () if self.hygiene is None else (self.hygiene,)
@@ -146,7 +146,7 @@ COLUMNS = [item.name for item in fields(Record)]
 
 @dataclass(frozen=True)
 class Round:
-    """A record, and the rows asked about after it: enough to go on from there."""
+    """A record, and the rows asked about after it: enough to resume from there."""
 
     record: Record
     asked: tuple[int, ...] = ()

@@ -18,11 +18,11 @@ from ally.rng import Streams
 PARTS = 10
 """A training is tried with this fraction of its epochs or steps."""
 CANDIDATES = 500, 2000
-"""Queries are tried on so many."""
+"""Queries are tried on this many samples."""
 
 
 def estimate(load: Load, cells: Cells) -> float:
-    """Seconds of one core for all `cells`, roughly; what is compiled at its first use is not part of them."""
+    """Rough estimate of the seconds of one core for all `cells`, excluding first-use compilation."""
     trials: dict[str, Trial] = {}
     costs: dict[Any, Callable[[int, int], float]] = {}
     total = 0.0
@@ -42,7 +42,7 @@ def estimate(load: Load, cells: Cells) -> float:
 def _cost(trial: Trial, cell: Cell) -> Callable[[int, int], float]:
     """Seconds of a round as a function of the labels so far and the number of candidates."""
     objective = resolve_objective(cell.trained_by)
-    # A training that stops early is tried whole: nobody knows when it will.
+    # A training with early stopping is tried in full: nobody knows when it will stop.
     early = cell.validation > 0 and cell.training.keep == "best"
     epochs = cell.training.epochs if early else max(1, cell.training.epochs // PARTS)
     parts = cell.training.epochs / epochs
@@ -56,7 +56,7 @@ def _cost(trial: Trial, cell: Cell) -> Callable[[int, int], float]:
         copies=None,
         validation=cell.validation if early else 0,
     )
-    # What is compiled or loaded at its first use is not part of the cost: the first try does not count.
+    # The first try does not count: it includes compiling and loading.
     _try(trial, replace(tried, candidates=CANDIDATES[0]))
     trainings, queries = zip(*(_try(trial, replace(tried, candidates=size)) for size in CANDIDATES), strict=True)
     training = parts * min(trainings)
@@ -82,7 +82,7 @@ def _try(trial: Trial, cell: Cell) -> tuple[float, float]:
 
 
 def in_words(seconds: float) -> str:
-    """Seconds as a person would say them."""
+    """Seconds in a readable form."""
     for unit, size in (("hours", 3600.0), ("minutes", 60.0)):
         if seconds >= 1.5 * size:
             return f"{seconds / size:.1f} {unit}" if seconds < 10 * size else f"{seconds / size:.0f} {unit}"

@@ -1,4 +1,4 @@
-"""A grid in a folder: cells, results, and what a reader of them has to know."""
+"""A grid in a folder: cells, results, and notes for whoever reads them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Grid:
     substitute: str | None = None
     """What was replaced by what, if anything was."""
     baseline: str | None = None
-    """What the others are compared with; None is random where it is run."""
+    """The baseline for the others; None means random, if it is run."""
 
 
 def run(
@@ -55,8 +55,7 @@ def run(
     progress: Progress | None = None,
     say: Callable[[str], None] | None = None,
 ) -> pd.DataFrame:
-    """Runs what is missing of a grid in the folder `out`. `say` hears what a reader has to know, and how long it may
-    take."""
+    """Run the missing cells of a grid in the folder `out`. `say` gets the notes and the estimated time."""
     load_trial: Load = partial(trial, data_dir, target, task, encoder=encoder)
     for name, cell in grid.cells:
         cell.ensure_fits(load_trial(name))
@@ -81,7 +80,7 @@ def run(
 
 
 def data_notes(load_trial: Load, names: Iterable[str]) -> list[str]:
-    """What is to be known of each data set, in sentences."""
+    """Notes on each data set, as sentences."""
     return [f"{name}: {note}" for name in dict.fromkeys(names) for note in load_trial(name).notes]
 
 
@@ -93,14 +92,14 @@ def _uneven(load_trial: Load, cells: Sequence[tuple[str, Cell]]) -> list[str]:
 
 
 def constants(load_trial: Load, cells: Sequence[tuple[str, Cell]]) -> dict[str, float]:
-    """By data set, what one answer for every sample of its test set would score: a line that a model has to beat."""
+    """By data set, the score of a constant answer on its test set, which a model has to beat."""
     metrics = {name: cell.metric for name, cell in cells if cell.copies is None}
     found = {name: load_trial(name).constant(metric) for name, metric in metrics.items()}
     return {name: value for name, value in found.items() if math.isfinite(value)}
 
 
 def _others(out: Path, grid: Grid) -> list[str]:
-    """A sentence if the folder holds campaigns that are none of the grid's."""
+    """A sentence if the folder holds campaigns that are not part of the grid."""
     own = {journal(out, name, cell).path for name, cell in grid.cells}
     others = len(set(cells_folder(out).glob("*.jsonl")) - own)
     if not others:
@@ -110,7 +109,7 @@ def _others(out: Path, grid: Grid) -> list[str]:
 
 
 def _versions(out: Path) -> list[str]:
-    """A sentence if cells in the folder were run with other versions than those of now."""
+    """A sentence if cells in the folder were run with other versions."""
     import torch
 
     now = {"ally": ally.__version__, "torch": torch.__version__}
@@ -141,7 +140,7 @@ def available_cores() -> int:
 
 
 def write_settings(out: Path, grid: Grid, notes: list[str], constants: Mapping[str, float]) -> None:
-    """``settings.json``: what a report says beside the figures."""
+    """``settings.json``: what a report says besides the figures."""
     import torch
 
     facts = {

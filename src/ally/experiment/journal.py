@@ -1,7 +1,7 @@
-"""The rounds of one cell in one file: a line each, written whole or not at all.
+"""The rounds of one cell in one file: one line each, written completely or not at all.
 
-The first line holds the settings. A line counts once its newline is on disk; what a crash left behind the last one is
-cut off.
+The first line holds the settings. A line counts once its newline is on disk; anything a crash left after the last
+newline is cut off.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Journal:
 
     @contextmanager
     def writing(self, settings: dict[str, Any]) -> Iterator[Journal]:
-        """Holds the file against other processes, waiting for one that is about to end, and cuts off an unfinished
+        """Lock the file against other processes, waiting for one that is about to end, and cut off an unfinished
         line."""
         with self.path.open("ab") as file:
             fcntl.flock(file, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""Many campaigns at once; in a folder they can be interrupted and go on."""
+"""Many campaigns at once; in a folder they can be interrupted and resumed."""
 
 from __future__ import annotations
 
@@ -90,8 +90,7 @@ def run_in(out: Path, load: Load, cells: Cells, workers: int, progress: Progress
 
 
 def missing(out: Path, load: Load, cells: Cells) -> list[int]:
-    """Which of the cells are not finished. Raises if what the folder holds was made from other data or with other
-    settings."""
+    """Which of the cells are not finished. Raises if the folder's contents come from other data or settings."""
     fingerprints = {name: load(name).fingerprint for name in dict.fromkeys(name for name, _ in cells)}
     same = {cell.identity(name): (name, cell) for name, cell in cells}
     for path in sorted(cells_folder(out).glob("*.jsonl")):
@@ -161,7 +160,7 @@ def _run(load: Load, name: str, cell: Cell) -> list[Record]:
 
 
 def _record(load: Load, name: str, cell: Cell, journal: Journal) -> None:
-    """Runs what is missing of a cell."""
+    """Run the missing rounds of a cell."""
     trial = load(name)
     with journal.writing(_settings(trial, name, cell)):
         for done in campaign(trial, cell, journal.rounds()):
@@ -169,7 +168,7 @@ def _record(load: Load, name: str, cell: Cell, journal: Journal) -> None:
 
 
 def _settings(trial: Trial, name: str, cell: Cell) -> dict[str, Any]:
-    """Everything that makes the cell what it is, as text, and with what it was run."""
+    """Everything that defines the cell, as text, and the versions it was run with."""
     import torch
 
     told = {field: _told(field, value) for field, value in vars(cell).items() if value is not None}

@@ -25,8 +25,8 @@ def simulate(trial: Trial, cell: Cell) -> Iterator[Record]:
 
 
 def campaign(trial: Trial, cell: Cell, past: Sequence[Round] = ()) -> Iterator[Round]:
-    """The same with the rows that were asked about. With the first rounds of the cell as `past` it goes on, to the same
-    numbers."""
+    """The same with the rows that were asked about. Given the first rounds of the cell as `past`, it resumes with the
+    same results."""
     cell.ensure_fits(trial)
     streams = Streams(cell.seed)
     if cell.copies is not None:
@@ -93,7 +93,7 @@ def measured(loop: Loop, trial: Trial, metric: str | None) -> tuple[AnyArray, st
 
 def begin(trial: Trial, cell: Cell, oracle: Oracle, streams: Streams) -> Loop:
     """The start that all strategies of a seed share: random labels to train on and, apart from them, to stop training
-    by. What ``model="auto"`` chooses for these labels is kept, so that strategies are compared under one learner."""
+    by. The learner that ``model="auto"`` chooses for these labels is kept, so that strategies share one learner."""
     order = streams.numpy(f"start {trial.name}").permutation(trial.size)
     start, held_out, rest = np.split(order, [cell.init, cell.init + cell.validation])
     labels = np.full(trial.size, None, dtype=object)

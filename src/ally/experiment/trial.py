@@ -27,9 +27,9 @@ class Trial:
     test: AnyArray = field(repr=False)
     test_labels: AnyArray = field(repr=False)
     notes: tuple[str, ...] = ()
-    """What a reader of results should know, in sentences."""
+    """Notes for readers of the results, as sentences."""
     vectors: bool = False
-    """The samples are vectors of an encoder, whose distances mean something."""
+    """Whether the samples are vectors of an encoder, whose distances are meaningful."""
 
     @staticmethod
     def of(data: Dataset) -> Trial:
@@ -83,7 +83,7 @@ class Trial:
         return constant(figure, known, truth, len(self.classes or ())) / self._unit(figure.name)
 
     def imbalance(self) -> str | None:
-        """A sentence if accuracy says little, as the classes differ much in size."""
+        """A sentence if accuracy says little because the classes are very uneven."""
         if self.task == "regression":
             return None
         classes, counts = np.unique(self.pool_labels, return_counts=True)
@@ -97,7 +97,7 @@ class Trial:
         )
 
     def _numbers(self, labels: AnyArray) -> AnyArray:
-        """Classes by their place among all; targets as they are."""
+        """Class numbers; targets unchanged."""
         if self.task == "regression":
             return np.asarray(labels, dtype=np.float64)
         return np.searchsorted(np.asarray(self.classes), np.asarray(labels))

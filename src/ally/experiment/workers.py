@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 from ally.errors import AllyError
 
 POLL = 0.5
-"""Seconds after which a caller hears that nothing has ended."""
+"""After this many seconds without a result, the caller is told so."""
 Call: TypeAlias = tuple[Any, ...]
 
 
@@ -33,7 +33,7 @@ class Ended(NamedTuple):
 
 
 def work_through(function: Callable[..., Any], calls: Sequence[Call], processes: int) -> Generator[Ended | None]:
-    """Runs ``function(*call)`` for all calls and yields them as they end, or None when for a while none has.
+    """Run ``function(*call)`` for all calls and yield results as they finish, or None if none has for a while.
 
     Closing the iterator, like any exception in it, kills the processes. One that dies by itself fails its call and is
     replaced.
@@ -85,13 +85,13 @@ def _start(function: Callable[..., Any]) -> tuple[Connection, BaseProcess]:
 
 
 def _give(connection: Connection, call: Call) -> None:
-    """What cannot be delivered is noticed when the answer is read."""
+    """An undeliverable call is noticed when its answer is read."""
     with suppress(OSError):
         connection.send(call)
 
 
 def _serve(function: Callable[..., Any], connection: Connection) -> None:
-    """The life of a process: calls in, results out, until nobody is left to ask."""
+    """The main loop of a process: calls in, results out, until the caller is gone."""
     from threadpoolctl import threadpool_limits
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -124,7 +124,7 @@ def _end_with_parent() -> None:
 
 
 def _sendable(error: Exception) -> Exception:
-    """The error, or its words where it cannot be sent."""
+    """The error, or its text if it cannot be pickled."""
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:

@@ -1,4 +1,4 @@
-"""The generative mode: samples led to a higher predicted dual by gradient ascent on the sample itself (paper, section
+"""The generative mode: samples moved to a higher predicted dual by gradient ascent on the sample itself (paper, section
 4.4)."""
 
 from ally.generation.ascent import ascend

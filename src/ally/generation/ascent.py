@@ -4,8 +4,8 @@ r"""Gradient ascent on the sample.
 \hat\lambda(x))
 
 s is the spread of each feature, ‖·‖ the root mean square over features, Π the projection onto the valid range. A step
-that would lower the predicted dual is not taken; `Climb` says what is done instead, and how a sample leaves a place
-where it is stuck.
+that would lower the predicted dual is not taken; `Climb` describes what happens instead, and how a stuck sample gets
+away.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def ascend(
     random_state: Any = 0,
     progress: Progress | None = None,
 ) -> Progression:
-    """Leads each sample to a higher predicted dual; the model stays as it is.
+    """Move each sample to a higher predicted dual; the model does not change.
 
     Args:
         model: a fitted `ConstrainedClassifier` or `ConstrainedRegressor`, a `DualOf`, or a pair (Fit, FittedHead).
@@ -54,7 +54,7 @@ def ascend(
         every: steps between the moments that are kept; a fifth of `steps` if None. The first and the last are always
             kept.
         ceiling: no step leads above this predicted λ, against collective outliers; None for no ceiling.
-        jumps: how often a sample that is stuck may jump. The last moment is the best place that a sample has seen.
+        jumps: how often a sample that is stuck may jump. The last moment is each sample's best point.
         smooth: samples (m, *shape), such as the pool: steps are mixtures of the ways in which these differ, so that
             images change in strokes rather than in single pixels. None for the plain gradient.
         random_state: directions of the jumps.

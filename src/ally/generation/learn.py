@@ -1,4 +1,4 @@
-"""A network with duals to ascend on, and the samples that tell it least."""
+"""A network with duals to ascend on, and its least informative samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where generated samples come from, step by step, and what the model says of them on the way."""
+"""The path of generated samples, step by step, with the model's predictions on the way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The answer in words: is it better than the baseline here, and how sure is that?"""
+"""The answer in words: is it better than the baseline here, and how certain is that?"""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _dataset(summary: Summary, dataset: str) -> str:
 
 
 def against_constant(summary: Summary, dataset: str) -> list[str]:
-    """What a single answer for all samples would score, and which series end no better than that."""
+    """The score of a constant answer, and which series end no better."""
     if dataset not in summary.constants:
         return []
     found, value = [c for c in summary.comparisons if c.dataset == dataset], summary.constants[dataset]

@@ -1,4 +1,4 @@
-"""What a grid wrote, read and checked: its results (``results.csv``) and its own words (``settings.json``)."""
+"""Reads and checks the files of a grid: its results (``results.csv``) and description (``settings.json``)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ NAMES = ("dataset", "model", "objective", "setting", "strategy", "metric")
 COUNTS = ("seed", "batch", "round", "labels", "validation_labels")
 NUMBERS = ("value", "train_seconds", "query_seconds")
 OPTIONAL = {"protocol": "", "positive_duals": "", "rank_quality": "", "learner": ""}
-"""Columns that older files lack, and what stands there instead. Duals are empty where a strategy has none, and the
+"""Columns that older files lack, with their default values. Duals are empty where a strategy has none, and the
 learner where a model was named."""
 COLUMNS = (*NAMES[:5], "seed", "batch", "round", "labels", "validation_labels", "metric", *NUMBERS, *OPTIONAL)
 CAMPAIGN = ["dataset", "strategy", "setting", "objective", "model", "batch", "protocol", "seed"]
-"""What tells one simulated campaign from another."""
+"""Columns that identify a simulated campaign."""
 
 
 def read_results(path: Path) -> pd.DataFrame:
@@ -48,7 +48,7 @@ def read_results(path: Path) -> pd.DataFrame:
 
 
 def _numbers(file: Path, column: pd.Series[str], whole: bool) -> pd.Series[int] | pd.Series[float]:
-    """The column as numbers; the first cell that is none is named by its line."""
+    """The column as numbers; an error names the line of the first cell that is not one."""
     values = pd.to_numeric(column, errors="coerce").astype(float)
     bad = ~np.isfinite(values.to_numpy())
     if whole:
@@ -98,9 +98,9 @@ class Description:
     settings: dict[str, str] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
     constants: dict[str, float] = field(default_factory=dict)
-    """By data set, what one answer for all samples would score."""
+    """By data set, the score of a constant answer."""
     substitute: str | None = None
-    """What was used in place of what: told at the top of the page."""
+    """Which data replaced which; shown at the top of the page."""
 
 
 def read_description(folder: Path) -> Description:
