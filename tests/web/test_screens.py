@@ -142,7 +142,7 @@ def test_a_grid_confirms_many_at_once(screen, trained):
 def test_review_changes_a_label(screen, trained):
     served, truth = trained
     go(screen, "Review")
-    rows = screen.page.locator("section", has_text="People differ").locator(".row")
+    rows = screen.page.locator("section", has_text="Disagreements").locator(".row")
     until(lambda: rows.count() == 4)
     id = rows.first.locator(".id").inner_text()
     rows.first.locator("select").select_option(label=truth[id])

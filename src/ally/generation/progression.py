@@ -123,10 +123,10 @@ class Progression:
         moved = (
             ""
             if self.classes is None
-            else f"; the model itself disagrees with {int((self.predictions[-1] != given).sum())} of them otherwise"
+            else f"; the model itself disagrees with {int((self.predictions[-1] != given).sum())} of these labels"
         )
         warnings.warn(
-            f"no one labelled these {len(self)} generated samples: they carry the labels of their starts{moved}",
+            f"nobody labelled these {len(self)} generated samples: they carry the labels of their starts{moved}",
             stacklevel=2,
         )
         return self.samples[-1].copy(), given.copy()

@@ -122,7 +122,7 @@ def _check_expected(call: AnswerCall, people: dict[str, Mapping[str, Any]], opin
     if call.expects is None and (other is None or not closed):
         return
     if other is None:
-        raise AnswerConflict(f"your answer to {call.answer.sample!r} was taken back meanwhile; answer it anew")
+        raise AnswerConflict(f"your answer to {call.answer.sample!r} was undone in the meantime; answer it again")
     label = None if other["kind"] == "skip" else read_json(other["value"])
     said = "skipped" if label is None else f"labelled {label!r}"
     raise AnswerConflict(

@@ -149,7 +149,7 @@ def _own(campaign: Campaign, number: int, request: Request) -> Any:
 
 def _ended(none: PoolExhausted) -> str:
     if none.pending:
-        return f"The last {none.pending} samples are with other people or other tabs; they come back when a lease ends."
+        return f"The last {none.pending} samples are reserved for other people or tabs; they return when the reservation ends."
     return "Every sample is labelled or skipped."
 
 
@@ -167,7 +167,7 @@ def _query(campaign: Campaign, found: Any) -> schemas.QueryInfo:
 
 def _given(sent: schemas.SentAnswer, who: str) -> PageAnswer | InputError:
     if sent.skip == (sent.label is not None):
-        return AnswerError(f"the answer to {sent.id!r} needs a label or a skip, one of the two")
+        return AnswerError(f"the answer to {sent.id!r} needs either a label or a skip")
     label = SKIP if sent.skip else sent.label
     extra = {"expects": sent.expects} if "expects" in sent.model_fields_set else {}
     return PageAnswer(sent.id, label, who, sent.key, sent.query, **extra)

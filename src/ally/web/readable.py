@@ -51,5 +51,5 @@ def _sentence(sample: AskedSample) -> str:
         parts.append(f"score {sample.score:.2g}, above {min(99, int(percentile))} % of the pool")
     size = sample.why.get("cluster_size")
     if size is not None:
-        parts.append(f"stands for {int(size)} alike" if size > 1 else "unlike the others")
+        parts.append(f"represents {int(size)} similar ones" if size > 1 else "unlike the others")
     return "; ".join(parts) if parts else "unlike what is labelled so far"

@@ -81,7 +81,7 @@ def listen(address: str, port: int) -> socket.socket:
     except OSError as error:
         found.close()
         raise InputError.about(
-            "port", port, f"cannot be used ({error.strerror}); take another, or 0 for any"
+            "port", port, f"cannot be used ({error.strerror}); choose another, or 0 for any"
         ) from error
     return found
 

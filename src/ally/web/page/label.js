@@ -42,7 +42,7 @@ export class Label {
       h("button", { type: "button", "aria-label": "Zoom in", title: "Zoom in (+)", onclick: () => this.#viewer()?.zoomBy(1.5) }, "+"),
       h("button", { type: "button", "aria-label": "Darker", title: "Darker ([)", onclick: () => this.#viewer()?.brighten(-0.2) }, "☾"),
       h("button", { type: "button", "aria-label": "Brighter", title: "Brighter (])", onclick: () => this.#viewer()?.brighten(0.2) }, "☀"),
-      h("button", { type: "button", "aria-label": "As it was", title: "As it was (double click)", onclick: () => this.#viewer()?.reset() }, "⟲"));
+      h("button", { type: "button", "aria-label": "Reset", title: "Reset (double click)", onclick: () => this.#viewer()?.reset() }, "⟲"));
     this.strip = h("ol.strip", { "aria-label": "Your last answers" });
     this.panel = app.about.task === "regression" ? this.#numberPanel() : this.#classPanel();
     this.actions = h("div.actions", { role: "group", "aria-label": "Actions" }, ["skip", "undo", "back", "note", "help"].map((action) =>
@@ -103,9 +103,9 @@ export class Label {
     delete this.stage.dataset.id;
     this.tools.hidden = true;
     const words = queue.ended
-      ? [h("p", {}, h("strong", {}, "Nothing is left to label now.")), h("p", {}, queue.ended), h("p", {}, h("a", { href: "/progress", data: { go: "" } }, "See the progress"))]
+      ? [h("p", {}, h("strong", {}, "Nothing left to label right now.")), h("p", {}, queue.ended), h("p", {}, h("a", { href: "/progress", data: { go: "" } }, "See progress"))]
       : queue.trouble
-        ? [h("p", {}, queue.trouble === "offline" ? "The server does not answer. This page tries again by itself." : queue.trouble)]
+        ? [h("p", {}, queue.trouble === "offline" ? "The server does not answer. This page will retry." : queue.trouble)]
         : [];
     this.stage.replaceChildren(words.length ? h("div.sample.empty", {}, words) : h("div.sample.outline", { "aria-busy": "true", "aria-label": "Loading" }));
     this.why.replaceChildren();
@@ -170,7 +170,7 @@ export class Label {
 
   undo() {
     const given = this.history.pop();
-    if (!given) return say("There is no answer of yours to undo.");
+    if (!given) return say("You have no answer to undo.");
     this.looking = null;
     this.app.outbox.undo(given.key, given.number);
     const item = { id: given.id, asked: given.item?.asked ?? null, query: given.item?.query ?? null, built: given.item?.built ?? null, old: given, expects: null };
@@ -483,7 +483,7 @@ export class Label {
     this.guesses = !this.guesses;
     choose("guesses", this.guesses);
     if (this.item) this.#drawSide(this.item);
-    say(this.guesses ? "Guesses are shown." : "Guesses are hidden.");
+    say(this.guesses ? "Guesses shown." : "Guesses hidden.");
   }
 
   #toggleHelp() {
@@ -491,7 +491,7 @@ export class Label {
     if (this.help.hidden) return;
     const { keys } = this.app;
     this.help.replaceChildren(h("dl", {}, Object.entries(ACTIONS).map(([action, { text }]) => h("div", {}, h("dt", {}, h("kbd", {}, keyName(keys.names[action]))), h("dd", {}, text)))),
-      h("p.quiet", {}, "Esc closes this. Keys are changed under Settings."));
+      h("p.quiet", {}, "Esc closes this. You can change keys under Settings."));
   }
 }
 

@@ -107,7 +107,7 @@ class App {
     }
     if (trouble && trouble !== this.told) {
       this.told = trouble;
-      say(trouble === "offline" ? "The server does not answer. Go on: answers are kept here and sent when it is back." : trouble, { kind: "bad" });
+      say(trouble === "offline" ? "The server does not answer. You can go on: answers are kept here and sent when it is back." : trouble, { kind: "bad" });
     } else if (!trouble) this.told = null;
     const goal = this.about.budget ?? this.about.samples;
     this.tally.textContent = `${this.pulse.labels.toLocaleString("en")} of ${goal.toLocaleString("en")}`;
@@ -141,7 +141,7 @@ function nextTheme() {
   const next = THEMES[(THEMES.indexOf(choice("theme", "auto")) + 1) % THEMES.length];
   choose("theme", next);
   theme(next);
-  say({ auto: "As the system has it.", light: "Light.", dark: "Dark.", contrast: "High contrast." }[next]);
+  say({ auto: "Same as the system.", light: "Light.", dark: "Dark.", contrast: "High contrast." }[next]);
 }
 
 // The secret of a link is after the #, which is not sent: it is exchanged once, and leaves the address bar.

@@ -61,12 +61,12 @@ function parts(found, app, cloud) {
       figure("time left", found.minutes_left === null ? "–" : hours(found.minutes_left), found.budget ? "for the budget" : "set a budget"),
       figure("training", trainingWords(training, app), training.state === "running" ? "" : `new answers, due at ${training.batch}`),
       figure("set aside", found.skipped.toLocaleString("en"), "skipped")),
-    app.about.me.role === "owner" && h("p", {}, h("button.plain", { type: "button", onclick: () => post("/training", {}).then((done) => say(done.started ? "Training has begun." : "A training is under way."), (error) => say(error.message, { kind: "bad" })) }, "Train now")),
+    app.about.me.role === "owner" && h("p", {}, h("button.plain", { type: "button", onclick: () => post("/training", {}).then((done) => say(done.started ? "Training started." : "Training is already running."), (error) => say(error.message, { kind: "bad" })) }, "Train now")),
     training.error && h("p.trouble", {}, `The last training failed: ${training.error}`),
     h("div.columns", {},
       h("section", {}, h("h2", {}, `${share ? "Accuracy" : "R²"} ${crossed ? "by cross-validation on the labels that were chosen, which are not a random sample" : "on evaluation samples"}`),
         measured.length ? curve({ points: measured.map((point) => ({ x: point.labels, y: point.value, low: point.low, high: point.high })), next, xName: "training labels", yName: share ? "accuracy" : "R²", share })
-          : h("p.quiet", {}, crossed ? "No model was measured yet; cross-validation needs ten labels." : `No model was measured yet; ${found.evaluate[0]} of ${found.evaluate[1]} evaluation samples are labelled.`)),
+          : h("p.quiet", {}, crossed ? "No model has been measured yet; cross-validation needs ten labels." : `No model has been measured yet; ${found.evaluate[0]} of ${found.evaluate[1]} evaluation samples are labelled.`)),
       app.about.task === "classification" && h("section", {}, h("h2", {}, "Classes"), classes(found, app)),
       h("section.wide", {}, h("h2", {}, "Map of the pool"), cloud.element),
       h("section", {}, h("h2", {}, "People"), people(found)),
@@ -95,10 +95,10 @@ function people(found) {
 }
 
 function agreement(found) {
-  if (!found.agreements.length) return h("p.quiet", {}, "No sample was labelled by two people yet.");
+  if (!found.agreements.length) return h("p.quiet", {}, "No sample has been labelled by two people yet.");
   return h("div", {}, h("table", {}, h("thead", {}, h("tr", {}, ["", "", "both", "same", "kappa"].map((name) => h("th", { scope: "col" }, name)))),
     h("tbody", {}, found.agreements.slice(0, 20).map((pair) => h("tr", {}, h("td", {}, pair.one), h("td", {}, pair.other), h("td.n", {}, pair.samples), h("td.n", {}, percent(pair.same)), h("td.n", {}, pair.kappa === null ? "–" : pair.kappa.toFixed(2)))))),
-  found.disagreements > 0 && h("p", {}, h("a", { href: "/review", data: { go: "" } }, `${count(found.disagreements, "sample")} on which people differ`)));
+  found.disagreements > 0 && h("p", {}, h("a", { href: "/review", data: { go: "" } }, `${count(found.disagreements, "sample")} people disagree on`)));
 }
 
 const hours = (minutes) => (minutes < 90 ? `${Math.round(minutes)} min` : `${(minutes / 60).toFixed(1)} h`);

@@ -18,12 +18,12 @@ export function open(main, app) {
     if (!open) return;
     body.replaceChildren(
       h("h1", {}, "Review"),
-      section("Likely wrong", found.suspects.length ? "Labels that the model can only fit at a high price. Keep what is right." : "The model has no doubts yet: it needs ten labels and a training.",
+      section("Likely wrong", found.suspects.length ? "Labels the model finds hardest to fit. Keep the ones that are right." : "No suspicious labels yet: this needs ten labels and a training.",
         found.suspects.map((one) => row(app, one.id, [
           h("p", {}, chip(app, one.label, one.text), h("span.quiet", {}, ` by ${one.annotator}`)),
           one.predicted !== null && h("p", {}, h("span.quiet", {}, "the model says "), chip(app, one.predicted, one.predicted_text), one.probability !== null && h("span.quiet", {}, ` ${percent(one.probability)}`)),
         ], one.label))),
-      section("People differ", found.disagreements.length ? "The same sample, different labels." : "Nobody differs.",
+      section("Disagreements", found.disagreements.length ? "The same sample, different labels." : "No disagreements.",
         found.disagreements.map((one) => row(app, one.id, one.opinions.map((said) => h("p", {}, chip(app, said.label, said.text), h("span.quiet", {}, ` ${said.annotator}`))), null))),
       section("Your last answers", mine.answers.length ? "" : "You have not answered yet.",
         mine.answers.map((one) => row(app, one.id, [h("p", {}, chip(app, one.label, one.text))], one.label, one.number))),

@@ -29,7 +29,7 @@ function problem(content) {
     h("p", {}, h("strong", {}, "This sample cannot be shown.")),
     h("p", {}, content.problem),
     h("p.quiet", {}, content.id),
-    h("p", {}, "Press the key for skip to set it aside."));
+    h("p", {}, "Press the skip key to move on."));
 }
 
 // In pieces, so that a long text is laid out where it is looked at.

@@ -25,7 +25,7 @@ function yours(app, draw) {
     h("label.option", {}, h("input", { type: "checkbox", checked: app.label.guesses, onchange: (event) => {
       app.label.guesses = event.target.checked;
       choose("guesses", event.target.checked);
-    } }), "Show the model's guess (it can lead you; samples that measure the model never have one)"),
+    } }), "Show the model's guess (it can bias you; held-out samples never show one)"),
     h("fieldset", {}, h("legend", {}, "Colours"), pick("auto", "as the system"), pick("light", "light"), pick("dark", "dark"), pick("contrast", "high contrast")));
 }
 
@@ -41,8 +41,8 @@ function keys(app, draw) {
       document.querySelector(`[aria-label="Key for ${CSS.escape(text)}"]`)?.focus();
     },
   }));
-  return h("section", {}, h("h2", {}, "Keys"), h("p.quiet", {}, "Choose a field and press a key. Esc brings the first one back. The numpad's digits count as digits."),
-    clashes.length > 0 && h("p.trouble", { role: "alert" }, `One key for two things: ${clashes.join("; ")}`),
+  return h("section", {}, h("h2", {}, "Keys"), h("p.quiet", {}, "Select a field and press a key. Esc restores the default. Numpad digits count as digits."),
+    clashes.length > 0 && h("p.trouble", { role: "alert" }, `One key has two meanings: ${clashes.join("; ")}`),
     h("div.keys", {}, Object.entries(ACTIONS).map(([action, { text }]) => field(`action ${action}`, text, app.keys.names[action], null)),
       !app.keys.typing && app.about.classes.map(({ text }, index) => field(`class ${text}`, text, app.keys.classKeys[index], mark(index)))));
 }
@@ -62,11 +62,11 @@ function owner(app) {
     }
   };
   return h("section", {}, h("h2", {}, "For the owner"),
-    h("p", {}, h("label", { for: "budget" }, "Labels to buy in all "), budget, " ", h("button.plain", { type: "button", onclick: () => change({ budget: budget.value ? Number(budget.value) : null }, "The budget is changed.") }, "Set")),
+    h("p", {}, h("label", { for: "budget" }, "Total label budget "), budget, " ", h("button.plain", { type: "button", onclick: () => change({ budget: budget.value ? Number(budget.value) : null }, "Budget changed.") }, "Set")),
     app.about.task === "classification" && !app.about.open_classes && h("p", {}, h("label", { for: "added" }, "Another class "), added, " ", h("button.plain", { type: "button", onclick: () => {
       const text = added.value.trim();
       const numbers = app.about.classes.every(({ label }) => typeof label === "number");
-      if (text) change({ classes: [...app.about.classes.map(({ label }) => label), numbers && /^-?\d+$/.test(text) ? Number(text) : text] }, `${text} is a class now.`);
+      if (text) change({ classes: [...app.about.classes.map(({ label }) => label), numbers && /^-?\d+$/.test(text) ? Number(text) : text] }, `${text} is now a class.`);
     } }, "Add")),
     h("p", {}, h("a", { href: "/api/v1/export?format=csv", download: "labels.csv" }, "Labels as CSV"), " · ", h("a", { href: "/api/v1/export?format=jsonl", download: "labels.jsonl" }, "as JSON lines")));
 }
@@ -75,7 +75,7 @@ function links(app) {
   const name = h("input.plain-input", { type: "text", id: "invited", placeholder: "name" });
   const made = h("p", { role: "status" });
   const list = h("ul.rows");
-  const draw = ({ links }) => list.replaceChildren(...links.map((one) => h("li", {}, h("strong", {}, one.annotator), h("span.quiet", {}, one.role === "owner" ? " owner" : one.state === "in" ? " has come in" : " has not come yet"),
+  const draw = ({ links }) => list.replaceChildren(...links.map((one) => h("li", {}, h("strong", {}, one.annotator), h("span.quiet", {}, one.role === "owner" ? " owner" : one.state === "in" ? " has joined" : " has not joined yet"),
     one.role !== "owner" && h("button.plain", { type: "button", onclick: () => post("/links/end", { annotator: one.annotator }).then(draw) }, "End access"))));
   get("/links").then(draw, () => {});
   return h("section", {}, h("h2", {}, "People"),
