@@ -524,7 +524,7 @@ def test_generated_samples_for_training_carry_a_warning(learned, digits):
     path = ascend(model.dual, digits[0][rows], bounds=(0, 16), steps=60, step_size=0.02)
     otherwise = int((path.predictions[-1] != digits[1][rows]).sum())
     with pytest.warns(
-        UserWarning, match=f"no one labelled these 10 generated samples.*sees {otherwise} of them otherwise"
+        UserWarning, match=f"nobody labelled these 10 generated samples.*disagrees with {otherwise} of these labels"
     ):
         X, y = path.as_training(digits[1][rows])
     np.testing.assert_array_equal(X, path.samples[-1])

@@ -273,5 +273,5 @@ def test_numbers_taken_as_classes_are_counted(tmp_path):
 
 def test_the_cell_that_is_no_number_is_named(tmp_path):
     pd.DataFrame({"x": np.arange(40), "y": [*np.arange(39) / 7, "?"]}).to_csv(tmp_path / "a.csv", index=False)
-    with pytest.raises(DataError, match=r"the target holds '\?', which is no number"):
+    with pytest.raises(DataError, match=r"the target holds '\?', which is not a number"):
         load(tmp_path / "a.csv", target="y", task="regression")

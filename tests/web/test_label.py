@@ -171,7 +171,7 @@ def test_a_stale_tab_does_not_overwrite(open_page, photos):
     wrong = next(name for name in CLASSES if name != truth[id])
     served.campaign.relabel({id: truth[id]}, annotator="another")
     screen.press(KEYS[wrong])
-    until(lambda: any("meanwhile" in line for line in screen.messages))
+    until(lambda: any("in the meantime" in line for line in screen.messages))
     assert served.campaign.labels()[id] == truth[id]
     screen.page.get_by_role("button", name="Record mine too").click()
     until(lambda: served.campaign.page.opinions(id).get(user()) == wrong)
@@ -355,4 +355,4 @@ def test_a_photo_of_fifty_megapixels(open_page, folder):
             until(lambda id=id: screen.id != id)
         assert seen == {"a.jpg", "b.jpg", "c.jpg"}
         screen.saved()
-        until(lambda: "Nothing is left" in screen.page.locator(".stage").inner_text())
+        until(lambda: "Nothing left" in screen.page.locator(".stage").inner_text())

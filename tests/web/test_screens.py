@@ -98,7 +98,7 @@ def test_progress_and_map(screen, trained):
     people = screen.page.locator("table").first.inner_text()
     assert "ann" in people
     assert "bob" in people
-    assert "4 samples on which people differ" in screen.page.locator(".progress").inner_text()
+    assert "4 samples people disagree on" in screen.page.locator(".progress").inner_text()
     until(lambda: "asked" in screen.page.locator(".map .quiet").first.inner_text())
     canvas = screen.page.locator("canvas")
     canvas.scroll_into_view_if_needed()

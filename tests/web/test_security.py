@@ -477,7 +477,7 @@ def test_answers_after_the_lease_expired(folder):
             query = ann.post("/queries", json={"key": "q", "n": 3}).json()
             none = bob.post("/queries", json={"key": "q", "n": 3}).json()
             assert none["samples"] == []
-            assert "with other people" in none["ended"], "all are with ann"
+            assert "reserved for other people" in none["ended"], "all are with ann"
             now[0] += 120
             other = bob.post("/queries", json={"key": "r", "n": 3}).json()
             ids = [one["id"] for one in other["samples"]]

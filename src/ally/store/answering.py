@@ -126,8 +126,8 @@ def _check_expected(call: AnswerCall, people: dict[str, Mapping[str, Any]], opin
     label = None if other["kind"] == "skip" else read_json(other["value"])
     said = "skipped" if label is None else f"labelled {label!r}"
     raise AnswerConflict(
-        f"{call.answer.sample!r} was {said} by {other['annotator']!r} meanwhile; look at it again, and answer anew to "
-        "replace that",
+        f"{call.answer.sample!r} was {said} by {other['annotator']!r} in the meantime; look at it again, and answer "
+        "again to replace that",
         other["number"],
         other["annotator"],
         label,

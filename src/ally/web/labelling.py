@@ -149,7 +149,7 @@ def _own(campaign: Campaign, number: int, request: Request) -> Any:
 
 def _ended(none: PoolExhausted) -> str:
     if none.pending:
-        return f"The last {none.pending} samples are reserved for other people or tabs; they return when the reservation ends."
+        return f"The last {none.pending} samples are reserved for other people or tabs, until the reservation ends."
     return "Every sample is labelled or skipped."
 
 

@@ -208,7 +208,7 @@ ANSWERS = {
     "no such answer": (["undo", "rows", "--number", "99"], "there is no answer 99; the last one is 1"),
     "import from nowhere": (["import", "rows", "nowhere.csv"], "nowhere.csv does not exist"),
     "import an unknown id": (["import", "rows", "unknown.csv"], "1 of 2 sample ids are unknown, the first is 'r99'"),
-    "import an odd time": (["import", "rows", "time.csv"], "the time 'yesterday' of the answer to 'r00' is none"),
+    "import an odd time": (["import", "rows", "time.csv"], "the time 'yesterday' of the answer to 'r00' is not a time"),
     "export to an odd file": (["export", "rows", "labels.xlsx"], "has the ending '.xlsx'"),
     "export to no folder": (["export", "rows", "no/labels.csv"], "cannot be written"),
     "export over a folder": (["export", "rows", "dir.csv"], "dir.csv cannot be written"),
