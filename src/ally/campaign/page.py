@@ -98,7 +98,7 @@ class CampaignPage:
         remarks.keep(self._store, self._clock(), id, text, person(annotator), key)
 
     def notes(self) -> dict[str, dict[str, str]]:
-        """By id, the last remark of each annotator."""
+        """By id, the last note of each annotator."""
         return remarks.notes(self._store)
 
     def opinions(self, id: str) -> dict[str, Any]:

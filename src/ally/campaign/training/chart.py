@@ -16,7 +16,7 @@ import numpy as np
 from ally.types import AnyArray, FloatArray
 
 MOST = 20_000
-"""Points of a map; of a larger pool a random part."""
+"""The most points on a map; a random sample of a larger pool."""
 DIRECTIONS = 16
 """In which distances between samples are kept."""
 NEAR = 3

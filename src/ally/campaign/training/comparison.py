@@ -23,7 +23,7 @@ LEAST = 20
 def compare(
     store: Store, settings: Settings, data: TrainingData, samples: Samples, fit: Callable[[Part], Trained]
 ) -> RandomComparison | None:
-    """The m labels asked at random against the first m asked by the model; None before there are enough of each."""
+    """The m random labels against the first m the model asked for; None until there are enough of each."""
     if not settings.random_share or len(data.evaluate) < LEAST:
         return None
     asked = store.asked_as()

@@ -123,7 +123,7 @@ class _Round:
         loop = self._loop(self.data.training)
         ranking = self._ranking(loop)
         trained = loop.trained().with_about(self._about(self.data.training))
-        self.model = loop.learner  # the loops below need not read the pool for it again, nor choose again
+        self.model = loop.learner  # so that the loops below neither read the pool nor choose again
         self.report["notes"] += [said for said in trained.fit.report.notes if said not in self.report["notes"]]
         chosen = choice(self.model)
         if chosen is not None:
@@ -191,7 +191,7 @@ class _Round:
             return pack(trained.with_about(about), None)
         training = self.training
         if len(self.data.validate):
-            # Nothing is left to stop early by: as many epochs as the measured model kept.
+            # No validation samples are left for early stopping: train for as many epochs as the measured model kept.
             training = replace(training, epochs=max(1, trained.fit.report.kept_epoch))
         classes = None if self.classes is None else list(self.settings.classes or in_order(every.labels))
         loop = self._loop(every, validate=Part(), classes=classes, training=training)

@@ -467,7 +467,7 @@ export class Label {
     item.note = text;
     if (item.old) item.old.note = text;
     this.noted.textContent = text;
-    say(text ? "The note goes with the sample." : "The note is taken back.");
+    say(text ? "The note goes with the sample." : "Note removed.");
   }
 
   #noteOf(item) {

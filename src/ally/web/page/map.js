@@ -67,10 +67,10 @@ export class Cloud {
     this.chosen = -1;
     this.canvas = h("canvas", { tabindex: "0", role: "img", "aria-label": "Map of the pool; arrows move it, + and - zoom, Enter or a click opens a sample" });
     this.pen = this.canvas.getContext("2d", { willReadFrequently: true });
-    this.words = h("p.quiet", {}, "The map comes with the first training.");
+    this.words = h("p.quiet", {}, "The map appears after the first training.");
     this.picked = h("div.picked-sample", { hidden: true });
     this.element = h("div.map", {}, h("div.map-tools", {},
-      ["class", "guess", "doubt"].map((by) => h("label.option", {}, h("input", { type: "radio", name: "by", checked: by === this.by, onchange: () => { this.by = by; this.#colour(); } }), { class: "by label", guess: "by guess", doubt: "by doubt" }[by])),
+      ["class", "guess", "doubt"].map((by) => h("label.option", {}, h("input", { type: "radio", name: "by", checked: by === this.by, onchange: () => { this.by = by; this.#colour(); } }), { class: "by label", guess: "by guess", doubt: "by uncertainty" }[by])),
       this.words), h("div.map-stage", {}, this.canvas, this.picked));
     this.canvas.addEventListener("wheel", (event) => { event.preventDefault(); this.#zoomBy(Math.exp(-event.deltaY / 400), event.offsetX, event.offsetY); }, { passive: false });
     this.canvas.addEventListener("pointerdown", (event) => this.#drag(event));
