@@ -259,7 +259,7 @@ def test_new_texts_need_neither_ids_nor_the_same_file(tmp_path):
             campaign.predict(tmp_path / "bad.csv")
 
 
-def test_two_who_train_at_once_train_once(table, tmp_path, answer_all):
+def test_concurrent_retrains_train_once(table, tmp_path, answer_all):
     with Campaign.create(
         tmp_path / "d.db", table[0], batch=20, evaluate=0, model="linear", automatic=False
     ) as campaign:

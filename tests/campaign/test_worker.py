@@ -54,7 +54,7 @@ def test_one_worker_at_a_time(table, tmp_path, answer_all):
         assert len([event for event in campaign._store.events() if event.kind == BEGUN]) == 1
 
 
-def test_a_killed_worker_is_told_of_and_another_takes_over(table, tmp_path, answer_all):
+def test_a_killed_worker_is_reported_and_replaced(table, tmp_path, answer_all):
     with Campaign.create(
         tmp_path / "d.db", table[0], batch=20, evaluate=0, model="linear", automatic=False
     ) as campaign:

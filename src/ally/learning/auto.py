@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ally.learning.learner import How
 
 FEWEST = 10
-"""With fewer labels nothing is measured."""
+"""With fewer labels, the first candidate is used without measuring."""
 FOLDS, ROUNDS = 5, 3
 CLOSE, TIE = 1.15, 1.01
 BUDGET, IMAGES = 10.0, 60.0
@@ -78,8 +78,8 @@ class AutoLearner:
 
     Attributes:
         training: of the networks in the slate.
-        budget: seconds of one core, by estimate, that choosing may take; None for `BUDGET`, or `IMAGES`.
-        slate: candidates instead of those for the kind of samples, simplest first.
+        budget: estimated seconds of one core that the choice may take; None for `BUDGET`, or `IMAGES`.
+        slate: candidates to use instead of the default ones, simplest first.
         before: a choice that is taken again while labels have not grown by half since.
         chosen: what is used, once `settled`.
     """
@@ -127,10 +127,10 @@ class AutoLearner:
                 if candidate.name == before.name:
                     return Chosen(candidate, before.note, before.labels)
         if len(slate) == 1:
-            return Chosen(slate[0], f"{slate[0].name}: the only learner of the slate for this objective", labels)
+            return Chosen(slate[0], f"{slate[0].name}: the only candidate model for this objective", labels)
         splits = _splits(examples, streams)
         if labels < FEWEST or not splits:
-            return Chosen(slate[0], f"{slate[0].name}: too few labels to choose a learner by ({labels})", labels)
+            return Chosen(slate[0], f"{slate[0].name}: too few labels to choose a model ({labels})", labels)
         usual = IMAGES if len(examples.source.shape) == 3 else BUDGET
         return _choose(slate, examples, splits, usual if self.budget is None else self.budget, streams, progress)
 
