@@ -31,9 +31,11 @@ score.
 Always run `random` as well: on some data nothing beats it. Otherwise it depends on your situation. As far as the
 [measurements](#measured) and the papers go:
 
-- **No labels at all.** Every strategy that looks at a network covers the input space first; there is nothing to choose.
-- **A handful of labels per class, and good features** (a pretrained network's): `typiclust`, `maxherding` or `probcover`. The network
-  knows too little yet for its doubts to be worth asking about. Pass such features as `embeddings=`: distances are then measured in them.
+- **No labels at all.** Any strategy that needs a trained model first covers the input space, so the choice does not
+  matter yet.
+- **A handful of labels per class, and good features** (a pretrained network's): `typiclust`, `maxherding` or
+  `probcover`. The model still knows too little for its uncertainty to be useful. Pass such features as `embeddings=`,
+  so that distances are measured between them.
 - **You do not want to choose:** `ally`, for any model and either task ([label efficiency](label-efficiency.md)).
 - **More labels, classification:** `margin` first. In batches of a hundred and more `badge` asks for fewer near-copies. Not sure
   whether your labels are few or many: `ally` or `uherding`.

@@ -98,7 +98,7 @@ class Snapshot:
     candidate_duals: torch.Tensor | None = None
     """(n,) λ of the candidates, for an objective with constraints over them; NaN where it is not known."""
     held_out: HeldOut | None = None
-    """For scores that calibrate; None where nothing could be held out."""
+    """For scores that calibrate; None if nothing could be held out."""
     learned: bool = False
     """Whether distances are those of an embedding that was learned from these labels, and so change from round to
     round."""

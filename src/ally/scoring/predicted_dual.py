@@ -39,12 +39,11 @@ class PredictedDual:
     Attributes:
         head: how λ is predicted.
         cap: candidates whose predicted λ is above this quantile of the labelled samples' λ are set aside; None for no
-            bound. Take 1 less twice the share of outliers that you expect among the labels, 0.8 if you do not know,
-            with ``head=PaperHead()``, which knows samples by their embedding. The default head for classes knows doubt
-            only and sets aside many good samples too; with it take 0.9. The level ε must be tight enough for most
-            labelled λ to be positive, as that of the strategy
-            ally-clusters is.
-        ceiling: the same bound as a value of λ; None for none. With both, the lower counts.
+            bound. With ``head=PaperHead()``, which sees embeddings, use 1 minus twice the share of outliers you expect
+            among the labels, or 0.8 if you do not know. The default head for classes sees only the uncertainty and
+            sets aside many good samples too; use 0.9 with it. The level ε must be tight enough for most labelled λ to
+            be positive, as that of the strategy ally-clusters is. ceiling: the same bound as a value of λ; None for
+            none. With both, the lower counts.
     """
 
     head: DualHead = RidgeHead()
