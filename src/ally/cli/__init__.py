@@ -4,7 +4,7 @@ import sys
 
 
 def main() -> None:
-    """Runs a command. What it needs is imported here, so that Ctrl-C in the first moments ends it as later."""
+    """Runs a command. Imports happen here, so that Ctrl-C during start-up ends it cleanly too."""
     try:
         from ally.cli.app import main as run
 

@@ -1,4 +1,4 @@
-"""``ally bench``: does active learning pay on these data?"""
+"""``ally bench``: does active learning pay off on these data?"""
 
 from __future__ import annotations
 

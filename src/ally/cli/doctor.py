@@ -1,4 +1,4 @@
-"""``ally doctor``: is everything here, does it work, and is a campaign in good health?"""
+"""``ally doctor``: is everything installed, does it work, and is a campaign healthy?"""
 
 from __future__ import annotations
 

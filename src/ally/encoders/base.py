@@ -31,7 +31,7 @@ from ally.types import AnyArray
 EncoderKind: TypeAlias = Literal["text", "image"]
 Vectors: TypeAlias = NDArray[np.float32]
 TOLERANCE = 1e-4
-"""How much a vector may differ, relative to its length, when the batch around it is another."""
+"""How much a vector may differ, relative to its length, between batches."""
 
 
 class Encoder(Protocol):

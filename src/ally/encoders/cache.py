@@ -1,4 +1,4 @@
-"""Vectors that were made once, found again by what they were made of.
+"""A cache of vectors, looked up by the content they were computed from.
 
 In a cache folder there is one file of vectors for each encoder identity, and one file that remembers which content a
 photo had when it was last looked at, so that a photo is not read again while its size and time stay.

@@ -1,6 +1,6 @@
 """A model's folder as Hugging Face writes it: found by path or name, checked before anything in it is loaded.
 
-Weights are read from safetensors only, and code that a folder brings is never run.
+Weights are read from safetensors only, and code shipped in a folder is never run.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An encoder by name, by folder or by function, and the one that is taken by default."""
+"""Finds an encoder by name, folder or function, and the default one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def open_encoder(encoder: Any, kind: EncoderKind | None = None) -> Encoder:
     Args:
         encoder: ``"all-MiniLM-L6-v2"``, ``"efficientnet-lite0"``, the folder of a Hugging Face model or its name at the
             hub (downloaded once, if it is not on this machine), an `ally.encoders.Function`, or any `Encoder`.
-        kind: ``"text"`` or ``"image"``, what is to be encoded. It can be left out, but for models that read both.
+        kind: ``"text"`` or ``"image"``, the kind of samples. Optional, except for models that read both.
     """
     if isinstance(encoder, (str, Path)):
         if not str(encoder).strip():

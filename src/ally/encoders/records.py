@@ -1,9 +1,9 @@
-"""An append-only file of records of one size that survives a kill in the middle.
+"""An append-only file of fixed-size records that survives a kill in the middle of a write.
 
 The file begins with a header that says what it holds. Each record ends with a checksum. A record that was only half
 written is cut off before the next one is added; a record whose checksum is wrong is passed over. Whoever writes or
-looks for new records holds a lock, so several processes can use one file. Nothing here is precious: what is lost is
-made anew.
+looks for new records holds a lock, so several processes can use one file. Nothing here is precious: lost records are
+recomputed.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Vectors of many samples: in batches, each made once, kept as soon as it is made.
+"""Vectors of many samples, computed in batches, each once, and cached immediately.
 
     from ally.encoders import encode, open_encoder
 
     X = encode(open_encoder("all-MiniLM-L6-v2"), texts)                      # (n, 384) float32
     X = encode(open_encoder("efficientnet-lite0"), paths, cache="vectors/")  # photos, or arrays (n, 3, h, w) of bytes
 
-With `cache` a second call reads the vectors from disk, and a call that was interrupted goes on where it was.
+With `cache` a second call reads the vectors from disk, and an interrupted call continues where it stopped.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def encode(
     Args:
         encoder: see `ally.encoders.open_encoder`.
         samples: a sequence; a memory map of pictures ``(n, 1 or 3, h, w)`` is read as it is needed.
-        cache: a folder for the vectors. Without it they are made anew each time.
+        cache: a folder for the vectors. Without it they are recomputed each time.
         progress: called with ("encoding", done, n).
         batch: samples that the encoder is given at a time.
         report: called for a sample that cannot be read, which then gets zeros; without it that is an error.

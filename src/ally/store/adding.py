@@ -1,4 +1,4 @@
-"""New samples, and the labels that come with them: a sample and its label are on record together or not at all."""
+"""New samples, and the labels that come with them: a sample and its label are recorded together or not at all."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def checked(sample: NewSample) -> NewSample:
 
 
 def fill(connection: Connection, new: Iterable[NewSample], seed: int, now: float, labelled_by: str) -> None:
-    """The samples of a new campaign, streamed; an id that comes twice is refused by name."""
+    """The samples of a new campaign, streamed; an error names an id that appears twice."""
     first = 0
     for piece in pieces(map(checked, new), PIECE):
         try:

@@ -57,7 +57,7 @@ def answer(
         who = new.annotator or annotator
         said = {"sample": row, "annotator": who, "kind": new.kind, "value": value, "query": query}
         people = before.get(row, {})
-        # Who repeats an answer after somebody else's insists on it. What is passed on was said before, in whichever
+        # Repeating an answer after someone else's makes it count again. Answers passed on were given before, in any
         # query.
         passed_on = new.annotator is not None
         standing = people.get(who) if passed_on else next(reversed(people.values()), None)
@@ -142,8 +142,7 @@ def _mark(new: NewAnswer) -> list[Any]:
 def undo(
     connection: Connection, annotator: str, now: float, number: int | None = None, key: str | None = None
 ) -> tuple[Receipt, StoredAnswer]:
-    """Takes back an answer of the annotator, the last that counts if no number is given. The receipt and what was taken
-    back."""
+    """Undo an answer of the annotator, by default the last that counts. Returns the receipt and the undone answer."""
     mark = digest(["undo", number])
     known = _same_call(connection, annotator, key, mark)
     if known is not None:
@@ -264,7 +263,7 @@ def _standing(connection: Connection, rows: list[int]) -> dict[int, dict[str, Ma
 
 
 def _end_leases(connection: Connection, annotator: str, query: int | None, rows: list[int]) -> None:
-    """The leases of this annotator and of this query. What somebody else holds meanwhile stays with them."""
+    """The leases of this annotator and of this query. Leases that someone else holds by now stay with them."""
     for piece in in_pieces(rows):
         mine = {"rows": piece, "who": annotator}
         if query is None:

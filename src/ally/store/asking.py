@@ -173,7 +173,7 @@ def _pending(connection: Connection, request: Request) -> int:
 
 
 def _again(connection: Connection, request: Request, known: Row[Any]) -> StoredQuery:
-    """The query that this key made: what is still open of it, leased anew."""
+    """The query made with this key: its open samples, leased again."""
     if known.kind != request.kind:
         raise AnswerError.about(
             "key",
@@ -252,7 +252,7 @@ def asked_as(connection: Connection) -> dict[int, tuple[AskKind, int, int | None
 
 
 def release(connection: Connection, query: int, only: Sequence[str] | None = None) -> int:
-    """Gives back what is still leased for a query, or those of it that are named; how many samples."""
+    """End the leases of a query, for all its samples or the given ones; returns how many."""
     _line(connection, query)
     mine = delete(leases).where(leases.c.query == query)
     if only is None:

@@ -1,4 +1,4 @@
-"""Copies of a campaign, always as a SQLite file, made beside their name and moved into place when they are whole."""
+"""Copies of a campaign, always as a SQLite file, written under a temporary name and renamed when complete."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _backups(path: Path) -> list[tuple[int, Path]]:
 
 def copy_file(source: sqlite3.Connection, target: Path) -> Path:
     """Copies by SQLite's backup, in one piece: others who write wait for a third of a second per 100 MB. In several
-    pieces it would begin anew whenever somebody writes, and might never end."""
+    steps it would restart whenever someone writes, and might never finish."""
     aside = building_name(target)
     try:
         with closing(sqlite3.connect(aside)) as copy:

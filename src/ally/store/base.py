@@ -1,17 +1,16 @@
 """The contract of a store.
 
-A store holds one labelling campaign: its samples, who was asked what, every answer ever given, the models and what they
-want to ask next. Whoever implements `Store` promises the following; `ally.testing.store` checks it, for our backends
-and yours.
+A store holds one labelling campaign: its samples, who was asked what, every answer ever given, the models and their
+rankings. Implementations of `Store` promise the following; `ally.testing.store` checks it, for our backends and yours.
 
 **Samples.** A sample has an id (text, unique, the caller's) and a row (0, 1, 2 … in the order of arrival). Neither ever
 changes and none is removed; a sample whose data vanished is marked gone. Its role is "pool", "evaluate" or "validate".
 A label that comes with a sample is recorded as an answer of the annotator `labelled_by`, with a new sample or where
 nobody has answered; it never overrules anybody.
 
-**A campaign begins whole**, with its settings, samples, their labels and the samples reserved for a role, or it does
-not exist. Samples are reserved at random among all of the pool, labelled or not. Settings, and how many to reserve, may
-be functions, called when the last sample has been read.
+**A campaign is created completely**, with its settings, samples, their labels and the samples reserved for a role, or
+it does not exist. Samples are reserved at random among all of the pool, labelled or not. Settings, and how many to
+reserve, may be functions, called when the last sample has been read.
 
 **Answers are only ever added.** An answer is a label, a skip, or an undo of an earlier answer. Answers are numbered 1,
 2, 3 … without gaps in the order in which they became visible, so a reader who has seen number k and asks for what came
@@ -23,14 +22,13 @@ the last label counts).
 
 **An acknowledged call is on disk.** When a writing call has returned, its effect survives the end of the process and of
 the machine. A call that raised has written nothing. The exception is `StoreUnreachable`: the call may or may not be on
-record, and is to be repeated.
+record, and should be retried.
 
 **Every call takes effect once.** `ask`, `answer` and `undo` take a key, any text that the annotator's program uses
-once. The same key again gives the query or the receipt it gave before, and changes nothing but the leases of an `ask`.
-A key that comes with other answers is refused. Without a key, an answer equal to the last one of its sample (same
-annotator, query and value) changes nothing either; this is enough for a call that is repeated at once, not for one that
-is repeated after a later answer. An annotator who repeats an answer after somebody else gave another has said something
-new: it is recorded.
+once. A retry with the same key returns the same query or receipt, and changes nothing except the leases of an `ask`. A
+key that comes with other answers is refused. Without a key, an answer equal to the last one of its sample (same
+annotator, query and value) changes nothing either; this is enough for an immediate retry, but not after a later
+answer. An annotator who repeats an answer after somebody else gave another has said something new: it is recorded.
 
 **Calls that arrive together** may share one flush (`answer_together`); each of them is still a call of its own. A call
 may say which answer of its annotator it expects to stand; if another does, it is refused with what is on record.
@@ -50,25 +48,25 @@ transaction. Each sample of a query says which kind it was asked as, and none is
 key that comes again gives its query whatever `first` says. `opinions` above 1 hands a sample to that many different
 annotators, one after the other.
 
-**A model serves when it is whole.** `models.put` may take long and never keeps others from asking. Until it returns,
-the model before it serves; if it is interrupted, that model goes on serving.
+**A model is used once it is complete.** `models.put` may take long and never blocks asking. Until it returns, the
+previous model is used; if it is interrupted, that model stays in use.
 
 **Time** is an argument (seconds since 1970). A store has no clock. An answer that was given before the call (an import)
-says so by `at`. Times order nothing, numbers do; and they are not what makes two calls or two answers differ, so a call
-that is repeated with other times is still the same call.
+says so by `at`. Numbers define the order, not times. Times do not make two calls or answers different either, so a
+call repeated with other times is still the same call.
 
 **Processes and threads.** Several processes may open one campaign, each by itself (after a fork, not before). A store
 can be used from several threads. Waiting for others is the store's business: a call waits up to a minute and then
 raises `StoreBusy`.
 
-**One at a time.** `alone(name)` is True for one holder at a time among all processes and threads that use the campaign,
-twice in one thread included; others get False, after waiting `seconds`. It ends when its holder leaves or dies, even by
-kill -9, and never later, whatever the holder's children do. It is for long work that should not be done by two, such as
-training. It keeps nobody from any other call: no call needs it, and what is done under it must do no harm if it is done
-twice, for a server that restarts forgets who held what.
+**One at a time.** `exclusive(name)` is True for one holder at a time among all processes and threads that use the
+campaign, twice in one thread included; others get False, after waiting `seconds`. It ends when its holder leaves or
+dies, even by kill -9, and never later, whatever the holder's children do. It is for long work that should not be done
+twice, such as training. It blocks no other call: no call needs it, and work done under it must be harmless if done
+twice, since a server that restarts forgets who held what.
 
-**Reading much** comes in pieces: `samples`, `answers` and `ranking` are iterators that hold no lock between pieces.
-`decided`, `labels`, `skips` and `opinions` are the state after the answer that was last when they were called.
+**Large reads** come in chunks: `samples`, `answers` and `ranking` are iterators that hold no lock between chunks.
+`decided`, `labels` and `opinions` are the state after the answer that was last when they were called.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which answers count: labels and skips that were not taken back. Conditions for SQL, used by everything that derives
+"""Which answers count: labels and skips that were not undone. Conditions for SQL, used by everything that derives
 from answers."""
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """A database that takes one writer at a time, on every backend.
 
-A writing transaction holds the only right to write from its first statement to its end (SQLite: BEGIN IMMEDIATE;
-PostgreSQL: an advisory lock). What it reads is therefore still true when it writes, numbers are given without gaps in
-the order of commits, and all code above this file is the same for every backend. Transactions are short: whoever writes
-much does so in pieces.
+A writing transaction holds the write lock from its first statement to its end (SQLite: BEGIN IMMEDIATE;
+PostgreSQL: an advisory lock). So what it reads is still true when it writes, numbers are assigned without gaps in
+commit order, and all code above this file is the same for every backend. Transactions are short: large writes are
+split into chunks.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Database(ABC):
             return self._transaction(work, writes=True)
 
     def exclusive(self, name: str, seconds: float) -> AbstractContextManager[bool]:
-        """See `Store.alone`. It has nothing to do with the right to write."""
+        """See `Store.exclusive`. It is independent of the write lock."""
         self._check_usable()
         check_exclusive(name, seconds)
         return self._alone(name, seconds)
@@ -99,7 +99,7 @@ class Database(ABC):
 
     @abstractmethod
     def prepare_upgrade(self, found: str) -> Path | None:
-        """Whatever must be safe before the schema changes; the backup's path, if one was made."""
+        """Called before the schema changes; returns the path of the backup, if one was made."""
 
     def _check_usable(self) -> None:
         if self._closed:

@@ -1,4 +1,4 @@
-"""Who may come in. On this machine alone, everybody who reaches the port is the owner; shared, people come by links.
+"""Access control. Unshared, anyone who reaches the port is the owner; shared, people come through links.
 
 A link holds a secret after its ``#``, which browsers do not send: the page exchanges it once for a cookie. The campaign
 keeps digests only, so that links and cookies outlive a restart and neither can be read out of its file.
@@ -74,7 +74,7 @@ class Access:
         return self._issue(SESSION, self._sessions, person, SESSION_SECONDS)
 
     def end(self, annotator: str) -> None:
-        """Ends all links and cookies of an annotator; the answers stay."""
+        """Revoke all links and cookies of an annotator; the answers stay."""
         with self._lock:
             self._forget(annotator, "")
         self._campaign.page.log(REVOKED, {"annotator": annotator})
@@ -86,7 +86,7 @@ class Access:
         return found[0] if found is not None and found[1] > self._clock() else None
 
     def people(self) -> list[tuple[Person, str]]:
-        """Everybody who has a link or a cookie, and which."""
+        """Everyone who has a link or a cookie, and which."""
         with self._lock:
             waiting = {person: "link" for person, until in self._links.values() if until > self._clock()}
             inside = {person: "in" for person, until in self._sessions.values() if until > self._clock()}

@@ -36,7 +36,7 @@ class Page:
         self.events = Events(campaign)
         self.access = access
         self.guesses = Buckets(0.2, 10.0)
-        """Secrets that were none: an address may try ten, and then one in five seconds."""
+        """Wrong secrets: an address may try ten, and then one every five seconds."""
         self.api = _api(self)
         self.app: ASGIApp = Guard(
             GZipMiddleware(self.api, minimum_size=1000, compresslevel=4), access, hosts, rate=rate
@@ -67,7 +67,7 @@ def _api(page: Page) -> FastAPI:
 
     @api.post("/api/v1/session", responses=PROBLEMS)
     def session(body: schemas.Secret, request: Request, response: Response) -> schemas.Me:
-        """Exchanges the secret of a link, once, for a cookie that scripts cannot read."""
+        """Exchange a link's secret, once, for a cookie that scripts cannot read."""
         address = request.client.host if request.client else ""
         if page.guesses.empty(address):
             raise HTTPException(429, "too many links that do not work were tried; wait a minute", {"Retry-After": "60"})

@@ -1,4 +1,4 @@
-"""What happens meanwhile, for everybody who listens: answers of others, a training, a model that serves."""
+"""Events for everyone who listens: answers of others, trainings, new models."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ally.errors import StoreError
 from ally.web.schemas import PulseInfo
 
 PAUSE = 1.0
-"""Seconds between two looks at the campaign: others may change it from their own programs."""
+"""Seconds between two polls of the campaign: other programs may change it."""
 KEEP_ALIVE = 15.0
 MOST_STREAMS, MOST_OF_ONE = 300, 8
 
@@ -53,10 +53,10 @@ class Events:
             del self._streams[queue]
 
     async def _watch(self) -> None:
-        """Looks while anybody listens."""
+        """Polls while anyone listens."""
         self._last = None
         while self._streams and not self._closed:
-            with suppress(StoreError):  # it is tried again, and who answers is told
+            with suppress(StoreError):  # it is retried, and whoever answers gets the error
                 pulse = await asyncio.to_thread(self._look)
                 if pulse != self._last:
                     self._last = pulse

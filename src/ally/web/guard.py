@@ -1,5 +1,4 @@
-"""What every request passes before any route: Host, Origin, who it is, how much and how fast; and headers on every
-answer.
+"""Checks on every request before any route (Host, Origin, identity, size, rate), and headers on every response.
 
 A page of another site can make a browser send requests here. Host keeps out names that were pointed at this machine,
 Origin and Sec-Fetch-Site keep out other sites, and every request that changes something must name an Origin that is
@@ -124,7 +123,7 @@ def _refused(status: int, detail: str) -> HTTPException:
 
 
 class _Receiving:
-    """Counts the body, and does not wait for it for ever."""
+    """Limits the size of the body and the time to receive it."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive

@@ -1,4 +1,4 @@
-"""Routes of those who label: what to label, what it looks like, and the answers."""
+"""Routes for labelling: queries, samples and answers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LINKS = {
 def add_routes(router: Routes, campaign: Campaign, gatherer: Gatherer) -> None:
     @router.post("/queries", responses={200: {"links": LINKS}})
     def ask(body: schemas.NewQuery, request: Request) -> schemas.QueryInfo:
-        """The next samples, kept for you for a while. The same key gives the same query again."""
+        """The next samples, reserved for you for a while. The same key returns the same query."""
         try:
             found = campaign.ask(body.n, annotator=person_of(request).annotator, key=body.key, at_most=True)
         except PoolExhausted as none:
@@ -43,12 +43,12 @@ def add_routes(router: Routes, campaign: Campaign, gatherer: Gatherer) -> None:
 
     @router.get("/queries/{number}")
     def query(number: schemas.Number, request: Request) -> schemas.QueryInfo:
-        """A query of yours."""
+        """One of your queries."""
         return _query(campaign, _own(campaign, number, request))
 
     @router.post("/queries/{number}/release")
     def release(number: schemas.Number, body: schemas.Release, request: Request) -> schemas.Released:
-        """Gives samples of a query back, all or some: others may be asked about them."""
+        """Release samples of a query, all or some, so that others can label them."""
         _own(campaign, number, request)
         return schemas.Released(released=campaign.release(number, body.only))
 
@@ -90,7 +90,7 @@ def add_routes(router: Routes, campaign: Campaign, gatherer: Gatherer) -> None:
 
     @router.post("/answers")
     async def answer(body: schemas.SentAnswers, request: Request) -> schemas.Outcomes:
-        """Answers, each with a key of its own; sent again with its key, an answer is recorded once."""
+        """Answers, each with its own key; an answer retried with the same key is recorded once."""
         who = person_of(request).annotator
         given = [_given(one, who) for one in body.answers]
         possible = [one for one in given if isinstance(one, PageAnswer)]
@@ -103,7 +103,7 @@ def add_routes(router: Routes, campaign: Campaign, gatherer: Gatherer) -> None:
 
     @router.get("/answers")
     def answers(request: Request, n: Annotated[int, Query(ge=1, le=200)] = 20) -> schemas.GivenAnswers:
-        """Your last answers that count, the last first."""
+        """Your last answers that count, newest first."""
         who = person_of(request).annotator
         notes = campaign.page.notes()
         return schemas.GivenAnswers(
@@ -123,7 +123,7 @@ def add_routes(router: Routes, campaign: Campaign, gatherer: Gatherer) -> None:
 
     @router.post("/undo")
     def undo(body: schemas.Undo, request: Request) -> schemas.UndoneAnswer:
-        """Takes back your last answer, or that with a number."""
+        """Undo your last answer, or the one with this number."""
         taken = campaign.undo(annotator=person_of(request).annotator, number=body.number, key=body.key)
         return schemas.UndoneAnswer(
             id=taken.id, label=plain(taken.label), skip=taken.kind == "skip", number=taken.number
@@ -131,13 +131,13 @@ def add_routes(router: Routes, campaign: Campaign, gatherer: Gatherer) -> None:
 
     @router.post("/notes")
     def note(body: schemas.NewNote, request: Request) -> schemas.Noted:
-        """Keeps a remark about a sample; an empty one takes it back. Sent again with its key, it is kept once."""
+        """Save a note about a sample; an empty one removes it. Retried with the same key, it is saved once."""
         campaign.page.note(body.id, body.text, annotator=person_of(request).annotator, key=body.key)
         return schemas.Noted(id=body.id, text=body.text)
 
 
 def _own(campaign: Campaign, number: int, request: Request) -> Any:
-    """A query of whoever calls; of others it is not even said whether there is one."""
+    """A query of the caller; for other people's queries, not even their existence is revealed."""
     try:
         found = campaign.query(number)
     except AnswerError:

@@ -1,4 +1,4 @@
-"""How much one client may ask for: a bucket of requests that fills again with time."""
+"""Rate limit per client: a token bucket."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Routes that show how it goes: the campaign, progress, labels to review, events, and what the owner may do."""
+"""Routes for the campaign, progress, labels to review, events, and owner actions."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def add_routes(router: Routes, campaign: Campaign, events: Events, access: Acces
 
     @router.get("/progress")
     def progress() -> schemas.Progress:
-        """The learning curve, the advice, who labels how fast, and how far people agree."""
+        """The learning curve, the advice, everyone's pace, and how well people agree."""
         status, people = campaign.status(), campaign.page.paces()
         rates = [person.per_minute for person in people if person.per_minute]
         rate = sum(rates) if rates else None
@@ -91,7 +91,7 @@ def add_routes(router: Routes, campaign: Campaign, events: Events, access: Acces
 
     @router.get("/review")
     def review(n: Annotated[int, Query(ge=1, le=200)] = 40) -> schemas.Review:
-        """Labels that are likely to be wrong, samples on which people differ, and remarks."""
+        """Labels that may be wrong, samples people disagree on, and notes."""
         return schemas.Review(
             suspects=[
                 schemas.SuspectLine(
@@ -201,18 +201,18 @@ def add_routes(router: Routes, campaign: Campaign, events: Events, access: Acces
 
     @router.patch("/settings")
     def change(body: schemas.Changes) -> schemas.Changes:
-        """Changes the classes or the budget. For the owner."""
+        """Change the classes or the budget. For the owner."""
         campaign.change(**body.model_dump(exclude_unset=True))
         return body
 
     @router.post("/training")
     def train(body: schemas.Train) -> schemas.Started:
-        """Trains now, in a process of its own. For the owner."""
+        """Train now, in a separate process. For the owner."""
         return schemas.Started(started=not campaign.page.pulse().training and campaign.retrain(wait=False) is None)
 
     @router.get("/links")
     def links() -> schemas.Links:
-        """Who may come in. For the owner."""
+        """Who has access. For the owner."""
         return schemas.Links(
             links=[
                 schemas.LinkLine(annotator=person.annotator, role=person.role, state="in" if state == "in" else "link")
@@ -222,14 +222,14 @@ def add_routes(router: Routes, campaign: Campaign, events: Events, access: Acces
 
     @router.post("/links")
     def new_link(body: schemas.NewLink) -> schemas.Link:
-        """A new link for an annotator, which works once. For the owner."""
+        """A new one-time link for an annotator. For the owner."""
         if access.alone is not None:
             raise HTTPException(409, "the page is open on this machine only; end it and start `ally label --share`")
         return schemas.Link(annotator=body.annotator, secret=access.new_link(body.annotator))
 
     @router.post("/links/end")
     def end_link(body: schemas.NewLink) -> schemas.Links:
-        """Ends the access of an annotator; the answers stay. For the owner."""
+        """Revoke an annotator's access; the answers stay. For the owner."""
         access.end(body.annotator)
         return links()
 

@@ -1,4 +1,4 @@
-"""Errors as problem details (RFC 9457): one shape, with the sentence that the library says."""
+"""Errors as problem details (RFC 9457): one shape, with the library's error message."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from ally.types import SKIP
 from ally.web.schemas import AskedLine, Guess, Why
 
 MEASURES = ("evaluate", "validate")
-"""Samples that measure the model: a guess beside them would lead the answer."""
+"""Held-out samples: showing a guess would bias the answer."""
 SKIPPED = "skipped"
 
 

@@ -1,4 +1,4 @@
-"""What travels: the bodies of requests, checked strictly, and the shape of every answer."""
+"""Request bodies, strictly validated, and the shape of every response."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Range(BaseModel):
 class CampaignInfo(BaseModel):
     name: str
     identity: str
-    """Tells campaigns of one name apart: a browser keeps unsent answers for this one alone."""
+    """Distinguishes campaigns with the same name: a browser keeps unsent answers for this one only."""
     task: Literal["classification", "regression"]
     kind: Literal["images", "text", "table", "features"]
     classes: list[Class]
@@ -130,7 +130,7 @@ class AskedLine(BaseModel):
     id: str
     kind: Literal["active", "random", "evaluate", "validate"]
     guess: Guess | None
-    """Never given for samples that measure the model."""
+    """Never given for held-out samples."""
     why: Why
 
 

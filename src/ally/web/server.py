@@ -17,7 +17,7 @@ from ally.web.app import Page
 
 MOST_AT_ONCE = 1000
 HEAD_SECONDS = 10.0
-"""How long a connection may take to say what it wants."""
+"""How long a connection may take to send its headers."""
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -38,7 +38,7 @@ class Impatient(H11Protocol):
 
 
 class Server(uvicorn.Server):
-    """Says when it is ready, and ends streams of events when it is to end."""
+    """Announces when it is ready, and closes event streams on shutdown."""
 
     def __init__(self, page: Page, ready: Callable[[], None]) -> None:
         config = uvicorn.Config(

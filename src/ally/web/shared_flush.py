@@ -56,7 +56,7 @@ class Gatherer:
             self._offering = asyncio.create_task(self._offer())
 
     async def _offer(self) -> None:
-        """Nobody waits for this: whatever keeps a training from starting, the answers are on record."""
+        """Nobody waits for this: even if no training can start, the answers are on record."""
         try:
             await asyncio.sleep(TRAINING_PAUSE)
             with suppress(OSError, StoreError):

@@ -1,4 +1,4 @@
-"""From a campaign to a server that is about to run: who may come in, by which names, and what to print."""
+"""Prepares a server for a campaign: access, host names, and what to print."""
 
 from __future__ import annotations
 

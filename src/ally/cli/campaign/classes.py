@@ -1,4 +1,4 @@
-"""``ally classes``: what the classes are, and how they change while labelling goes on."""
+"""``ally classes``: list and change the classes during labelling."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def classes(
     annotator: Annotator = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the classes, or add, rename, merge or remove some; `undo` takes the last change back.
+    """List the classes, or add, rename, merge or remove some; `undo` undoes the last change.
 
-    Labels move with their class; who gave them and when stays. The whole record keeps what was said before.
+    Labels move with their class and keep their annotator and time. The full record keeps the earlier answers.
 
     Example: ally classes pets merge kitten cat
     """
@@ -52,7 +52,7 @@ def classes(
 
 
 def unknown_classes(error: Exception, name: str) -> str:
-    """The message of an error about labels that are no classes, with the commands that add them."""
+    """The error about unknown labels, with the commands that add them as classes."""
     import shlex
 
     added = " ".join(shlex.quote(str(label)) for label in getattr(error, "labels", ())[:20])

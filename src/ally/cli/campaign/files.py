@@ -1,4 +1,4 @@
-"""``ally import``, ``export`` and ``rescan``: labels in files, and a new look at the source."""
+"""``ally import``, ``export`` and ``rescan``: labels in files, and rescanning the source."""
 
 from __future__ import annotations
 

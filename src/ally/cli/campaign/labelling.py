@@ -38,7 +38,7 @@ def label(
 
     Example: ally label pets
     """
-    gc.disable()  # nothing of what is imported here will be freed, and looking for it takes a tenth of the time
+    gc.disable()  # nothing imported here will be freed, and garbage collection would take a tenth of the time
     try:
         from ally.web.start import Plan, prepare
     except ImportError as error:
@@ -56,7 +56,7 @@ def label(
         running = prepare(campaign, plan)
 
         def ready() -> None:
-            gc.freeze()  # nor is it looked through again while people label
+            gc.freeze()  # and it is not scanned again while people label
             for line in running.lines:
                 print(line, flush=True)
             if browser:

@@ -142,7 +142,7 @@ def curve_line(line: ModelLine) -> str:
 
 
 def one_answer(metric: str) -> str:
-    """What always giving the same answer is called in a table."""
+    """The name of the constant answer in a table."""
     return "most common class" if METRICS[metric].task == "classification" else "mean"
 
 
@@ -185,7 +185,7 @@ def _counts(found: Status, agreement: Agreement | None) -> list[str]:
 
 
 def _running(found: Status) -> str:
-    """For how long, and what the one before took: this one may take as long."""
+    """How long the training has run, and how long the previous one took."""
     so_far = "" if found.training_seconds is None else f" for {found.training_seconds:.0f} s"
     before = "" if found.last_seconds is None else f"; the one before took {found.last_seconds:.0f} s"
     return f"running{so_far}{before}"
@@ -233,7 +233,7 @@ def _curve(lines: Sequence[ModelLine]) -> list[str]:
 
 
 def _recall(found: Status) -> list[str]:
-    """Classes of which the model misses most, first."""
+    """Classes with the lowest recall first."""
     worst = sorted(found.recall, key=lambda one: (one.value, -one.n))
     cells = [(one.label, f"{one.value:.3f}", f"{one.low:.3f} to {one.high:.3f}", str(one.n)) for one in worst[:CLASSES]]
     more = [f"… (--json lists {len(worst) - CLASSES} more)"] if len(worst) > CLASSES else []

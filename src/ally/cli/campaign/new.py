@@ -143,7 +143,7 @@ def _columns(given: list[str] | None) -> Any:
 
 
 def _hint(campaign: Campaign) -> list[str]:
-    """What an encoder would bring, where one would serve and none is there."""
+    """What an encoder would add, if one would help and none is installed."""
     from ally.campaign.encoding import missing_encoder
 
     words = missing_encoder(campaign.source.samples, campaign.settings)
