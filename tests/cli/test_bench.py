@@ -56,12 +56,14 @@ def test_bench_on_a_table_of_ones_own(command, houses):
     assert "4 of 4 campaigns to run" in first.stderr
     said = first.stderr.splitlines()
     assert any(
-        line.startswith("note: houses.csv: column 'note [id]' is left out: it has 160 different texts") for line in said
+        line.startswith("note: houses.csv: column 'note [id]': left out: it has more than 100 different texts")
+        for line in said
     )
     assert "note: margin is not defined for regression, so not run on houses.csv" in said
     assert "note: houses.csv: the target is a number with 200 different values: regression" in said
     assert any(
-        line.startswith("note: houses.csv: column 'area': 1 missing values become the pool's median") for line in said
+        line.startswith("note: houses.csv: 1 values are odd") and "column 'area' is empty, and was not" in line
+        for line in said
     )
     settings = json.loads((houses / "runs" / "settings.json").read_text())["settings"]
     assert settings["hygiene"].startswith("Hygiene(duplicates='exact'")
@@ -186,3 +188,19 @@ def test_a_report_says_if_a_model_is_no_better_than_a_constant(tmp_path):
     said = answer(replace(summary, constants={"toy": 0.7}))
     assert "Always answering the most common class on toy scores 0.7000 (accuracy); random ends no better:" in said
     assert "every series ends better" in answer(replace(summary, constants={"toy": 0.5}))
+
+
+def test_bench_reads_a_table_as_a_campaign_does(command, houses):
+    plain = pd.read_csv(houses / "houses.csv").head(60)
+    plain.to_csv(houses / "plain.csv", index=False, header=False, sep=";", decimal=",")
+    call = ("--strategy", "random", "--seeds", 1, "--rounds", 0, "--init", 10, "--model", "linear", "--workers", 1)
+    done = command(
+        *("bench", "--dataset", "plain.csv", "--no-header", "--label", "column 4", "--column", "column 1"),
+        *("--column", "column 2=number", *call, "--out", "headerless"),
+        cwd=houses,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "note: plain.csv: numbers are written with a comma: 1,5 is read as 1.5" in done.stderr
+    settings = json.loads((houses / "headerless" / "settings.json").read_text())["settings"]
+    assert settings["read with header"] == "False"
+    assert settings["read with columns"] == "{'column 1': None, 'column 2': 'number'}"

@@ -10,10 +10,22 @@ import typer
 from rich.text import Text
 
 from ally.cli.console import live_progress, stderr
+from ally.cli.reading import (
+    Columns,
+    EmbeddingsFile,
+    Encoding,
+    IdColumn,
+    IdsFile,
+    ImageColumn,
+    ImageFolder,
+    NoHeader,
+    TextColumn,
+    given_options,
+    of_source,
+)
 from ally.cli.report import BandChoice, report
 
 TaskName = Literal["auto", "classification", "regression"]
-of_data = partial(typer.Option, rich_help_panel="Data")
 of_strategies = partial(typer.Option, rich_help_panel="Strategies")
 of_campaigns = partial(typer.Option, rich_help_panel="Campaigns")
 
@@ -22,26 +34,43 @@ def bench(
     out: Annotated[Path, typer.Option(help="Folder for the results; run again with the same folder to continue.")],
     dataset: Annotated[
         list[str],
-        of_data(help="A name listed by `ally datasets`, a table file, or a folder of images by class.", metavar="D"),
+        of_source(help="A name listed by `ally datasets`, a table file, or a folder of images by class.", metavar="D"),
     ],
     strategy: Annotated[
         list[str] | None,
         of_strategies(help="Names listed by `ally strategies` (default: ally, badge, margin, random).", metavar="S"),
     ] = None,
-    target: Annotated[str | None, of_data(help="Column with the labels, if the data set is a table file.")] = None,
+    target: Annotated[
+        str | None,
+        of_source(
+            "--target",
+            "--label",
+            help="Column with the labels of a table file (default: label, class, target or y).",
+            metavar="COLUMN",
+        ),
+    ] = None,
     task: Annotated[
         TaskName,
-        of_data(
+        of_source(
             help="auto, classification or regression (auto: up to 100 different whole numbers are classes).",
             metavar="TASK",
         ),
     ] = "auto",
     encoder: Annotated[
         str | None,
-        of_data(
+        of_source(
             help="A pretrained encoder for texts or images: a name, or the folder of a model.", metavar="NAME|FOLDER"
         ),
     ] = None,
+    id_column: IdColumn = None,
+    text: TextColumn = None,
+    image: ImageColumn = None,
+    column: Columns = None,
+    embeddings: EmbeddingsFile = None,
+    ids: IdsFile = None,
+    folder: ImageFolder = None,
+    encoding: Encoding = None,
+    no_header: NoHeader = False,
     seeds: Annotated[int, of_campaigns(help="Campaigns per strategy.", min=1, metavar="N")] = 5,
     init: Annotated[
         int | None, of_campaigns(help="Random labels at the start (default: one batch).", min=1, metavar="N")
@@ -71,7 +100,7 @@ def bench(
         ),
     ] = None,
     data_dir: Annotated[
-        Path | None, of_data(help="Where the data sets are (default: ALLY_DATA, else a cache folder).")
+        Path | None, of_source(help="Where the data sets are (default: ALLY_DATA, else a cache folder).")
     ] = None,
     workers: Annotated[int | None, typer.Option(help="Processes (default: one per core).", min=1, metavar="N")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -99,6 +128,17 @@ def bench(
             metric=metric,
             target=target,
             task=task,
+            reading=given_options(
+                id_column=id_column,
+                text=text,
+                image=image,
+                column=column,
+                embeddings=embeddings,
+                ids=ids,
+                folder=folder,
+                encoding=encoding,
+                no_header=no_header,
+            ),
             encoder=encoder,
             data_dir=data_dir,
             workers=workers,

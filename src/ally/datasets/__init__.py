@@ -5,6 +5,7 @@ from ally.datasets.dataset import Dataset, Kind, Parts
 from ally.datasets.entry import Archive, Entry, File
 from ally.datasets.load import fetch, load, verify
 from ally.datasets.places import default_data_dir, missing, state
+from ally.datasets.reading import Reading
 from ally.datasets.verify import Check
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "File",
     "Kind",
     "Parts",
+    "Reading",
     "default_data_dir",
     "fetch",
     "load",

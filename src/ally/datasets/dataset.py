@@ -43,6 +43,8 @@ class Dataset:
     raw: tuple[Sequence[Any], Sequence[Any]] | None = field(default=None, repr=False)
     """For an encoder: the texts, or the paths of the photos, of the pool and of the test set; None where `pool` and
     `test` are the images themselves, or there is nothing to encode."""
+    vectors: bool = False
+    """The samples are vectors that were given for them, whose distances mean something."""
 
     def __post_init__(self) -> None:
         for side, X, y in (("pool", self.pool, self.pool_labels), ("test", self.test, self.test_labels)):

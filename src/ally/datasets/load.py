@@ -12,6 +12,7 @@ from ally.datasets.dataset import Dataset
 from ally.datasets.fetch import fetch_entry
 from ally.datasets.folders import read_folder
 from ally.datasets.places import default_data_dir, ensure_here
+from ally.datasets.reading import Reading
 from ally.datasets.tables import read_table_file
 from ally.datasets.verify import Check, verify_entry
 from ally.errors import InputError
@@ -22,18 +23,25 @@ ARRAYS = (".npz", ".npy")
 
 
 def load(
-    name: str | Path, data_dir: Path | None = None, *, target: str | None = None, task: Task | Literal["auto"] = "auto"
+    name: str | Path,
+    data_dir: Path | None = None,
+    *,
+    target: str | None = None,
+    task: Task | Literal["auto"] = "auto",
+    reading: Reading = Reading(),
 ) -> Dataset:
     """A data set of the catalogue, or a file or folder of yours.
 
     Args:
-        name: a name of `DATASETS`, else a path: a table (.csv .tsv .parquet, also .csv.gz), .npz with X and y, .npy, or
+        name: a name of `DATASETS`, else a path: a table (.csv .tsv .xlsx .parquet .jsonl), .npz with X and y, .npy, or
             a folder of images by class. A name of the catalogue comes first; write ``./mnist`` for a folder of that
             name.
         data_dir: where the catalogue's files are; `default_data_dir()` if None.
-        target: the column of a table that holds the labels; for .npy the path of a second .npy file.
+        target: the column of a table that holds the labels, if its name does not say so; for .npy the path of a second
+            .npy file.
         task: what the target of a file is; by default text and up to 100 different whole numbers are classes, other
             numbers regression.
+        reading: how a table is read, where that is not found out: a column of texts, no header, vectors by id.
 
     All seeds of an experiment share one test set.
     """
@@ -43,20 +51,22 @@ def load(
             raise InputError.about(
                 "target", target, f"does not go with {name!r}, a data set of the catalogue; leave target out"
             )
+        reading.refuse(f"{name!r}, a data set of the catalogue")
         entry = DATASETS[name]
         folder = default_data_dir() if data_dir is None else Path(data_dir)
         ensure_here(name, entry, folder)
         parts = entry.read(folder)
         return Dataset(name, entry.task, *parts[:4], kind=entry.kind, notes=parts.notes, raw=parts.raw)
-    return _load_path(Path(name).expanduser(), name, target, task)
+    return _load_path(Path(name).expanduser(), name, target, task, reading)
 
 
-def _load_path(path: Path, name: str, target: str | None, wanted: Task | Literal["auto"]) -> Dataset:
+def _load_path(path: Path, name: str, target: str | None, wanted: Task | Literal["auto"], reading: Reading) -> Dataset:
     if path.is_dir():
         if target is not None:
             raise InputError.about(
                 "target", target, "does not go with a folder of images, whose classes are its folders; leave target out"
             )
+        reading.refuse("a folder of images")
         parts = read_folder(path)
         return Dataset(name, "classification", *parts[:4], kind="images", notes=parts.notes, raw=parts.raw)
     known = is_table(path) or path.suffix.lower() in ARRAYS
@@ -72,8 +82,8 @@ def _load_path(path: Path, name: str, target: str | None, wanted: Task | Literal
             f"{path} has the ending {path.suffix or '(none)'!r}; use one of {readable} and folders of images"
         )
     if is_table(path):
-        task, parts = read_table_file(path, target, wanted)
-        return Dataset(name, task, *parts[:4], kind="table", notes=parts.notes)
+        return read_table_file(path, name, target, wanted, reading)
+    reading.refuse("an array")
     task, kind, parts = read_arrays(path, target, wanted)
     return Dataset(name, task, *parts[:4], kind=kind, notes=parts.notes)
 

@@ -1,93 +1,119 @@
-"""A table file of the user: features and target from columns, a fixed test split, everything learned from pool rows
-only."""
+"""A table file of the user as a benchmark: rows, texts, images or vectors and their labels, a fixed test split,
+everything learned from pool rows only."""
 
 from __future__ import annotations
 
-import csv
-import io
+import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from ally.datasets.dataset import Parts
-from ally.datasets.encoding import encode
+import numpy as np
+
+from ally.datasets.dataset import Dataset, Kind
+from ally.datasets.reading import Reading
 from ally.datasets.splits import holdout
 from ally.datasets.targets import decide
-from ally.errors import DataError, InputError, MissingPart
-from ally.sources import rows
-from ally.sources.rows.layout import NUMBERED, is_id
-from ally.types import Task
+from ally.errors import DataError, InputError
+from ally.sources.base import Source, blocks
+from ally.sources.opening import open_source
+from ally.sources.problems import ProblemKind
+from ally.sources.rows.columns import as_number
+from ally.sources.rows.layout import NO_LABEL
+from ally.sources.rows.samples import RowSamples
+from ally.sources.samples import notes_beside_columns
+from ally.types import AnyArray, Task
 
 if TYPE_CHECKING:
     import pandas as pd
 
+COLUMNS = 40
+"""Columns whose reading is noted."""
 
-def read_table_file(path: Path, target: str | None, wanted: Task | Literal["auto"] = "auto") -> tuple[Task, Parts]:
-    """The table at `path`, its column `target` as the labels. Rows without a label are left out."""
-    table, reading = _read(path)
-    columns = ", ".join(map(str, table.columns[:20]))
-    if target is None:
+
+def read_table_file(
+    path: Path,
+    name: str,
+    target: str | None,
+    wanted: Task | Literal["auto"] = "auto",
+    reading: Reading = Reading(),
+) -> Dataset:
+    """The table at `path`, read as a campaign reads it, its column `target` as the labels. Rows without a label are
+    left out."""
+    samples = open_source(path, label=target, **reading.options())
+    assert isinstance(samples, RowSamples)
+    column = samples.layout.label
+    if column is None or target == NO_LABEL:
+        columns = ", ".join(samples.layout.columns[:20])
         raise InputError(f"{path} is a table: say which column holds the labels (target); its columns are {columns}")
-    if target not in table.columns:
-        raise InputError(f"{path} has no column {target!r} to be the target; its columns are {columns}")
-    known = table[target].notna().to_numpy()
-    notes = reading + ([] if known.all() else [f"{int((~known).sum())} rows have no {target} and are left out"])
-    table = table[known]
-    if len(table) < 2:
-        raise DataError(f"{path} has {len(table)} rows with a {target}; at least two are needed")
-    task, labels, note = decide(table[target], wanted)
-    pool, test = holdout(len(table), labels if task == "classification" else None)
+    found = list(samples.scan())
+    labels, gone = _known([sample.label for sample in found])
+    ids = [sample.id for sample, label in zip(found, labels, strict=True) if label is not None]
+    notes = [f"{gone} rows have no {column} and are left out"] if gone else []
+    if len(ids) < 2:
+        raise DataError(f"{path} has {len(ids)} rows with a {column}; at least two are needed")
+    task, y, note = decide(_series([label for label in labels if label is not None]), wanted)
+    pool, test = holdout(len(ids), y if task == "classification" else None)
     if not len(test):
-        classes = f" in {len(set(labels.tolist()))} classes" if task == "classification" else ""
-        instead = (
-            ", or say that the task is regression" if task == "classification" and labels.dtype.kind in "fi" else ""
-        )
+        classes = f" in {len(set(y.tolist()))} classes" if task == "classification" else ""
+        instead = ", or say that the task is regression" if task == "classification" and y.dtype.kind in "fi" else ""
         raise DataError(
-            f"{path} has {len(table)} rows with a {target}{classes}, too few for a test set of one in five; add "
+            f"{path} has {len(ids)} rows with a {column}{classes}, too few for a test set of one in five; add "
             f"rows{instead}"
         )
-    numbers = [name for name in table.columns if NUMBERED.fullmatch(name) and name != target]
-    notes += [f"the column {name} numbers the rows and is left out" for name in numbers]
-    ids = [name for name in table.columns if name not in (target, *numbers) and is_id(name) and table[name].is_unique][
-        :1
-    ]
-    notes += [f"the column {name!r} holds the ids and is left out" for name in ids]
-    X, encoded = encode(table.drop(columns=[target, *numbers, *ids]), pool, path)
-    return task, Parts(X[pool], labels[pool], X[test], labels[test], (note, *notes, *encoded))
+    sides = [ids[row] for row in pool], [ids[row] for row in test]
+    samples.learn(sides[0])
+    X, X_test = (_values(samples.features(side)) for side in sides)
+    kind: Kind = samples.kind if samples.kind != "features" else "table"
+    raw = None
+    if kind != "table" and reading.embeddings is None:
+        raw = samples.contents(sides[0]), samples.contents(sides[1])
+    said = (note, *notes, *notes_beside_columns(samples), *_columns(samples), *_problems(samples))
+    return Dataset(name, task, X, y[pool], X_test, y[test], kind, said, raw, vectors=reading.embeddings is not None)
 
 
-def _read(path: Path) -> tuple[pd.DataFrame, list[str]]:
-    """The table as the one reader of tables gives it, each column as numbers or texts, and notes."""
+def _known(labels: list[Any]) -> tuple[list[Any], int]:
+    """Labels, None where there is none, and how many those are. Among numbers, a word for a missing value is none."""
+    words = {label: as_number(label) for label in labels if isinstance(label, str)}
+    others = [label for label in labels if label is not None and not isinstance(label, str)]
+    numbers = others and not any(isinstance(label, bool) for label in others)
+    if numbers and all(number is not None and not math.isfinite(number) for number in words.values()):
+        labels = [words[label] if isinstance(label, str) else label for label in labels]
+        labels = [None if isinstance(label, float) and math.isnan(label) else label for label in labels]
+    return labels, sum(label is None for label in labels)
+
+
+def _series(labels: list[Any]) -> pd.Series[Any]:
     import pandas as pd
 
-    if path.suffix.lower() == ".parquet":
-        table, notes = _read_parquet(path), []
-    else:
-        opened = rows.open_rows(path)
-        found = list(opened.scan())
-        bad = [row for row in found if isinstance(row, rows.BadRow)]
-        good = [row.values for row in found if isinstance(row, rows.Row)]
-        notes = [f"{len(bad)} rows are left out, the first in {bad[0].name}: {bad[0].reason}"] if bad else []
-        if opened.written:
-            # As text once more: pandas tells numbers, truth values, missing values and texts apart.
-            buffer = io.StringIO()
-            lines = csv.DictWriter(buffer, opened.columns)
-            lines.writeheader()
-            lines.writerows(good)
-            table = pd.read_csv(io.StringIO(buffer.getvalue()))
-        else:
-            table = pd.DataFrame(good, columns=list(opened.columns))
-        if getattr(opened, "decimal", ".") == ",":
-            notes.append("numbers are written with a comma: 1,5 is read as 1.5")
-    table.columns = table.columns.map(str)
-    return table, notes
+    return pd.Series(labels, dtype=object).infer_objects()
 
 
-def _read_parquet(path: Path) -> pd.DataFrame:
-    import pandas as pd
+def _values(source: Source) -> Any:
+    """All of a source in memory: (n, *shape), or a csr matrix where zeros mean absence."""
+    parts: list[AnyArray] = [source.read(np.arange(part.start, part.stop)) for part in blocks(len(source))]
+    if not getattr(source, "sparse", False):
+        return np.concatenate(parts)
+    from scipy.sparse import csr_matrix, vstack
 
-    try:
-        return pd.read_parquet(path)
-    except ImportError as error:
-        raise MissingPart("reading .parquet needs pyarrow: pip install 'ally-learn[parquet]'") from error
-    except (ValueError, OSError) as error:
-        raise DataError(f"{path} cannot be read as a table ({error}); check the file") from error
+    return vstack([csr_matrix(part) for part in parts], format="csr")
+
+
+def _columns(samples: RowSamples) -> list[str]:
+    """How columns are read, but for the plain numbers."""
+    plain = ("number", "labels", "the ids")
+    told = [f"column {name!r}: {how}" for name, how in samples.columns().items() if how not in plain]
+    more = [f"{len(told) - COLUMNS} more columns are not listed here"] if len(told) > COLUMNS else []
+    return [*told[:COLUMNS], *more]
+
+
+def _problems(samples: RowSamples) -> list[str]:
+    told = []
+    kinds: dict[ProblemKind, str] = {"unreadable": "rows are left out", "value": "values are odd"}
+    for kind, words in kinds.items():
+        some = [problem for problem in samples.problems if problem.kind == kind]
+        n = samples.problems.counts[kind]
+        told += [f"{n} {words}, such as {some[0].id}: {some[0].reason}"] if n and some else []
+    named = samples.layout.id is not None
+    copies = samples.problems.counts["duplicate"]
+    told += [f"{copies} rows repeat an id and are left out"] if named and copies else []
+    return told

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,7 +11,7 @@ import pandas as pd
 
 from ally.catalogue_names import ensure_model
 from ally.checks import check_count
-from ally.datasets import load
+from ally.datasets import Reading, load
 from ally.errors import InputError
 from ally.experiment.cell import Cell
 from ally.experiment.encoded import encoded_trial
@@ -43,6 +43,7 @@ def bench(
     training: Training = Training(),
     target: str | None = None,
     task: Task | Literal["auto"] = "auto",
+    reading: Mapping[str, Any] | None = None,
     encoder: str | Path | None = None,
     data_dir: str | Path | None = None,
     workers: int | None = None,
@@ -66,8 +67,10 @@ def bench(
         metric: what is measured on the test set: accuracy (the default for classes), balanced_accuracy, macro_f1, auroc
             or log_loss; rmse (the default for numbers), mae, r2 or mse.
         hygiene: which candidates every query sets aside, by default as in `ally.query`; None for none.
-        target: the column of a table that holds the labels.
+        target: the column of a table that holds the labels; without it the one called label, class, target or y.
         task: what the target of a table is; by default up to 100 different whole numbers are classes.
+        reading: how a table is read, where that is not found out; options of `ally.sources.open_source` by name: text,
+            image, columns, id_column, header, encoding, folder, embeddings (a file of vectors), ids.
         encoder: texts and images are learned from through this pretrained encoder: a name, or the folder of a model.
 
     Returns:
@@ -84,13 +87,15 @@ def bench(
         if value is not None:
             check_count(name, value, least)
     folder = None if data_dir is None else Path(data_dir)
+    read = Reading.of(reading)
     through = None if encoder is None else (str(encoder), Path(out) / "encoded")
     cells: list[tuple[str, Cell]] = []
     notes: list[str] = []
     for name in names:
         if through is not None:
-            encoded_trial(load(name, folder, target=target, task=task), *through, progress)  # to see how far it is
-        data = trial(folder, target, task, name, encoder=through)
+            data_set = load(name, folder, target=target, task=task, reading=read)
+            encoded_trial(data_set, *through, progress)  # to see how far it is
+        data = trial(folder, target, task, name, reading=read, encoder=through)
         size = min(200, max(10, data.size // 100)) if batch is None else batch
         start = max(size, 2 * len(data.classes or ())) if init is None else init
         fitting = [strategy for strategy in chosen if data.task in CATALOGUE[strategy].tasks]
@@ -131,6 +136,7 @@ def bench(
             )
             cells.append((name, cell))
     settings = {**told(tuple(cells)), **({} if target is None else {"target": target}), "task": task}
+    settings |= {f"read with {option}": str(value) for option, value in read.options().items()}
     title, question = f"Active learning on {', '.join(names)}", "Does it pay to choose which samples are labelled?"
     grid = Grid(title, question, tuple(cells), settings, tuple(notes))
     return run(
@@ -139,6 +145,7 @@ def bench(
         data_dir=folder,
         target=target,
         task=task,
+        reading=read,
         encoder=through,
         workers=workers,
         progress=progress,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ally.datasets import Dataset
+from ally.datasets import DATASETS, Dataset
 from ally.encoders import EncoderKind, encode, open_encoder
 from ally.errors import InputError
 from ally.experiment.trial import Trial
@@ -16,10 +16,14 @@ KINDS: dict[str, EncoderKind] = {"text": "text", "images": "image"}
 
 def encoded_trial(data: Dataset, encoder: str, kept_in: Path, progress: Progress | None = None) -> Trial:
     """The data with vectors (n, width) in place of samples, kept in the folder `kept_in`."""
+    if data.vectors:
+        raise InputError.about("encoder", encoder, "is given and so are embeddings; leave one out")
     if data.kind not in KINDS:
         raise InputError.about("encoder", encoder, f"encodes texts or images, and {data.name} is a table; leave it out")
     model = open_encoder(encoder, KINDS[data.kind])
     sides: tuple[Any, Any] = (data.pool, data.test) if data.raw is None else data.raw
     pool, test = (encode(model, side, cache=kept_in, progress=progress) for side in sides)
     note = f"samples are {model.width} numbers that the encoder {Path(encoder).name} makes of each"
-    return Trial(data.name, data.task, pool, data.pool_labels, test, data.test_labels, (note,), vectors=True)
+    # What the catalogue says of its texts and images is about features that are not used here.
+    read = () if data.name in DATASETS else data.notes
+    return Trial(data.name, data.task, pool, data.pool_labels, test, data.test_labels, (*read, note), vectors=True)

@@ -15,7 +15,7 @@ from typing import Literal
 import pandas as pd
 
 import ally
-from ally.datasets import load
+from ally.datasets import Reading, load
 from ally.experiment.cell import Cell, model_name, objective_name
 from ally.experiment.encoded import encoded_trial
 from ally.experiment.estimate import estimate, in_words
@@ -50,13 +50,14 @@ def run(
     data_dir: Path | None = None,
     target: str | None = None,
     task: Task | Literal["auto"] = "auto",
+    reading: Reading = Reading(),
     encoder: tuple[str, Path] | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
     say: Callable[[str], None] | None = None,
 ) -> pd.DataFrame:
     """Run the missing cells of a grid in the folder `out`. `say` gets the notes and the estimated time."""
-    load_trial: Load = partial(trial, data_dir, target, task, encoder=encoder)
+    load_trial: Load = partial(trial, data_dir, target, task, reading=reading, encoder=encoder)
     for name, cell in grid.cells:
         cell.ensure_fits(load_trial(name))
     with locked(out):
@@ -127,10 +128,12 @@ def trial(
     target: str | None,
     task: Task | Literal["auto"],
     name: str,
+    *,
+    reading: Reading = Reading(),
     encoder: tuple[str, Path] | None = None,
 ) -> Trial:
     """A data set by name; through the `encoder` of a name or folder, with a folder that keeps its vectors."""
-    data = load(name, data_dir, target=target, task=task)
+    data = load(name, data_dir, target=target, task=task, reading=reading)
     return Trial.of(data) if encoder is None else encoded_trial(data, *encoder)
 
 

@@ -33,7 +33,8 @@ class Trial:
 
     @staticmethod
     def of(data: Dataset) -> Trial:
-        return Trial(data.name, data.task, data.pool, data.pool_labels, data.test, data.test_labels, data.notes)
+        sides = (data.pool, data.pool_labels, data.test, data.test_labels)
+        return Trial(data.name, data.task, *sides, data.notes, data.vectors)
 
     @cached_property
     def fingerprint(self) -> str:

@@ -82,6 +82,12 @@ class Samples(Protocol):
         ...
 
 
+def notes_beside_columns(samples: Samples) -> list[str]:
+    """The notes, but for those that `columns` repeats."""
+    told = {f"column {name!r} is {how}" for name, how in samples.columns().items()}
+    return [note for note in samples.notes if note not in told]
+
+
 Load: TypeAlias = Callable[[Sequence[str]], AnyArray]
 """Values (n, *shape) of n ids."""
 

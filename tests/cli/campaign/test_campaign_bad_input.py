@@ -22,7 +22,10 @@ SOURCES = {
     "empty table": ([*NEW, "empty.csv"], "empty.csv is empty; give a file with samples"),
     "header only": ([*NEW, "header.csv"], "it has a header only"),
     "not UTF-8": ([*NEW, "latin.csv"], "line 2 of latin.csv is not utf-8"),
-    "what encoding": ([*NEW, "latin.csv"], "or pass the encoding it was written in, such as cp1252"),
+    "what encoding": (
+        [*NEW, "latin.csv"],
+        "or pass the encoding it was written in (encoding=, --encoding), such as cp1252",
+    ),
     "same column twice": ([*NEW, "twice.csv"], "has the column 'a' more than once"),
     "all rows too long": ([*NEW, "long.csv"], "the row has 3 fields and the header 2"),
     "no such column": ([*NEW, "table.csv", "--text", "words"], "has no column 'words' (text)"),

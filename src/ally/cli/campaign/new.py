@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +10,20 @@ from ally.cli.campaign.opening import FEW, AsJson, new_place, shown_place, typed
 from ally.cli.campaign.options import takes_settings
 from ally.cli.campaign.printing import counted, dump, few, problem_lines, say
 from ally.cli.console import live_progress
+from ally.cli.reading import (
+    ChannelAxis,
+    Columns,
+    EmbeddingsFile,
+    Encoding,
+    IdColumn,
+    IdsFile,
+    ImageColumn,
+    ImageFolder,
+    NoHeader,
+    TextColumn,
+    given_options,
+    of_source,
+)
 from ally.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,7 +31,6 @@ if TYPE_CHECKING:
 
 COLUMNS = 40
 """Columns that are printed."""
-of_source = partial(typer.Option, rich_help_panel="Source")
 WORDS = {
     "images": ("image", "images"),
     "text": ("text", "texts"),
@@ -42,11 +53,9 @@ def new(
             metavar="SOURCE",
         ),
     ],
-    id_column: Annotated[
-        str | None, of_source(help="Column with the ids (default: id, name or one like article_id, if unique).")
-    ] = None,
-    text: Annotated[str | None, of_source(help="Column with the texts (default: text, or one of long texts).")] = None,
-    image: Annotated[str | None, of_source(help="Column with the paths of images.")] = None,
+    id_column: IdColumn = None,
+    text: TextColumn = None,
+    image: ImageColumn = None,
     label: Annotated[
         str | None,
         of_source(
@@ -54,35 +63,17 @@ def new(
             "subfolders are classes."
         ),
     ] = None,
-    embeddings: Annotated[
-        Path | None,
-        of_source(
-            help="Learn from these vectors instead: .npy in the order of the samples, .npz (X, ids), or a table."
-        ),
-    ] = None,
-    column: Annotated[
-        list[str] | None,
-        of_source(help="A column to learn from: C, C=number or C=category (default: all usable ones).", metavar="C"),
-    ] = None,
-    ids: Annotated[
-        Path | None,
-        of_source(help="Ids for the rows of an .npy file, one per line (default: row numbers, or the order)."),
-    ] = None,
-    folder: Annotated[
-        Path | None, of_source(help="Folder the paths of --image are relative to (default: the table's).")
-    ] = None,
-    encoding: Annotated[str | None, of_source(help="Text file encoding (default: utf-8).")] = None,
-    no_header: Annotated[
-        bool, of_source("--no-header", help="The file has no header line; columns are named column 1, column 2 …")
-    ] = False,
+    embeddings: EmbeddingsFile = None,
+    column: Columns = None,
+    ids: IdsFile = None,
+    folder: ImageFolder = None,
+    encoding: Encoding = None,
+    no_header: NoHeader = False,
     size: Annotated[
         int | None,
         of_source(help="Side of the images that the learner sees, in pixels (default: 32).", min=8, metavar="N"),
     ] = None,
-    channels: Annotated[
-        Literal["first", "last"] | None,
-        of_source(help="Which axis of an image array has the channels (default: detect)."),
-    ] = None,
+    channels: ChannelAxis = None,
     flat: Annotated[bool, of_source("--flat", help="Ignore subfolders.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be read, and create nothing.")] = False,
     as_json: AsJson = False,
@@ -96,22 +87,21 @@ def new(
 
     if not name:
         raise InputError("the name of the campaign is empty; give one, such as pets")
-    options: dict[str, Any] = {
-        "id_column": id_column,
-        "text": text,
-        "image": image,
-        "label": label,
-        "embeddings": embeddings,
-        "columns": _columns(column),
-        "ids": ids,
-        "folder": folder,
-        "encoding": encoding,
-        "header": False if no_header else None,
-        "size": size,
-        "channels": channels,
-        "recursive": False if flat else None,
-    }
-    given = {option: value for option, value in options.items() if value is not None}
+    given = given_options(
+        id_column=id_column,
+        text=text,
+        image=image,
+        label=label,
+        embeddings=embeddings,
+        column=column,
+        ids=ids,
+        folder=folder,
+        encoding=encoding,
+        no_header=no_header,
+        size=size,
+        channels=channels,
+        recursive=False if flat else None,
+    )
     with live_progress() as progress:
         campaign = Campaign.create(
             "memory" if dry_run else new_place(name),
@@ -132,16 +122,6 @@ def new(
             say(*_page(campaign, status, place, source, following, hint))
 
 
-def _columns(given: list[str] | None) -> Any:
-    """Names, or a mapping from names to kinds where any is given."""
-    if not given:
-        return None
-    if not any("=" in word for word in given):
-        return given
-    pairs = [word.rpartition("=") if "=" in word else (word, "", "") for word in given]
-    return {name: kind or None for name, _, kind in pairs}
-
-
 def _hint(campaign: Campaign) -> list[str]:
     """What an encoder would add, if one would help and none is installed."""
     from ally.campaign.encoding import missing_encoder
@@ -151,6 +131,8 @@ def _hint(campaign: Campaign) -> list[str]:
 
 
 def _page(campaign: Campaign, status: Status, place: str, source: str, following: str, hint: list[str]) -> list[str]:
+    from ally.sources.samples import notes_beside_columns
+
     settings, samples = campaign.settings, campaign.source.samples
     one, many = WORDS[samples.kind]
     if settings.task == "regression":
@@ -179,7 +161,7 @@ def _page(campaign: Campaign, status: Status, place: str, source: str, following
         lines.append(f"  {counted(status.validate.samples, 'random sample')} held out for early stopping; {share}")
     if settings.store_policy == "majority" and settings.opinions % 2 == 0:
         lines.append(f"  {settings.opinions} opinions can tie: then the last one counts; an odd number avoids ties")
-    lines += [f"  {note}" for note in (*samples.notes, *hint)]
+    lines += [f"  {note}" for note in (*notes_beside_columns(samples), *hint)]
     lines += _column_lines(samples.columns())
     if len(samples.problems):
         lines.append(f"  {counted(len(samples.problems), 'problem')}:")

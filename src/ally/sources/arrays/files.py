@@ -14,6 +14,7 @@ from ally.sources.export.cells import WRITTEN
 from ally.sources.identity import is_missing
 from ally.sources.opening import open_source
 from ally.sources.rows import BadRow, open_rows
+from ally.sources.samples import notes_beside_columns
 from ally.types import AnyArray
 
 KINDS = (".npy", ".npz", ".csv", ".tsv", ".xlsx", ".parquet", ".jsonl")
@@ -84,7 +85,9 @@ def _from_table(path: Path, id_column: str | None, options: dict[str, Any]) -> P
     odd = [f"{one.id}: {one.reason}" for one in samples.problems if one.kind == "value"]
     more = [f"{len(odd)} values are odd, such as {odd[0]}"] if odd else []
     columns = [f"column {name!r}: {how}" for name, how in samples.columns().items()]
-    return PoolFile(X, ids, given, (*samples.notes, *columns, *more), getattr(source, "names", None) or None)
+    return PoolFile(
+        X, ids, given, (*notes_beside_columns(samples), *columns, *more), getattr(source, "names", None) or None
+    )
 
 
 def held_features(source: Any) -> Any:

@@ -53,7 +53,8 @@ class _Tally:
     def add(self, value: Any) -> None:
         if is_missing(value):
             return
-        number = as_number(value)
+        # A truth value is a category, as it is where it is written as text.
+        number = None if isinstance(value, bool) else as_number(value)
         if number is not None and math.isnan(number) and not isinstance(value, str):
             return
         self.present += 1
@@ -92,7 +93,7 @@ class NumberColumn:
             problem = f"column {self.name!r} holds {number}; it counts as missing"
         elif math.isnan(number) and not self.marked:
             problem = (
-                f"column {self.name!r} is empty, but never was when the campaign was created; the mean takes its place"
+                f"column {self.name!r} is empty, and was not in any row that was learned from; the mean takes its place"
             )
         gone = number is None or not math.isfinite(number)
         filled = self.mean if number is None or gone else number

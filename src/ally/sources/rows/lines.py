@@ -118,7 +118,7 @@ def _advice(data: bytes, place: int) -> str:
         data.decode("cp1252")
     except UnicodeDecodeError:
         return "save it as UTF-8, or pass the encoding it was written in, such as latin-1"
-    return "save it as UTF-8, or pass the encoding it was written in, such as cp1252"
+    return "save it as UTF-8, or pass the encoding it was written in (encoding=, --encoding), such as cp1252"
 
 
 TOO_LONG = f"the line is longer than {LONGEST_LINE} bytes and was skipped"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -60,6 +60,10 @@ class RowSamples:
     @property
     def kind(self) -> Kind:
         return self._layout.kind
+
+    @property
+    def layout(self) -> Layout:
+        return self._layout
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -155,6 +159,17 @@ class RowSamples:
                 self.problems.add(id, "unreadable", str(error))
                 found.append(None)
         return found
+
+    def learn(self, ids: Sequence[str]) -> None:
+        """Learns what is learned of a table or of texts (means, categories, word weights) from these samples alone,
+        not from all."""
+        if self._embeddings is not None or self._layout.image is not None:
+            return
+        rows = (row for row in self._read(ids) if row)
+        if self._layout.text is None:
+            self._encoder = ColumnEncoder.learn(rows, self._layout.learned, self._rows.place)
+        else:
+            self._words = WordWeights.learn(self._texts(rows))
 
     def fingerprint(self, *, learned: bool = True) -> dict[str, Any]:
         """The layout and, if wanted, what was learned from the rows; the first call then reads them all."""
@@ -300,21 +315,19 @@ class RowSamples:
 
     def _table(self) -> ColumnEncoder:
         if self._encoder is None:
-            good = (row.values for row in self._rows.scan() if isinstance(row, Row))
-            self._encoder = ColumnEncoder.learn(good, self._layout.learned, self._rows.place)
+            self._encoder = ColumnEncoder.learn(self._every(), self._layout.learned, self._rows.place)
         return self._encoder
 
     def _weights(self) -> WordWeights:
         if self._words is None:
-            self._words = WordWeights.learn(self._texts())
+            self._words = WordWeights.learn(self._texts(self._every()))
         return self._words
 
-    def _texts(self) -> Iterator[list[str]]:
+    def _every(self) -> Iterator[dict[str, Any]]:
+        return (row.values for row in self._rows.scan() if isinstance(row, Row))
+
+    def _texts(self, rows: Iterable[Mapping[str, Any]]) -> Iterator[list[str]]:
         name = self._layout.text or ""
-        texts = (
-            str(row.values[name])
-            for row in self._rows.scan()
-            if isinstance(row, Row) and not is_missing(row.values.get(name))
-        )
+        texts = (str(row[name]) for row in rows if not is_missing(row.get(name)))
         while batch := list(islice(texts, BATCH)):
             yield batch
