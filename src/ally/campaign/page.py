@@ -19,7 +19,8 @@ from ally.campaign.source import CampaignSource
 from ally.campaign.status import GIVEN
 from ally.campaign.telling import PageAnswer, Taken, Telling
 from ally.campaign.training.chart import Chart
-from ally.campaign.training.schedule import last_begun, running
+from ally.campaign.training.progress import underway
+from ally.campaign.training.schedule import running
 from ally.campaign.values import Pulse
 from ally.errors import DataError, InputError
 from ally.sources.images.shown import EDGES, Picture, Pictures
@@ -112,14 +113,12 @@ class CampaignPage:
 
     def pulse(self) -> Pulse:
         """What changes while people label, in a few quick reads."""
-        model = self._store.models.newest()
-        begun = last_begun(self._store)
+        model, training = self._store.models.newest(), running(self._store)
         return Pulse(
             last_answer=self._store.last_answer(),
             model=None if model is None else model.number,
-            training=running(self._store),
-            begun=None if begun is None else begun.at,
-            seconds=None if model is None else model.report.get("seconds"),
+            training=training,
+            underway=underway(self._store, self._clock()) if training else None,
         )
 
     def map(self) -> PoolMap | None:

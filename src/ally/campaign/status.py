@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from ally.campaign.advice import Advice, Evidence, Point, advise
 from ally.campaign.settings import Settings
+from ally.campaign.training.progress import underway
 from ally.campaign.training.schedule import UNENCODED, last_training, waiting
 from ally.campaign.values import CONSTANT, METRIC, RECALL, ClassRecall, Held, ModelLine, RandomComparison, Status
 from ally.encoders.cache import kept_vectors
@@ -68,6 +69,7 @@ def status_of(store: Store, settings: Settings, now: float, encoded_in: Path | N
         notes=(*(newest.report.get("notes", ()) if newest else ()), *_imbalance(settings, counts)),
         recall=_recall(figures, newest),
         training_seconds=None if training.began is None else max(0.0, now - training.began),
+        underway=underway(store, now) if training.state == "running" else None,
         last_seconds=newest.report.get("seconds") if newest else None,
     )
 

@@ -201,15 +201,26 @@ class ClassRecall(Value):
 
 
 @dataclass(frozen=True)
+class Underway(Value):
+    """The stage of a training that is running, which share of the whole is done, and how long the rest may take, judged
+    by the training before. Without one, share and seconds are those of the stage alone, where they are known."""
+
+    stage: str
+    share: float | None
+    seconds_left: float | None
+    whole: bool
+    """Whether share and seconds are of the whole training."""
+
+
+@dataclass(frozen=True)
 class Pulse(Value):
     """What changes while people label: the number of the last answer, the model that serves, whether one is trained
-    now, since when, and how long the last training took."""
+    now, and how far that is."""
 
     last_answer: int
     model: int | None
     training: bool
-    begun: float | None
-    seconds: float | None
+    underway: Underway | None = None
 
 
 @dataclass(frozen=True)
@@ -300,6 +311,8 @@ class Status(Value):
     """Problems with the source at the last scan, as sentences; at most twenty."""
     training_seconds: float | None = None
     """How long the current training has been running."""
+    underway: Underway | None = None
+    """What it is doing, and how far it is."""
     last_seconds: float | None = None
     """How long the previous training took."""
 

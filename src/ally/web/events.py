@@ -70,15 +70,14 @@ class Events:
         if found.last_answer != self._labels[0] and began > self._rest_until:
             self._labels = found.last_answer, self._campaign.page.label_count()
             self._rest_until = began + 30 * (time.monotonic() - began)
-        share = None
-        if found.training and found.seconds and found.begun:
-            share = round(min(0.99, max(0.0, (time.time() - found.begun) / found.seconds)), 2)
+        now_at = found.underway
         return PulseInfo(
             last_answer=found.last_answer,
             labels=self._labels[1],
             model=found.model,
             training=found.training,
-            share=share,
+            stage=None if now_at is None else now_at.stage,
+            share=None if now_at is None or now_at.share is None else round(min(0.99, now_at.share), 2),
         )
 
     def _send(self, line: str | None) -> None:

@@ -356,8 +356,10 @@ class PulseInfo(BaseModel):
     labels: int
     model: int | None
     training: bool
+    stage: str | None
+    """What the training is doing."""
     share: float | None
-    """How far the training is, by how long the last one took."""
+    """How far it is; before the first training has ended, how far its stage is."""
 
 
 class LinkLine(BaseModel):

@@ -18,6 +18,7 @@ from ally.campaign.training.comparison import compare
 from ally.campaign.training.data import Part, TrainingData, encode_first, gather, in_order
 from ally.campaign.training.measures import agreement, evaluation, scores
 from ally.campaign.training.models import measured_model, pack
+from ally.campaign.training.progress import StageRecorder
 from ally.campaign.training.review import suspects
 from ally.campaign.training.schedule import begin
 from ally.campaign.values import METRIC, Figure, MeasuredBy
@@ -59,17 +60,20 @@ def train(
     turn = len(store.models.all())
     begun = begin(store, clock(), {"turn": turn})
     started = time.perf_counter()
+    stages = StageRecorder(store, clock, begun, progress)
     seen = labels = 0
     try:
+        stages.enter("reading")
         samples = source()
-        data, encoding = encode_first(store, samples, gather(store, samples, settings, turn), progress, at_once)
+        data, encoding = encode_first(store, samples, gather(store, samples, settings, turn), stages, at_once)
         seen, labels = data.seen, len(data.training)
-        this = _Round(store, samples, settings, data, progress)
+        this = _Round(store, samples, settings, data, stages)
         weights, report, ranking, measures = this.run()
         broken = {problem.id: problem.reason for problem in samples.problems if problem.kind in KINDS_GONE}
         set_aside(store, clock(), {**dict.fromkeys(data.gone, "it is gone"), **broken})
         report["notes"] += encoding.pop("notes", [])
-        report |= {"begun": begun, **encoding, "seconds": time.perf_counter() - started}
+        stages.leave()
+        report |= {"begun": begun, **encoding, "seconds": time.perf_counter() - started, "stages": stages.seconds}
         return store.models.put(
             clock(),
             seen=seen,
@@ -93,7 +97,7 @@ class _Round:
     """The steps of one training over one `TrainingData`."""
 
     def __init__(
-        self, store: Store, samples: Samples, settings: Settings, data: TrainingData, progress: Progress | None
+        self, store: Store, samples: Samples, settings: Settings, data: TrainingData, progress: StageRecorder
     ) -> None:
         self.store = store
         self.samples = samples
@@ -122,6 +126,7 @@ class _Round:
             return None, self.report, ranking, []
         loop = self._loop(self.data.training)
         ranking = self._ranking(loop)
+        self.progress.enter("measuring")
         trained = loop.trained().with_about(self._about(self.data.training))
         self.model = loop.learner  # so that the loops below neither read the pool nor choose again
         self.report["notes"] += [said for said in trained.fit.report.notes if said not in self.report["notes"]]

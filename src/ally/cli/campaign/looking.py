@@ -185,10 +185,17 @@ def _counts(found: Status, agreement: Agreement | None) -> list[str]:
 
 
 def _running(found: Status) -> str:
-    """How long the training has run, and how long the previous one took."""
-    so_far = "" if found.training_seconds is None else f" for {found.training_seconds:.0f} s"
-    before = "" if found.last_seconds is None else f"; the one before took {found.last_seconds:.0f} s"
-    return f"running{so_far}{before}"
+    """For how long, what it is doing, how far it is, and how long it may still take."""
+    said = ["running" if found.training_seconds is None else f"running for {found.training_seconds:.0f} s"]
+    at = found.underway
+    if at is not None:
+        done = "" if at.share is None else f", {at.share:.0%} {'of all' if at.whole else 'of this stage'} done"
+        said.append(f"{at.stage}{done}")
+        if at.seconds_left is not None:
+            said.append(f"about {at.seconds_left:.0f} s left{'' if at.whole else ' of this stage'}")
+    elif found.last_seconds is not None:
+        said.append(f"the one before took {found.last_seconds:.0f} s")
+    return "; ".join(said)
 
 
 def _training(found: Status, automatic: bool, name: str) -> list[str]:

@@ -21,7 +21,7 @@ const main = document.getElementById("main");
 class App {
   constructor(about) {
     this.about = about;
-    this.pulse = { labels: about.labels, training: false, share: null };
+    this.pulse = { labels: about.labels, training: false, stage: null, share: null };
     this.labels = new Map();
     this.listeners = new Set();
     const many = about.classes.length > MANY || about.open_classes;

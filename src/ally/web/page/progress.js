@@ -76,7 +76,7 @@ function parts(found, app, cloud) {
 }
 
 function trainingWords(training, app) {
-  if (training.state === "running") return app.pulse.share === null ? "under way" : `${Math.round(100 * app.pulse.share)} %`;
+  if (training.state === "running") return [app.pulse.stage ?? "under way", app.pulse.share === null ? null : `${Math.round(100 * app.pulse.share)} %`].filter(Boolean).join(", ");
   return training.waiting.toLocaleString("en");
 }
 
