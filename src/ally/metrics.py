@@ -190,6 +190,11 @@ def constant_words(task: Task) -> str:
     return "always answering the most common class" if task == "classification" else "always answering the mean"
 
 
+def constant_name(task: Task) -> str:
+    """What the constant answer is called in a table or a chart."""
+    return "most common class" if task == "classification" else "mean"
+
+
 def lopsided(counts: Sequence[int] | Any) -> bool:
     """Whether classes of these sizes are so uneven that accuracy misleads: the largest has four fifths of all, or ten
     times the smallest."""

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 
@@ -12,8 +13,10 @@ from report_grids import drawn, rows
 from ally.errors import InputError
 from ally.files import write_whole
 from ally.report import answer, load, summarise, write_report
-from ally.report.answer import answer_parts
+from ally.report.answer import against_constant, answer_parts
+from ally.report.figure import draw
 from ally.report.grid import Description
+from ally.report.page.charts import chart_data
 from ally.report.page.page import page
 from ally.report.style import SHOWN, styles
 from ally.report.write import FILES
@@ -311,3 +314,21 @@ def test_colours_stand_out_from_both_backgrounds():
     for mode in (0, 1):
         assert all(contrast(pair[mode], backs[mode]) >= 3 for pair in (*ALLY, *OTHERS))
         assert all(contrast(found[mode], backs[mode]) >= 4.5 for found in texts.values())
+
+
+@pytest.mark.parametrize(("constant", "drawn_as"), [(0.45, "a line"), (0.1, "words at the edge")])
+def test_the_answer_that_is_always_the_same_is_in_both_charts(constant, drawn_as):
+    summary = replace(summarise(drawn()), constants={"toy": constant})
+    assert chart_data(summary)[0]["constant"] == {"name": "most common class", "value": constant}
+    ax = draw(summary).axes[0]
+    lines = [line for line in ax.lines if line.get_label() == "most common class"]
+    words = [text.get_text() for text in ax.texts]
+    if drawn_as == "a line":
+        assert lines[0].get_ydata()[0] == constant
+        assert ax.get_ylim()[0] < constant
+        assert words == []
+    else:
+        assert not lines
+        assert words == ["most common class: 0.1 ↓"]
+    below = replace(summary, constants={"toy": 0.99})
+    assert any("end no better" in told and "--model" in told for told in against_constant(below, "toy"))

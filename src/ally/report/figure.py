@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from ally.metrics import metric_named
+from ally.metrics import constant_name, metric_named
 from ally.report.statistics.summary import Summary
 from ally.report.style import Style, styles
 
@@ -34,13 +34,14 @@ def draw(summary: Summary, band: Band = "ci") -> Figure:
     )
     panels = list(figure.subplots(rows, columns, squeeze=False).flat)
     for ax, dataset in zip(panels, datasets, strict=False):
-        _panel(ax, summary.curves[summary.curves["dataset"] == dataset], look, band)
+        _panel(ax, summary.curves[summary.curves["dataset"] == dataset], look, band, summary.constants.get(dataset))
         if summary.smoothing:
             ax.set_title(f"{ax.get_title()}, smoothed", fontsize=10)
     for ax in panels[len(datasets) :]:
         ax.set_visible(False)
     handles = {label: handle for ax in panels for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
-    names = [name for name in (*map(_plain, shown), OTHERS) if name in handles]
+    constants = [constant_name(metric_named(str(name)).task) for name in summary.curves["metric"].unique()]
+    names = [name for name in dict.fromkeys((*map(_plain, shown), OTHERS, *constants)) if name in handles]
     banded = [_plain(name) for name in summary.series if look[name].banded]
     told = f"band ({', '.join(banded)}): {BANDS[band]}" if summary.curves["seeds"].max() > 1 else "one seed: no band"
     smoothed = "" if not summary.smoothing else f"; smoothed (moving average, weight {summary.smoothing:g})"
@@ -57,7 +58,7 @@ def draw(summary: Summary, band: Band = "ci") -> Figure:
     return figure
 
 
-def _panel(ax: Axes, part: pd.DataFrame, look: dict[str, Style], band: Band) -> None:
+def _panel(ax: Axes, part: pd.DataFrame, look: dict[str, Style], band: Band, constant: float | None) -> None:
     metric = metric_named(str(part["metric"].iloc[0]))
     seeds = part["seeds"].max()
     for name, curve in part.groupby("series", sort=False):
@@ -81,6 +82,8 @@ def _panel(ax: Axes, part: pd.DataFrame, look: dict[str, Style], band: Band) -> 
             low, high = _band(curve, band)
             ax.fill_between(labels, low, high, color=style.colour, alpha=0.13, linewidth=0, zorder=2)
     _frame(ax, part)
+    if constant is not None:
+        _constant(ax, constant, constant_name(metric.task))
     ax.set_title(f"{_plain(str(part['dataset'].iloc[0]))} ({seeds} seed{'' if seeds == 1 else 's'})", fontsize=10)
     ax.set_xlabel("labels bought")
     ax.set_ylabel(f"test {metric.name.replace('_', ' ')} ({metric.direction})")
@@ -104,6 +107,21 @@ def _frame(ax: Axes, part: pd.DataFrame) -> None:
     low, high = float(part["mean"].min()), float(part["mean"].max())
     room = 0.08 * (high - low) or 0.05 * (abs(high) or 1.0)
     ax.set_ylim(low - room, high + room)
+
+
+def _constant(ax: Axes, value: float, name: str) -> None:
+    """One answer for all samples, as a dotted line. The axis grows by up to half for it; beyond that it is written at
+    the edge, so that the curves stay readable."""
+    low, high = ax.get_ylim()
+    span = high - low
+    if low - span / 2 <= value <= high + span / 2:
+        ax.set_ylim(min(low, value - 0.05 * span), max(high, value + 0.05 * span))
+        ax.axhline(value, color="#707070", linewidth=1.2, linestyle=":", label=name, zorder=1)
+        return
+    above = value > high
+    words = f"{name}: {value:.4g} {'↑' if above else '↓'}"
+    place, edge = (0.98, "top") if above else (0.02, "bottom")
+    ax.text(0.99, place, words, transform=ax.transAxes, ha="right", va=edge, fontsize=8, color="#505050")
 
 
 def _plain(text: str) -> str:

@@ -234,6 +234,8 @@ class CurvePoint(BaseModel):
     value: float | None
     low: float | None
     high: float | None
+    constant: float | None
+    """What always answering the most common class, or the mean, scores."""
     evaluated_on: int
     by: Literal["held-out", "cv"]
 

@@ -12,7 +12,7 @@ from ally.cli.campaign.opening import AsJson, Moved, Name, Show, opened, shown_p
 from ally.cli.campaign.printing import counted, dump, few, note, say, table_lines
 from ally.cli.campaign.sample_columns import columns_of, shown
 from ally.cli.campaign.sheets import check_out, write_rows
-from ally.metrics import METRICS
+from ally.metrics import METRICS, constant_name
 from ally.types import SKIP
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def curve_line(line: ModelLine) -> str:
 
 def one_answer(metric: str) -> str:
     """The name of the constant answer in a table."""
-    return "most common class" if METRICS[metric].task == "classification" else "mean"
+    return constant_name(METRICS[metric].task)
 
 
 def _head(found: Status, place: str) -> list[str]:

@@ -8,7 +8,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from ally.metrics import metric_named
+from ally.metrics import constant_name, metric_named
 from ally.report.statistics.summary import Summary
 from ally.report.style import styles
 
@@ -45,7 +45,10 @@ def chart_data(summary: Summary) -> list[dict[str, Any]]:
                 }
             )
         title = f"test {metric.name.replace('_', ' ')} ({metric.direction})"
-        charts.append({"dataset": dataset, "axis": title, "smoothed": bool(summary.smoothing), "series": series})
+        chart = {"dataset": dataset, "axis": title, "smoothed": bool(summary.smoothing), "series": series}
+        if dataset in summary.constants:
+            chart["constant"] = {"name": constant_name(metric.task), "value": _short(summary.constants[dataset])}
+        charts.append(chart)
     return charts
 
 

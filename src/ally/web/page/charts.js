@@ -8,12 +8,13 @@ const nice = (span, parts) => {
   return [1, 2, 5, 10].map((n) => n * unit).find((step) => step >= rough);
 };
 
-// Points {x, y, low?, high?} in order; `next` {x, y, low, high} is expected. Gives a figure that fills its place.
-export function curve({ points, next, xName, yName, share = true }) {
+// Points {x, y, low?, high?, constant?} in order; `next` {x, y, low, high} is expected; `constantName` is what the answer that is always the same is called. Gives a figure that fills its place.
+export function curve({ points, next, xName, yName, constantName, share = true }) {
   const width = 720, height = 300, left = 48, right = 76, top = 12, bottom = 36;
   const all = next ? [...points, next] : points;
   const xs = all.map((point) => point.x);
-  const ys = all.flatMap((point) => [point.y, point.low ?? point.y, point.high ?? point.y]);
+  const against = points.filter((point) => typeof point.constant === "number");
+  const ys = all.flatMap((point) => [point.y, point.low ?? point.y, point.high ?? point.y, point.constant ?? point.y]);
   const x0 = Math.min(...xs), x1 = Math.max(...xs, x0 + 1);
   const y0 = share ? Math.max(0, Math.min(...ys) - 0.03) : Math.min(...ys), y1 = share ? Math.min(1, Math.max(...ys) + 0.03) : Math.max(...ys, y0 + 1e-6);
   const x = (value) => left + ((value - x0) / (x1 - x0)) * (width - left - right);
@@ -33,6 +34,8 @@ export function curve({ points, next, xName, yName, share = true }) {
     [...new Set([x0, last.x, x1])].map((value) => svg("text", { class: "tick", x: x(value), y: height - bottom + 18, "text-anchor": "middle" }, value.toLocaleString("en"))),
     svg("text", { class: "tick", x: (left + width - right) / 2, y: height - 4, "text-anchor": "middle" }, xName),
     svg("path", { class: "band", d: band }),
+    against.length > 0 && svg("path", { class: "constant", d: line([...against, { ...against[against.length - 1], x: x1 }], (point) => point.constant) }),
+    against.length > 0 && svg("text", { class: "tick", x: left + 4, y: y(against[0].constant) - 6 }, `${constantName}: ${shown(against[against.length - 1].constant)}`),
     next && svg("path", { class: "next", d: line([last, next], (point) => point.y) }),
     next && svg("line", { class: "next", x1: x(next.x), x2: x(next.x), y1: y(Math.max(y0, next.low)), y2: y(Math.min(y1, next.high)) }),
     svg("path", { class: "line", d: line(points, (point) => point.y) }),

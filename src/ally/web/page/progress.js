@@ -43,20 +43,22 @@ export function open(main, app) {
 function parts(found, app, cloud) {
   const { advice, training } = found;
   const measured = found.curve.filter((point) => point.value !== null);
-  const share = found.metric === "accuracy";
+  const share = found.metric === "accuracy" || found.metric === "balanced_accuracy";
+  const metric = { r2: "R²", rmse: "RMSE", mae: "MAE", auroc: "AUROC", macro_f1: "macro F1" }[found.metric] ?? found.metric.replaceAll("_", " ");
+  const lowerIsBetter = ["rmse", "mae", "log_loss"].includes(found.metric);
   const last = measured[measured.length - 1];
   const crossed = found.curve.some((point) => point.by === "cv");
   const half = last && last.low !== null ? (last.high - last.low) / 2 : null;
   const figure = (name, value, more) => h("div.figure", {}, h("dt", {}, name), h("dd", {}, value, more && h("span.quiet", {}, ` ${more}`)));
   const shown = (value) => (share ? percent(value) : value.toFixed(2));
-  const next = advice.gain && last ? { x: last.labels + training.batch, y: last.value + advice.gain.expected, low: last.value + advice.gain.low, high: last.value + advice.gain.high } : null;
+  const next = advice.gain && last && !lowerIsBetter ? { x: last.labels + training.batch, y: last.value + advice.gain.expected, low: last.value + advice.gain.low, high: last.value + advice.gain.high } : null;
   return [
     h("h1", {}, advice.sentence),
     advice.reasons.length > 0 && h("ul.reasons", {}, advice.reasons.map((reason) => h("li", {}, reason))),
     found.comparison && h("p", {}, found.comparison),
     h("dl.figures", {},
       figure("labels", found.labels.toLocaleString("en"), found.budget ? `of ${found.budget.toLocaleString("en")}` : `of ${found.samples.toLocaleString("en")} samples`),
-      last && figure(share ? "accuracy" : "R²", shown(last.value), `${half === null ? "" : `± ${share ? Math.round(100 * half) : half.toFixed(2)}, `}${last.evaluated_on} ${crossed ? "cross-validated" : "evaluated"}`),
+      last && figure(metric, shown(last.value), `${half === null ? "" : `± ${share ? Math.round(100 * half) : half.toFixed(2)}, `}${last.evaluated_on} ${crossed ? "cross-validated" : "evaluated"}`),
       figure("pace", found.per_minute === null ? "–" : found.per_minute.toFixed(1), "labels a minute"),
       figure("time left", found.minutes_left === null ? "–" : hours(found.minutes_left), found.budget ? "for the budget" : "set a budget"),
       figure("training", trainingWords(training, app), training.state === "running" ? "" : `new answers, due at ${training.batch}`),
@@ -64,8 +66,8 @@ function parts(found, app, cloud) {
     app.about.me.role === "owner" && h("p", {}, h("button.plain", { type: "button", onclick: () => post("/training", {}).then((done) => say(done.started ? "Training started." : "Training is already running."), (error) => say(error.message, { kind: "bad" })) }, "Train now")),
     training.error && h("p.trouble", {}, `The last training failed: ${training.error}`),
     h("div.columns", {},
-      h("section", {}, h("h2", {}, `${share ? "Accuracy" : "R²"} ${crossed ? "by cross-validation on the labels that were chosen, which are not a random sample" : "on evaluation samples"}`),
-        measured.length ? curve({ points: measured.map((point) => ({ x: point.labels, y: point.value, low: point.low, high: point.high })), next, xName: "training labels", yName: share ? "accuracy" : "R²", share })
+      h("section", {}, h("h2", {}, `${metric[0].toUpperCase()}${metric.slice(1)} ${crossed ? "by cross-validation on the labels that were chosen, which are not a random sample" : "on evaluation samples"}`),
+        measured.length ? curve({ points: measured.map((point) => ({ x: point.labels, y: point.value, low: point.low, high: point.high, constant: point.constant })), next, xName: "training labels", yName: metric, constantName: app.about.task === "classification" ? "most common class" : "mean", share })
           : h("p.quiet", {}, crossed ? "No model has been measured yet; cross-validation needs ten labels." : `No model has been measured yet; ${found.evaluate[0]} of ${found.evaluate[1]} evaluation samples are labelled.`)),
       app.about.task === "classification" && h("section", {}, h("h2", {}, "Classes"), classes(found, app)),
       h("section.wide", {}, h("h2", {}, "Map of the pool"), cloud.element),

@@ -33,15 +33,39 @@ function traces(chart, band) {
       marker: { color: ink, symbol: series.symbol, size: series.strong ? 8 : 6 },
       hovertemplate: `${plain(series.name)}: %{y:.4~f} (%{customdata})<extra></extra>` });
   });
+  if (inside(chart)) {
+    const xs = chart.series.flatMap((s) => s.labels);
+    all.push({ x: [Math.min(...xs), Math.max(...xs)], y: [chart.constant.value, chart.constant.value], name: chart.constant.name, mode: "lines",
+      line: { color: colour("--text"), width: 1.5, dash: "dot" }, hovertemplate: `${chart.constant.name}: %{y:.4~f}<extra></extra>` });
+  }
   return all;
 }
 
+// One answer for all samples: the axis grows by up to half for its line; beyond that it is written at the edge.
+function inside(chart) {
+  if (!chart.constant) return false;
+  const [low, high] = fit(chart), half = (high - low) / 2;
+  return low - half <= chart.constant.value && chart.constant.value <= high + half;
+}
+
 // Bands of few seeds are wide: the axis fits the curves.
-function span(chart) {
+function fit(chart) {
   const shown = chart.series.filter((s) => !hidden.get(chart).has(s.name));
   const values = (shown.length ? shown : chart.series).flatMap((s) => s.mean);
   const low = Math.min(...values), high = Math.max(...values), room = 0.08 * (high - low) || 0.05 * (Math.abs(high) || 1);
   return [low - room, high + room];
+}
+
+function span(chart) {
+  const [low, high] = fit(chart), room = 0.05 * (high - low);
+  return inside(chart) ? [Math.min(low, chart.constant.value - room), Math.max(high, chart.constant.value + room)] : [low, high];
+}
+
+function outside(chart) {
+  if (!chart.constant || inside(chart)) return [];
+  const above = chart.constant.value > fit(chart)[1];
+  return [{ text: `${chart.constant.name}: ${chart.constant.value} ${above ? "↑" : "↓"}`, showarrow: false, xref: "paper", yref: "paper",
+    x: 1, xanchor: "right", y: above ? 1 : 0, yanchor: above ? "top" : "bottom", font: { size: 12 } }];
 }
 
 function layout(chart, scale) {
@@ -51,7 +75,7 @@ function layout(chart, scale) {
   return { paper_bgcolor: colour("--back"), plot_bgcolor: colour("--back"), font: { color: colour("--text"), size: narrow ? 12 : 14 },
     height: 400 + 22 * Math.min(rows, 14) + 40, margin: { l: 10, r: 10, t: 16, b: 10 }, hovermode: narrow ? "closest" : "x unified",
     hoverlabel: { bgcolor: colour("--soft"), bordercolor: colour("--line"), font: { color: colour("--text"), size: 12 } },
-    xaxis: { ...axis, title: { text: "labels bought" }, type: scale }, yaxis: { ...axis, title: { text: chart.axis }, range: span(chart) },
+    xaxis: { ...axis, title: { text: "labels bought" }, type: scale }, yaxis: { ...axis, title: { text: chart.axis }, range: span(chart) }, annotations: outside(chart),
     legend: { orientation: "h", y: -0.2, yanchor: "top", x: 0, font: { size: 12 }, itemwidth: 30 } };
 }
 
