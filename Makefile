@@ -5,7 +5,7 @@ DATA ?= $(ALLY_DATA)
 # Tests and benchmarks start many processes: each would compile the sources anew where this is set.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-only test-slow lint bench bench-full bench-store kill-test docs clean
+.PHONY: demo test test-only test-slow lint bench bench-full label-efficiency bench-store kill-test docs clean
 
 # Large packages of which little is imported: what is, is compiled then.
 SELDOM := tests|testing|mypy|mypyc|networkx|pip|plotly|ray|setuptools|torch/_inductor|transformers/models
@@ -43,6 +43,10 @@ bench: $(VENV)/.ready
 # PEERS is an interpreter with benchmarks/requirements-peers.txt, DATA a folder that holds mnist/; both may be left out.
 bench-full: $(VENV)/.ready
 	$(BIN)/python benchmarks/selection.py --scale full $(if $(DATA),--data-dir $(DATA)) $(if $(PEERS),--peers $(PEERS))
+
+# Goes on where it was; DATA is a folder of data sets, and may be left out for those that ship or are in the cache.
+label-efficiency: $(VENV)/.ready
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/label_efficiency.py --scale small $(if $(DATA),--data-dir $(DATA))
 
 bench-store: $(VENV)/.ready
 	$(BIN)/python benchmarks/store_commits.py
