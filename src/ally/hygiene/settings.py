@@ -26,9 +26,10 @@ class Hygiene:
         duplicates: ``"exact"`` keeps the lowest row of candidates with identical inputs, and none that copies a
             labelled, pending or skipped sample. ``"near"`` also keeps picks apart from each other and from those
             samples: picks that are too close are set aside and the selection is repeated, up to 64 times. ``"keep"``
-            does neither. near: samples within this many typical distances (root mean square over random pairs of
-            candidates) are near duplicates. outliers: share of the candidates to set aside, those farthest from the
-            others; None for no guard.
+            does neither.
+        near: samples within this many typical distances (root mean square over random pairs of candidates) are near
+            duplicates.
+        outliers: share of the candidates to set aside, those farthest from the others; None for no guard.
     """
 
     duplicates: Duplicates = "exact"

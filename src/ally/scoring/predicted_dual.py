@@ -42,8 +42,8 @@ class PredictedDual:
             bound. With ``head=PaperHead()``, which sees embeddings, use 1 minus twice the share of outliers you expect
             among the labels, or 0.8 if you do not know. The default head for classes sees only the uncertainty and
             sets aside many good samples too; use 0.9 with it. The level ε must be tight enough for most labelled λ to
-            be positive, as that of the strategy ally-clusters is. ceiling: the same bound as a value of λ; None for
-            none. With both, the lower counts.
+            be positive, as that of the strategy ally-clusters is.
+        ceiling: the same bound as a value of λ; None for none. With both, the lower counts.
     """
 
     head: DualHead = RidgeHead()

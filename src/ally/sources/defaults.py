@@ -1,4 +1,4 @@
-"""A learner for a source that needs no thought: trains within seconds on a CPU for some hundred labels."""
+"""A default learner for a source: trains within seconds on a CPU for a few hundred labels."""
 
 from __future__ import annotations
 

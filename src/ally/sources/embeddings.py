@@ -1,4 +1,4 @@
-"""Vectors of the user's own: aligned with samples by id for a campaign, by row for a query."""
+"""The user's own vectors: matched to samples by id for a campaign, by row for a query."""
 
 from __future__ import annotations
 

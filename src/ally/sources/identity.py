@@ -1,4 +1,4 @@
-"""Ids that stay: content hashes, which ids were met before, and where each one is."""
+"""Stable ids: content hashes, which ids were seen before, and where each one is."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def row_hash(values: Mapping[str, Any], columns: Iterable[str]) -> str:
 
 
 def is_missing(value: Any) -> bool:
-    """None, an empty text, NaN and what pandas writes for nothing."""
+    """Whether a value is None, an empty text, NaN or a pandas null."""
     if value is None or (isinstance(value, str) and value == ""):
         return True
     if isinstance(value, float):
@@ -152,7 +152,7 @@ class KeptIndex:
     """One file in `folder` for the source at `place`, good for as long as the source's stamp and `reading` (how ids are
     read) stay.
 
-    What cannot be read or written is passed over: the source can always be walked through instead.
+    A file that cannot be read or written is ignored: the source can always be scanned instead.
     """
 
     folder: Path

@@ -50,29 +50,28 @@ def open_source(
     Args:
         place: a folder; a .csv, .tsv, .xlsx, .parquet, .jsonl, .json, .txt (one text a line), .npy or .npz file; a
             pandas or Polars frame, a list of dictionaries or of texts; a numpy array, a sparse matrix, a tensor.
-        id_column: the column of a table that holds the ids; without it ``id``, ``ID``, ``Id``, ``name`` or one named
-            like article_id, if its values are all different; else a hash.
-        text: the column that holds the texts; without it ``text``, or one that holds long texts. image: the column that
-            holds paths of images, below `folder`.
-        label: the column that holds labels already known; without it the one called label, class, target or y;
-            ``"none"`` for none; ``"folder"`` for a folder of images whose subfolders are classes.
+        id_column: the column of ids (default: ``id``, ``ID``, ``Id``, ``name`` or one like article_id, if its values
+            are all different; else a hash).
+        text: the column of texts (default: ``text``, or one of long texts).
+        image: the column of image paths, relative to `folder`.
+        label: the column of known labels (default: label, class, target or y); ``"none"`` for none; ``"folder"`` for a
+            folder of images whose subfolders are classes.
         embeddings: vectors to learn from instead: a table or an .npz file with ids, a mapping, a pair (array, ids), or
-            an array or .npy file with a row for each sample, in their order (or with `ids`).
-        columns: the columns to learn from, or a mapping from them to ``"number"``, ``"category"`` or None; without it
-            all that can serve.
+            an array or .npy file with one row per sample, in sample order (or with `ids`).
+        columns: the columns to learn from, or a mapping from them to ``"number"``, ``"category"`` or None (default: all
+            usable ones).
         recursive: whether images in subfolders are samples too.
-        ids: of an array, or of the rows of `embeddings`: a sequence, or a file with one id a line. Without it ids are
-            row numbers, or those of the samples in their order.
-        folder: where the paths of `image` begin; without it the folder of the table.
-        encoding: of a text file.
+        ids: ids of an array, or of the rows of `embeddings`: a sequence, or a file with one id per line. Default: row
+            numbers, or the samples' ids in order.
+        folder: what the paths of `image` are relative to (default: the table's folder).
+        encoding: text file encoding.
         header: whether the first line of a .csv, .tsv or .xlsx file names the columns.
-        size: the learner sees images of this side.
-        channels: of an array of images: ``"first"``, ``"last"``, or found out.
-        cache: a folder that may keep small copies of the images, and where the rows of a long file are; without it
-            nothing is written.
-        known: the `fingerprint` of this source at an earlier time; columns, categories and weights are then those of
-            that time.
-        other: with `known`: these are other samples of the same kind; their ids and labels may be missing.
+        size: side of the images that the model sees, in pixels.
+        channels: which axis of an image array has the channels: ``"first"``, ``"last"``, or ``"auto"`` to detect.
+        cache: a folder for small copies of the images and for row positions of long files; without it nothing is
+            written.
+        known: an earlier `fingerprint` of this source, whose columns, categories and weights are then used.
+        other: with `known`, read other samples of the same kind; their ids and labels may be missing.
     """
     if known is not None and known.get("version") != 1:
         raise InputError(

@@ -1,4 +1,4 @@
-"""What is wrong with single samples of a source: collected by id, never fatal."""
+"""Problems with single samples of a source: collected by id, never fatal."""
 
 from __future__ import annotations
 

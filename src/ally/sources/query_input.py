@@ -1,4 +1,4 @@
-"""What a query is given that is not an array of numbers yet: texts, dictionaries, frames with texts or gaps."""
+"""Query inputs that are not numeric arrays: texts, dictionaries, frames with texts or missing values."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _is_series(X: Any) -> bool:
 
 
 def _plain(frame: Any) -> bool:
-    """Whether all columns are numbers without gaps."""
+    """Whether all columns are numeric without missing values."""
     if type(frame).__module__.split(".")[0] != "pandas":
         schema: Any = getattr(frame, "schema", {})
         kinds = [str(kind).lower() for kind in (schema.types if hasattr(schema, "types") else dict(schema).values())]

@@ -1,4 +1,4 @@
-"""One answer about one sample, as files hold it."""
+"""One answer about one sample, as stored in files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def as_answers(answers: Iterable[Answer] | Mapping[str, Any]) -> list[Answer]:
 
 
 def plain_answer(answer: Answer) -> Answer:
-    """The answer with a label that every file and store can hold; raises if there is none."""
+    """The answer with a label that every file and store can hold; raises if that is impossible."""
     if isinstance(answer.id, str) and not _is_unicode(answer.id):
         raise IdError(f"the id {answer.id!r} is not valid Unicode (a text in another encoding?); correct it")
     return answer._replace(label=plain_label(answer.label, answer.id))
@@ -63,7 +63,8 @@ def plain_label(label: Any, id: str) -> Any:
 
 
 def reads(label: Any) -> str:
-    """How a label reads: without spaces around it, and 3.0 as 3, which is how a table with gaps keeps it."""
+    """The written form of a label: without surrounding spaces, and with 3.0 as 3, since a table with gaps stores 3 as
+    3.0."""
     return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label).strip()
 
 

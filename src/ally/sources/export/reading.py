@@ -1,4 +1,4 @@
-"""Answers from a file or a folder of images by class: checked, all of them or none."""
+"""Reads answers from a file or a folder of images by class: checked, all of them or none."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ally.types import SKIP, Task
 LARGEST_TARGET = 1e150
 """Squares of larger numbers do not fit a float."""
 SHOWN = 20
-"""Classes, and labels that are none, named in a message."""
+"""How many classes, and how many unknown labels, a message lists."""
 RECORD = ("kind", "undoes")
 """Columns of a whole record: of every answer ever given."""
 
@@ -97,7 +97,7 @@ def check_answers(
 
 
 def _unknown(strangers: Sequence[Answer], classes: Sequence[Any]) -> UnknownClasses:
-    """One error for all labels that are no class, each with the class that is nearest to it."""
+    """One error for all unknown labels, each with the closest class."""
     by_label: dict[Any, list[str]] = {}
     for answer in strangers:
         by_label.setdefault(answer.label, []).append(answer.id)
@@ -126,7 +126,7 @@ def _unknown(strangers: Sequence[Answer], classes: Sequence[Any]) -> UnknownClas
 
 
 def _nearest(label: Any, classes: Sequence[Any]) -> Any:
-    """The class that is written nearly like the label, or None."""
+    """The class with the most similar spelling, or None."""
     written = {str(one).casefold(): one for one in classes}
     found = difflib.get_close_matches(str(label).casefold(), written, 1, 0.6)
     return written[found[0]] if found else None

@@ -1,4 +1,4 @@
-"""Answers to one file, which is there whole or not at all."""
+"""Writes answers to one file, completely or not at all."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _write_parquet(path: Path, answers: Sequence[Answer], fields: list[str]) -> 
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """A path beside `path` to write to; it takes the place of `path` when all went well, and is removed otherwise."""
+    """A temporary path next to `path`; it replaces `path` on success and is removed otherwise."""
     try:
         with replacing(path) as aside:
             yield aside

@@ -1,6 +1,6 @@
-"""Images as a browser shows them: upright, bounded in size, encoded anew, kept on disk.
+"""Images for a browser: upright, bounded in size, re-encoded, cached on disk.
 
-A file of the source is never passed on as it is: whatever else it holds beside its pixels stays behind.
+A source file is never served directly: only its pixels are passed on.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from ally.types import AnyArray
 
 ColumnKind: TypeAlias = Literal["number", "category"]
 MOST_CATEGORIES = 100
-"""A column of text with more categories than this, or than half the rows (names, notes, dates), is left out and
-noted."""
+"""A text column with more categories than this, or than half the rows (names, notes, dates), is left out with a
+note."""
 MOSTLY = 0.9
 """A column in which at least this share of the values are numbers is one of numbers; its other values count as
 missing."""

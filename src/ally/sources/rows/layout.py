@@ -1,4 +1,4 @@
-"""Which column of a table is what."""
+"""The role of each column of a table."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ LABEL_NAMES = frozenset({"label", "labels", "class", "target", "y"})
 ANSWER_NAMES = frozenset(
     {"answer", "outcome", "ground_truth", "groundtruth", "gold", "annotation", "diagnosis", "sentiment"}
 )
-"""A column of this name may be what is to be predicted."""
+"""A column of this name may be the target."""
 NO_LABEL = "none"
 NUMBERED = re.compile(r"Unnamed: \d+(_level_\d+)?|column \d+")
 """Columns without a name, as tables saved with their index have."""
 SURVEYED = 2000
 """Rows that tell what a column holds."""
 LONG_TEXT, MANY_WORDS = 40, 6
-"""Letters and words of a text on average, from which on it is one to be read."""
+"""Average characters and words from which a column counts as long texts."""
 MANY_NUMBERS = 3
 """Columns of numbers beside which a text is not what is learned from."""
 
@@ -54,7 +54,7 @@ class Layout:
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """What accompanies a text or an image, or is the sample itself."""
+        """Columns shown with a text or an image, or the sample itself."""
         return tuple(name for name in self.columns if name not in (self.text, self.image))
 
     def to_json(self) -> dict[str, Any]:
