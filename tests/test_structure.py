@@ -64,7 +64,10 @@ def test_no_modules_import_each_other():
 
 
 def walks() -> list[str]:
-    section = DESIGN.read_text(encoding="utf-8").split("## Two walks through the tree")[1].split("\n## ")[0]
+    """Names in the section of walks, a query's and a campaign's."""
+    (section,) = re.findall(
+        r"^## Two walk.*?(?=^## )", DESIGN.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
+    )
     return re.findall(r"`([\w.]+)", section)
 
 

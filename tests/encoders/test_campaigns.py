@@ -15,7 +15,7 @@ from PIL import Image
 
 import ally
 from ally.campaign.places import encoded_folder
-from ally.campaign.training import encoding
+from ally.campaign.training import data
 from ally.cli import main
 from ally.encoders import Function
 from ally.encoders import opening as openings
@@ -234,7 +234,7 @@ def test_photos_are_hashed_once_and_found_under_another_name(photos):
 def test_a_long_encoding_trains_on_what_is_there(mails, monkeypatch):
     """The worker trains after a while, and again with the rest; asking meanwhile gives what the last model wants."""
     monkeypatch.setattr("ally.encoders.vectors.SORTED", 1)
-    monkeypatch.setattr(encoding, "SECONDS", 0.0)
+    monkeypatch.setattr(data, "SECONDS", 0.0)
     seen: list[tuple[int, int]] = []
 
     def call(texts):

@@ -7,7 +7,7 @@ import pytest
 
 import ally
 from ally.errors import ModelError
-from ally.learning.auto import AutoLearner, Record, chosen_name
+from ally.learning.auto import AutoLearner, KeptChoice, chosen_name
 from ally.learning.candidates import Candidate, slate_for
 from ally.learning.learner import Examples
 from ally.learning.linear import LinearLearner
@@ -146,7 +146,7 @@ def test_constraints_are_those_of_the_chosen_learner():
 
 
 def test_a_choice_on_record_is_taken_until_labels_have_grown_by_half():
-    before = Record("mlp", 40, "mlp chosen by cross-validation: rmse 1")
+    before = KeptChoice("mlp", 40, "mlp chosen by cross-validation: rmse 1")
     kept = settled(SLOPE, n=59, auto=replace(learner(), before=before))
     assert kept.record == before
     assert kept.measured == ()

@@ -60,11 +60,11 @@ class Chosen(NamedTuple):
     measured: tuple[Measured, ...] = ()
 
     @property
-    def record(self) -> Record:
-        return Record(self.candidate.name, self.labels, self.note)
+    def record(self) -> KeptChoice:
+        return KeptChoice(self.candidate.name, self.labels, self.note)
 
 
-class Record(NamedTuple):
+class KeptChoice(NamedTuple):
     """A choice in plain values, to be kept until labels have grown by half."""
 
     name: str
@@ -87,7 +87,7 @@ class AutoLearner:
     training: Training = Training()
     budget: float | None = None
     slate: tuple[Candidate, ...] | None = None
-    before: Record | None = None
+    before: KeptChoice | None = None
     chosen: Chosen | None = None
 
     def __post_init__(self) -> None:
@@ -152,7 +152,7 @@ class AutoLearner:
         return self.slate
 
 
-def choice(learner: Learner) -> Record | None:
+def choice(learner: Learner) -> KeptChoice | None:
     """What a learner that chooses among others has chosen; None for any other."""
     chosen = learner.chosen if isinstance(learner, AutoLearner) else None
     return None if chosen is None else chosen.record

@@ -24,7 +24,7 @@ from ally.campaign.training.schedule import begin
 from ally.campaign.values import METRIC, Figure, MeasuredBy
 from ally.errors import AllyError, StoreError
 from ally.hygiene import Hygiene
-from ally.learning.auto import AutoLearner, Record, choice
+from ally.learning.auto import AutoLearner, KeptChoice, choice
 from ally.learning.learner import Learner
 from ally.learning.objectives import PDCL, Objective
 from ally.learning.splits import repeated_splits
@@ -109,7 +109,7 @@ class _Round:
         newest = store.models.newest()
         before = None if newest is None else newest.report.get("choice")
         if self.model == "auto" and before is not None:
-            self.model = AutoLearner(self.training, before=Record(**before))
+            self.model = AutoLearner(self.training, before=KeptChoice(**before))
         self.classes = list(settings.classes or data.classes) if settings.task == "classification" else None
         self.map: bytes | None = None
         by: MeasuredBy = "cv" if settings.evaluate == "cv" else "held-out"
