@@ -14,6 +14,7 @@ class Screen:
         self.context = context or browser.new_context(
             viewport=options.pop("viewport", {"width": 1280, "height": 800}), **options
         )
+        self.address = address
         self.page = self.context.new_page()
         self.trouble: list[str] = []
         self.page.on(

@@ -45,14 +45,23 @@ def trained(folder):
         yield served, truth
 
 
-@pytest.fixture
-def screen(browser, trained):
-    served, _ = trained
-    opened = Screen(browser, served.address)
-    opened.ready()
+@pytest.fixture(scope="module")
+def tab(browser, trained):
+    """One for all tests: a new one costs a second of the machine."""
+    opened = Screen(browser, trained[0].address)
     yield opened
-    assert opened.trouble == []
     opened.close()
+
+
+@pytest.fixture
+def screen(tab):
+    """The tab as a newcomer has it."""
+    tab.run("localStorage.clear()")
+    tab.page.emulate_media(color_scheme="light")
+    tab.page.goto(tab.address)
+    tab.ready()
+    yield tab
+    assert tab.trouble == []
 
 
 def go(screen, name):

@@ -288,6 +288,13 @@ def test_large_deep_and_broken_bodies(alone):
                 yield b" " * 500_000
 
         assert client.post("/answers", content=pieces(), headers=head).status_code == 413
+        port = int(alone.origin.rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port)) as plain:
+            plain.sendall(
+                f"POST /api/v1/answers HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nOrigin: {alone.origin}\r\n"
+                "Content-Type: application/json\r\nContent-Length: 100000000\r\n\r\n[".encode()
+            )
+            assert b" 413 " in plain.recv(2000), "before the 100 MB are sent"
         for depth in (2_000, 200_000):
             deep = client.post("/answers", content=b"[" * depth + b"]" * depth, headers=head)
             assert deep.status_code in (400, 422), deep.text
