@@ -33,6 +33,8 @@ from ally import Campaign
 from store_server import places
 
 CLASSES = ("low", "high")
+AIM = 150.0
+"""Milliseconds from an answer to the next sample that 99 in 100 stay below."""
 
 
 @dataclass
@@ -202,14 +204,18 @@ def run(place: str, folder: Path, annotators: int, seconds: float) -> dict[str, 
     names = [f"annotator{number}" for number in range(annotators)]
     words = [word for name in names for word in ("--annotator", name)]
     command = [sys.executable, "-m", "ally", "label", place, "--share", "--no-browser", "--port", str(port), *words]
+    began = time.monotonic()
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert server.stdout is not None
-        secrets = {}
+        secrets: dict[str, str] = {}
+        ready: dict[str, float] = {}
         while len(secrets) < annotators:
             line = server.stdout.readline()
             if not line:
                 raise SystemExit("the server did not start")
+            if "shared at" in line:
+                ready = {"seconds": round(time.monotonic() - began, 2), "cpu": round(cpu_seconds(server.pid), 2)}
             name, _, rest = line.strip().partition(" ")
             if name in names:
                 secrets[name] = rest.rpartition("#")[2]
@@ -233,6 +239,7 @@ def run(place: str, folder: Path, annotators: int, seconds: float) -> dict[str, 
     answers = sum(len(history.told) for history in histories)
     return {
         "annotators": annotators,
+        "ready": ready,
         "answers": answers,
         "answers_per_second": round(answers / seconds, 1),
         "server_cpu_ms_per_answer": round(1000 * cpu / max(1, answers), 1),
@@ -253,8 +260,13 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder, places(backend, Path(folder)) as (new, _):
             figures = run(new(), Path(folder), given.annotators, given.seconds)
         print(json.dumps({"backend": backend, **figures}), flush=True)
+        print(f"{backend}: ready after {figures['ready']['seconds']} s ({figures['ready']['cpu']} s of CPU)")
         for part in ("answer", "next sample"):
-            print(f"{backend}: {part}: p50 {figures[part]['p50']} ms, p99 {figures[part]['p99']} ms")
+            late = figures[part]["p99"]
+            print(f"{backend}: {part}: p50 {figures[part]['p50']} ms, p99 {late} ms", end="")
+            print(f" (aim {AIM:g} ms: {'met' if late < AIM else 'missed'})")
+        costs = figures["server_cpu_ms_per_answer"], figures["clients_cpu_ms_per_answer"]
+        print(f"{backend}: CPU per answer: server {costs[0]} ms, clients {costs[1]} ms")
         print(f"{backend}: checker: {figures['answers']} answers on record once each, none lost, no sample dealt twice")
 
 
