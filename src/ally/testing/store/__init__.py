@@ -8,12 +8,12 @@ Each check makes a store of its own and closes it.
 
 from __future__ import annotations
 
-from ally.testing.store import answering, asking, lifecycle, samples
+from ally.testing.store import answering, asking, deciding, lifecycle, samples
 from ally.testing.store.tools import Check, Create
 
 __all__ = ["CHECKS", "Check", "Create", "check_store"]
 
-CHECKS: tuple[Check, ...] = (*samples.CHECKS, *asking.CHECKS, *answering.CHECKS, *lifecycle.CHECKS)
+CHECKS: tuple[Check, ...] = (*samples.CHECKS, *asking.CHECKS, *answering.CHECKS, *deciding.CHECKS, *lifecycle.CHECKS)
 
 
 def check_store(create: Create) -> None:
