@@ -1,6 +1,7 @@
 """Samples by row number, read in chunks (arrays, tables, torch data sets, files), and samples by id for a labelling
 campaign."""
 
+from ally.sources.arrays.carried import carried
 from ally.sources.arrays.convert import as_source
 from ally.sources.arrays.scaling import Checked, Scaler, fit_scaler
 from ally.sources.base import BLOCK, Source, blocks, chunks
@@ -27,6 +28,7 @@ __all__ = [
     "Vectors",
     "as_source",
     "blocks",
+    "carried",
     "check_answers",
     "chunks",
     "default_learner",

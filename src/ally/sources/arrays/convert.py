@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from ally.sources.arrays.memory import (
     tensor_to_numpy,
 )
 from ally.sources.arrays.objects import as_frame, as_objects
+from ally.sources.arrays.parts import open_parts
 from ally.sources.base import Source
 from ally.types import AnyArray
 
@@ -37,7 +39,8 @@ def _channels_first(source: Source, channels: Channels, name: str) -> Source:
 
 def as_source(X: Any, name: str = "X", objects: bool = False, channels: Channels = "auto") -> Source:
     """The source behind `X`: numpy array, memory map, sparse matrix, pandas / Polars / Arrow table, torch tensor or
-    Dataset; with `objects` also texts, and tables whose columns are not all numbers.
+    Dataset, or a folder of .npy or Parquet parts; with `objects` also texts, and tables whose columns are not all
+    numbers.
 
     `name` is what errors call it. Images whose last axis holds 1, 3 or 4 channels have them moved to the front, unless
     `channels` says otherwise; the source's `notes` say so.
@@ -65,6 +68,8 @@ def as_source(X: Any, name: str = "X", objects: bool = False, channels: Channels
         source = DatasetSource(X)
     elif isinstance(X, (list, tuple)):
         source = _from_numpy(_array_of(X, name), name)
+    elif isinstance(X, (str, Path)) and Path(X).is_dir():
+        source = open_parts(Path(X))
     else:
         raise InputError(
             f"{name} is a {type(X).__name__}; pass an array, a sparse matrix, a table, a tensor or a torch Dataset"

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ally.errors import IdError, InputError, LabelError
+from ally.sources.arrays.parts import open_parts
 from ally.sources.base import blocks
 from ally.sources.export.cells import WRITTEN
 from ally.sources.identity import is_missing
@@ -39,6 +40,8 @@ def read_pool(path: Path, id_column: str | None = None, **options: Any) -> PoolF
     A table is read as `ally.sources.open_source` reads it, with its `options`: ids, labels, texts and categories
     included.
     """
+    if path.is_dir():
+        return PoolFile(open_parts(path), None, {}, (), None)
     _ensure_file(path)
     if path.suffix.lower() not in (".npy", ".npz"):
         return _from_table(path, id_column, options)

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from ally.errors import InputError
+from ally.sources.arrays.carried import FileMap, file_map
 from ally.sources.base import Source
 from ally.types import AnyArray, IntArray
 
@@ -34,6 +35,22 @@ class ArraySource:
         self._columns = columns
         self.vectors = vectors
         """Distances mean something: features share one scale."""
+
+    @property
+    def by_path(self) -> bool:
+        """Whether it is a memory map, which other processes open by its path."""
+        return file_map(self._array) is not None
+
+    def part(self, run: slice) -> ArraySource:
+        """A run of the rows, not copied."""
+        return ArraySource(self._array[run], self._columns, vectors=self.vectors)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_array": file_map(self._array) or self._array}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        array = state["_array"]
+        self.__dict__ = {**state, "_array": array.open() if isinstance(array, FileMap) else array}
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -75,6 +92,9 @@ class SparseSource:
     def take(self, rows: IntArray) -> Any:
         """The rows as a sparse matrix."""
         return self._matrix[rows]
+
+    def part(self, run: slice) -> SparseSource:
+        return SparseSource(self._matrix[run])
 
     def column(self, number: int) -> str:
         return str(number)
@@ -150,6 +170,13 @@ class ChannelsFirst:
 
     def __len__(self) -> int:
         return len(self._source)
+
+    @property
+    def by_path(self) -> bool:
+        return not hasattr(self._source, "part") or getattr(self._source, "by_path", False)
+
+    def part(self, run: slice) -> ChannelsFirst:
+        return ChannelsFirst(self._source.part(run), True)  # type: ignore[attr-defined]
 
     def read(self, rows: IntArray) -> AnyArray:
         return np.ascontiguousarray(np.moveaxis(self._source.read(rows), -1, 1))

@@ -36,6 +36,9 @@ class ObjectSource:
     def take(self, rows: IntArray) -> Any:
         return self._values[rows] if self._frame is None else self._frame.iloc[rows]
 
+    def part(self, run: slice) -> ObjectSource:
+        return ObjectSource(self._values[run], None if self._frame is None else self._frame.iloc[run])
+
     def read(self, rows: IntArray) -> AnyArray:
         """The samples as an array of objects."""
         return self._values[rows]
@@ -50,6 +53,9 @@ class FrameSource(ArraySource):
     def __init__(self, frame: Any, values: AnyArray, columns: Sequence[str], name: str = "X") -> None:
         super().__init__(values, columns, name)
         self._frame = frame
+
+    def part(self, run: slice) -> FrameSource:
+        return FrameSource(self._frame.iloc[run], self._array[run], self._columns or ())
 
     def take(self, rows: IntArray) -> Any:
         return self._frame.iloc[rows]

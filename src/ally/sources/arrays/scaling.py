@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -72,21 +73,9 @@ def fit_scaler(source: Source, rows: IntArray, chunk_size: int | None = None, sc
     `vectors`) are centred and share one scale, so that distances keep their meaning; `scaling` asks for either. A
     constant feature keeps scale 1. Deviations are summed around the first row, so a large offset costs no precision.
     """
-    axes = tuple(range(2, len(source.shape) + 1)) if len(source.shape) == 3 else ()
-    sparse = getattr(source, "sparse", False)
-    origin = source.read(rows[:1]).astype(np.float64).mean(axis=(0, *axes), keepdims=True)[0]
-    if sparse:
-        origin = np.zeros_like(origin)
-    total = np.zeros_like(origin)
-    squares = np.zeros_like(origin)
-    for chunk in chunks(len(rows), chunk_size, math.prod(source.shape)):
-        values = source.read(rows[chunk])
-        check_finite(values, rows[chunk], source)
-        for block in blocks(len(values)):
-            deviation = values[block].astype(np.float64) - origin
-            total += deviation.mean(axis=axes, keepdims=True).sum(axis=0)
-            squares += np.square(deviation).mean(axis=axes, keepdims=True).sum(axis=0)
-    if sparse:
+    known = source.moments(rows) if hasattr(source, "moments") else None
+    origin, total, squares = known or moments(source, rows, chunk_size)
+    if getattr(source, "sparse", False):
         common = float(np.sqrt(squares.mean() / len(rows)))
         return Scaler(origin, np.full_like(origin, common or 1.0))
     shift = total / len(rows)
@@ -97,6 +86,63 @@ def fit_scaler(source: Source, rows: IntArray, chunk_size: int | None = None, sc
         common = float(np.sqrt(np.square(np.where(scale > noise, scale, 0.0)).mean()))
         return Scaler(origin + shift, np.full_like(origin, common or 1.0))
     return Scaler(origin + shift, np.where(scale > noise, scale, 1.0))
+
+
+class Moments(NamedTuple):
+    """Sums over samples, feature by feature or channel by channel: of x − origin, and of its square."""
+
+    origin: AnyArray
+    total: AnyArray
+    squares: AnyArray
+
+
+class BlockSums(NamedTuple):
+    """The same sums over one block."""
+
+    total: AnyArray
+    squares: AnyArray
+
+
+def moments(source: Source, rows: IntArray, chunk_size: int | None = None) -> Moments:
+    """Of all `rows`, in one pass over them."""
+    origin = origin_of(source, rows)
+
+    def sums() -> Iterator[BlockSums]:
+        for chunk in chunks(len(rows), chunk_size, math.prod(source.shape)):
+            yield from block_sums(source, source.read(rows[chunk]), rows[chunk], origin)
+
+    return sum_up(origin, sums(), len(rows))
+
+
+def origin_of(source: Source, rows: IntArray) -> AnyArray:
+    """Where deviations are measured from: the first row; 0 for a sparse source."""
+    origin: AnyArray = source.read(rows[:1]).astype(np.float64).mean(axis=(0, *_axes(source)), keepdims=True)[0]
+    return np.zeros_like(origin) if getattr(source, "sparse", False) else origin
+
+
+def block_sums(source: Source, values: AnyArray, rows: IntArray, origin: AnyArray) -> list[BlockSums]:
+    """Of a chunk of values, which are checked to be finite."""
+    check_finite(values, rows, source)
+    axes, found = _axes(source), []
+    for block in blocks(len(values)):
+        deviation = values[block].astype(np.float64) - origin
+        total = deviation.mean(axis=axes, keepdims=True).sum(axis=0)
+        found.append(BlockSums(total, np.square(deviation).mean(axis=axes, keepdims=True).sum(axis=0)))
+    return found
+
+
+def sum_up(origin: AnyArray, sums: Iterable[BlockSums], count: int) -> Moments:
+    """Block after block, so that it does not matter who made the sums."""
+    total, squares = np.zeros_like(origin), np.zeros_like(origin)
+    for one in sums:
+        total += one.total
+        squares += one.squares
+    return Moments(origin, total, squares)
+
+
+def _axes(source: Source) -> tuple[int, ...]:
+    """Of a batch of images those that are not told apart."""
+    return tuple(range(2, len(source.shape) + 1)) if len(source.shape) == 3 else ()
 
 
 def check_finite(values: AnyArray, rows: IntArray, source: Source) -> None:
