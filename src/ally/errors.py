@@ -118,6 +118,10 @@ class BrokenPart(AllyError):
     """A score or a selection broke its contract. It stops the round."""
 
 
+class EngineError(AllyError):
+    """An engine cannot be reached, or its workers are lost again and again."""
+
+
 class NonFiniteScore(BrokenPart):
     """A score is NaN or infinite. It is never replaced by another number."""
 

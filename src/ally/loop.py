@@ -13,9 +13,11 @@ import torch
 
 from ally.errors import AnswerError, InputError, LabelError
 from ally.estimators import learner_of, takes_objects
+from ally.execution.engine import Engine, LocalEngine
 from ally.execution.memory import Scratch
+from ally.execution.resolve import resolve_engine
 from ally.explain import why
-from ally.hygiene import EqualInputs, Hygiene, choose, find_copies, put_last
+from ally.hygiene import EqualInputs, Hygiene, choose, find_copies, fingerprints, put_last
 from ally.learning.learner import Fitted, Learner
 from ally.learning.objectives import Objective, resolve_objective
 from ally.learning.pool_learner import PoolLearner, blind
@@ -98,6 +100,7 @@ class Loop:
         training: Training | None = None,
         progress: Progress | None = None,
         channels: Literal["auto", "first", "last"] = "auto",
+        engine: str | Engine = "local",
     ) -> None:
         self._strategy = resolve_strategy(strategy)
         source = as_source(X, objects=takes_objects(model), channels=channels)
@@ -118,11 +121,13 @@ class Loop:
         learner, notes = learner_of(model, source.shape, training, default)
         next(chunks(1, chunk_size))
         self._streams = streams(random_state)
+        self._engine = resolve_engine(engine)
         self._source = source
         self._rows = np.sort(np.concatenate([self._pool.rows(state) for state in (State.FREE, State.LABELLED)]))
         self._chunk_size = chunk_size
         self._progress = progress
         self._geometry = _resolve_geometry(embeddings, len(source))
+        self._hygiene = _resolve_hygiene(hygiene)
         self._learner = PoolLearner(
             source=source,
             rows=self._rows,
@@ -133,8 +138,9 @@ class Loop:
             chunk_size=chunk_size,
             progress=progress,
             geometry=self._geometry,
+            engine=self._engine,
+            mark=None if self._hygiene.duplicates == "keep" else fingerprints,
         )
-        self._hygiene = _resolve_hygiene(hygiene)
         self._copies: EqualInputs | None = None
         self._budget = memory_budget
         self._open: dict[str, IntArray] = {}
@@ -197,8 +203,10 @@ class Loop:
             check_scores(scored, snapshot, strategy.score)
             notes.extend(scored.notes)
 
+            limits = Limits(scratch.budget, LocalEngine() if snapshot.candidates.home is None else self._engine)
+
             def pick(part: Snapshot, scores: torch.Tensor, count: int) -> Selection:
-                selection = strategy.select(part, scores, count, round_streams, Limits(scratch.budget))
+                selection = strategy.select(part, scores, count, round_streams, limits)
                 check_selection(selection, part, count, strategy.select)
                 notes.extend(note for note in selection.notes if note not in notes)
                 return selection
@@ -296,7 +304,8 @@ class Loop:
         if self._hygiene.duplicates == "keep":
             return free, free[:0], 0
         if self._copies is None:
-            self._copies = find_copies(self._source, self._rows, self._chunk_size, self._progress)
+            marks = self._learner.marks() if self._strategy.trains else None
+            self._copies = find_copies(self._source, self._rows, self._chunk_size, self._progress, marks=marks)
         distinct, copies = self._copies.collapse(free)
         recalled = copies[: max(0, n - len(distinct))]
         return np.sort(np.concatenate([distinct, recalled])), recalled, len(copies)

@@ -7,8 +7,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ally.errors import InputError, PoolExhausted
+from ally.errors import PoolExhausted
 from ally.estimators import takes_objects
+from ally.execution.engine import Engine
 from ally.hygiene import Hygiene
 from ally.learning.objectives import Objective
 from ally.loop import Loop, Query
@@ -36,7 +37,7 @@ def query(
     device: str = "auto",
     chunk_size: int | None = None,
     memory_budget: int | None = None,
-    engine: str = "local",
+    engine: str | Engine = "local",
     progress: Progress | None = None,
     hygiene: Hygiene | None = Hygiene(),
     channels: Literal["auto", "first", "last"] = "auto",
@@ -44,9 +45,9 @@ def query(
     """Which n samples to label next.
 
     Args:
-        X: all samples, labelled and not: array, memory map, sparse matrix, table, tensor or torch Dataset; also a
-            list or series of texts, a list of dictionaries, and frames with texts, categories and gaps, which are read
-            as in a campaign (the notes say how).
+        X: all samples, labelled and not: array, memory map, sparse matrix, table, tensor, torch Dataset
+            or a folder of .npy or Parquet parts; also a list or series of texts, a list of dictionaries, and frames
+            with texts, categories and gaps, which are read as in a campaign (the notes say how).
         y: one label per row; None or NaN (or `missing_label`) where unlabelled. None for no labels at all.
         n: how many; exactly this many distinct unlabelled ids come back, or an error says how many there are.
         strategy: a name of the catalogue (``ally strategies`` lists it) or an `ally.Strategy`.
@@ -74,15 +75,15 @@ def query(
         chunk_size: rows read at a time; does not change the ids.
         memory_budget: bytes for embeddings and probabilities before they move to a memory map; a quarter of memory if
             None.
-        engine: ``"local"``.
+        engine: where the candidates are looked at and chosen from: ``"local"``, this process; ``"ray"``, the cluster at
+            ``RAY_ADDRESS`` or else one that is started here; ``"ray://host:port"``, another; or an
+            `ally.execution.engine.Engine`. Training stays here, and the ids are the same.
         progress: called as ``progress(stage, done, total)``.
         hygiene: which candidates to set aside: by default exact copies, of each other and of what is labelled; see
             `ally.Hygiene`. The notes say how many. None for no hygiene.
         channels: where images hold their channels; ``"auto"``: last, if the last axis has 1, 3 or 4 and the first has
             more. The notes say so.
     """
-    if engine != "local":
-        raise InputError.about("engine", engine, "is not available; use engine='local'")
     X, own, notes = as_features(X, read=not takes_objects(model))
     loop = Loop(
         X,
@@ -104,6 +105,7 @@ def query(
         memory_budget=memory_budget,
         progress=progress,
         channels=channels,
+        engine=engine,
     )
     try:
         found = loop.ask(n)

@@ -5,6 +5,7 @@ import pytest
 
 from ally.errors import BrokenPart, InputError
 from ally.execution.engine import ROWS_PER_THREAD, LocalEngine
+from ally.testing.engine import CHECKS
 
 
 class Worker:
@@ -26,6 +27,12 @@ class Worker:
         time.sleep(0.01)
         self.calls += 1
         return self.part
+
+
+@pytest.mark.parametrize("engine", [LocalEngine(1), LocalEngine(2)], ids=repr)
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_threads_keep_the_contract(check, engine):
+    check(engine)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])

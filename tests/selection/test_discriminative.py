@@ -109,7 +109,7 @@ def test_standardised_over_both_sides_and_flat_where_nothing_varies():
     candidates, labelled = torch.randn(3000, 2) * 5 + 2, torch.randn(50, 2)
     both = torch.cat([candidates, labelled])
     candidates[:, 1] = labelled[:, 1] = both[:, 1] = 7.3
-    rows = _Scale.of(candidates, labelled)(both)
+    rows = _Scale.of(snapshot(candidates, labelled).candidates, labelled)(both)
     assert rows[:, 0].mean().item() == pytest.approx(0.0, abs=1e-4)
     assert rows[:, 0].std().item() == pytest.approx(1.0, rel=1e-3)
     assert (rows[:, 1] == 0).all()

@@ -18,11 +18,12 @@ from ally.features.product import Patched
 from ally.learning.snapshot import Snapshot, View
 from ally.rng import Streams
 from ally.selection import LCMD, KCenter, KMeansPP, scans
+from ally.selection import kcenter as kcenter_module
 from ally.selection import nearest as nearest_module
 from ally.selection.arrays import arrays
 from ally.selection.base import Limits
 from ally.selection.field import NO_LENGTHS, Field
-from ally.selection.kcenter import Farthest
+from ally.selection.kcenter import Farthest, farthest_first
 from ally.selection.kmeanspp import Weighted, draw
 from ally.selection.lcmd import Clusters, farthest_of_largest
 from ally.selection.products import singles
@@ -272,8 +273,10 @@ def picks_of(worker, features, snapshot, n, **settings):
     with limits.engine.crew(
         shards(snapshot, torch.zeros(size), limits), partial(worker, features, known, n, **settings)
     ) as crew:
+        if worker is Farthest:
+            positions, values = farthest_first(crew, n)
+            return positions.tolist(), values.tolist()
         choose = {
-            Farthest: best,
             Weighted: partial(draw, crew, size, np.random.default_rng(1).random(n)),
             Clusters: partial(farthest_of_largest, crew, size, np.zeros(len(snapshot.labelled) + n, np.int64)),
         }[worker]
@@ -520,11 +523,40 @@ def test_the_best_pick_is_the_lowest_of_equals():
 def test_a_shard_that_is_used_up_offers_nothing():
     view = View(np.arange(3), torch.eye(3), None, torch.zeros(3))
     worker = Farthest(Embedding(), None, 4, Shard(view, torch.zeros(3), 10))
-    offers = [worker.offer()]
+    offers = [worker.offer().picks[0]]
     for _ in range(3):
-        offers.append(worker.take(offers[-1]))
+        offers.append(worker.take([offers[-1]]).picks[0])
     assert [offer.position for offer in offers] == [10, 11, 12, -1]
     assert offers[-1].value == -1
+
+
+class Told:
+    """A crew that counts its messages."""
+
+    def __init__(self, crew):
+        self.crew, self.messages = crew, 0
+
+    def each(self, *message):
+        self.messages += 1
+        return self.crew.each(*message)
+
+
+@pytest.mark.parametrize("kind", ["random", "clustered", "flat", "long tail", "offset"])
+def test_one_message_may_decide_several_picks(monkeypatch, kind):
+    features, snapshot = scene(kind, 3 * BLOCK, 20, False)
+    limits = Limits(engine=LocalEngine(1, 3))
+    found, messages = [], []
+    for offered in (1, 16, 64):
+        monkeypatch.setattr(kcenter_module, "OFFERED", offered)
+        parts = shards(snapshot, torch.zeros(len(snapshot.candidates)), limits)
+        with limits.engine.crew(parts, partial(Farthest, features, snapshot.labelled, 60)) as crew:
+            told = Told(crew)
+            positions, squared = farthest_first(told, 60)
+        found.append((positions.tolist(), squared.tolist()))
+        messages.append(told.messages)
+    assert found[0] == found[1] == found[2]
+    assert messages[0] >= messages[1] >= messages[2]
+    assert messages[2] < 45
 
 
 def test_loops_compile_where_nothing_can_be_kept():

@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
-from typing import IO
+from typing import IO, TypeVar
 
 import numpy as np
 import torch
 
 from ally.checks import check_count
 from ally.errors import MemoryBudgetExceeded
+
+T = TypeVar("T")
 
 
 def default_budget() -> int:
@@ -41,6 +44,11 @@ class Scratch:
         """Bytes in memory maps."""
         self._used = 0
         self._files: list[IO[bytes]] = []
+        self._others = ExitStack()
+
+    def until_the_end(self, other: AbstractContextManager[T]) -> T:
+        """Enters what is to last as long as this does."""
+        return self._others.enter_context(other)
 
     def empty(self, *shape: int) -> torch.Tensor:
         """An uninitialised float32 tensor."""
@@ -69,3 +77,4 @@ class Scratch:
         for file in self._files:
             file.close()
         self._files = []
+        self._others.__exit__(kind, error, trace)

@@ -80,7 +80,9 @@ def _choose(
     subsets = Subsets(snapshot, scores, scratch)
     keep = torch.ones(len(points), dtype=torch.bool)
     if hygiene.outliers is not None:
-        keep[farthest(points, min(int(hygiene.outliers * len(points)), len(points) - n), metric, streams)] = False
+        keep[
+            farthest(snapshot.candidates, min(int(hygiene.outliers * len(points)), len(points) - n), metric, streams)
+        ] = False
     outliers = int((~keep).sum())
     if hygiene.duplicates != "near":
         return pick(*subsets(keep), n), SetAside(outliers=outliers)

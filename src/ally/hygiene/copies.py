@@ -77,17 +77,12 @@ def find_copies(
     chunk_size: int | None = None,
     progress: Progress | None = None,
     fingerprint: Fingerprint = fingerprints,
+    marks: Marks | None = None,
 ) -> EqualInputs:
     """Compares `rows` (ascending) by value: -0.0 equals 0.0, NaN equals NaN. Holds O(m) numbers and a chunk of
-    samples."""
-    kind = source.read(rows[:1]).dtype
-    marks = np.empty((len(rows), 2), dtype=np.uint64)
-    for chunk in chunks(len(rows), chunk_size, math.prod(source.shape)):
-        values = source.read(rows[chunk])
-        for block in blocks(len(values)):
-            marks[chunk][block] = fingerprint(values[block].astype(kind, copy=False))
-        if progress is not None:
-            progress("compare", chunk.stop, len(rows))
+    samples. With `marks`, the fingerprints (m, 2) of the rows, only rows that share one are read."""
+    if marks is None:
+        marks = _marks(source, rows, chunk_size, progress, fingerprint)
     first = np.arange(len(rows))
     follower, leader = _follow(*_groups(marks))
     while len(follower):
@@ -98,6 +93,20 @@ def find_copies(
         leads[1:] = leader[1:] != leader[:-1]
         follower, leader = _follow(follower, leads)
     return EqualInputs(rows, rows[first])
+
+
+def _marks(
+    source: Source, rows: IntArray, chunk_size: int | None, progress: Progress | None, fingerprint: Fingerprint
+) -> Marks:
+    kind = source.read(rows[:1]).dtype
+    marks = np.empty((len(rows), 2), dtype=np.uint64)
+    for chunk in chunks(len(rows), chunk_size, math.prod(source.shape)):
+        values = source.read(rows[chunk])
+        for block in blocks(len(values)):
+            marks[chunk][block] = fingerprint(values[block].astype(kind, copy=False))
+        if progress is not None:
+            progress("compare", chunk.stop, len(rows))
+    return marks
 
 
 def _groups(marks: Marks) -> tuple[IntArray, BoolArray]:

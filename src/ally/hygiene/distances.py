@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 
+from ally.learning.snapshot import View
 from ally.rng import Streams
 from ally.selection.base import largest
 from ally.sources import blocks
@@ -49,22 +51,31 @@ NEIGHBOURS = 5
 SAMPLE = 4096
 
 
-def farthest(points: torch.Tensor, count: int, metric: Distances, streams: Streams) -> torch.Tensor:
-    """Positions of up to `count` points, farthest first, (n, d) → (count,): by distance to the fifth nearest of a
-    seeded sample.
+def farthest(view: View, count: int, metric: Distances, streams: Streams) -> torch.Tensor:
+    """Positions of up to `count` samples, farthest first, (count,): by distance to the fifth nearest of a seeded
+    sample.
 
     None that is no farther than the median point, so that among copies nobody is an outlier.
     """
-    sample = torch.from_numpy(streams.numpy("outlier sample").permutation(len(points))[:SAMPLE]).sort().values
+    sample = torch.from_numpy(streams.numpy("outlier sample").permutation(len(view))[:SAMPLE]).sort().values
     neighbours = min(NEIGHBOURS, len(sample) - 1)
     if count == 0 or neighbours == 0:
         return torch.empty(0, dtype=torch.int64)
-    others = points[sample]
-    gaps = torch.empty(len(points), dtype=torch.float64)
-    for block in blocks(len(points)):
-        squared = metric.squared(points[block], others)
-        themselves = ((sample >= block.start) & (sample < block.stop)).nonzero().squeeze(1)
-        squared[sample[themselves] - block.start, themselves] = torch.inf
-        gaps[block] = squared.kthvalue(neighbours, dim=1).values
+    gaps = view.mapped(partial(_gaps, metric, sample, view.points[sample], neighbours))
     found = largest(gaps, count)
     return found[gaps[found] > gaps.median()]
+
+
+def _gaps(
+    metric: Distances, sample: torch.Tensor, others: torch.Tensor, neighbours: int, view: View, start: int
+) -> torch.Tensor:
+    """Squared distances to the so many-th nearest of `others`, the samples at the positions `sample`, (n,); nobody is
+    its own neighbour."""
+    gaps = torch.empty(len(view), dtype=torch.float64)
+    for block in blocks(len(view)):
+        squared = metric.squared(view.points[block], others)
+        first = start + block.start
+        themselves = ((sample >= first) & (sample < first + len(squared))).nonzero().squeeze(1)
+        squared[sample[themselves] - first, themselves] = torch.inf
+        gaps[block] = squared.kthvalue(neighbours, dim=1).values
+    return gaps

@@ -41,6 +41,9 @@ class FittedHead:
 
     def __call__(self, view: View) -> torch.Tensor:
         """Predicted log(1 + λ) of every sample, below 0 where a head goes there: the ranking, (n,) float64."""
+        return view.mapped(self._of)
+
+    def _of(self, view: View, start: int) -> torch.Tensor:
         values = torch.empty(len(view), dtype=torch.float64)
         for block in blocks(len(view)):
             values[block] = self.predict(self.features(view, block))

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 import torch
 
 from ally.errors import InputError, ModelError
+from ally.execution.engine import Engine, LocalEngine
 from ally.execution.memory import Scratch
 from ally.learning.calibration import folds
+from ally.learning.first_pass import FirstPass, Mark
 from ally.learning.fitted_network import FittedNetwork
+from ally.learning.held import Look, spread
 from ally.learning.learner import GROWTH, Examples, Fitted, Learner, Unlabelled
 from ally.learning.objectives import Objective
 from ally.learning.readouts import Readout
 from ally.learning.snapshot import HeldOut, Snapshot, View, view
+from ally.learning.space import Space, fixed_points
 from ally.pool import LabelCode, Pool, State
 from ally.rng import Streams
-from ally.sources import Source, Vectors, as_source, chunks
+from ally.sources import Source, Vectors, as_source, carried
 from ally.types import AnyArray, FloatArray, IntArray, Progress, Task
 
 FOLDS = 2
@@ -43,6 +47,11 @@ class PoolLearner:
     progress: Progress | None = None
     geometry: Vectors | Literal["inputs"] | None = None
     """Where distances are measured instead of the learner's embeddings: fixed vectors, or the inputs it sees."""
+    engine: Engine = LocalEngine()
+    """Who looks at the candidates."""
+    mark: Mark | None = None
+    """What else to find out about samples when they are read first."""
+    _marks: AnyArray | None = field(default=None, init=False)
     _prepared: Learner | None = field(default=None, init=False)
     _settled: Learner | None = field(default=None, init=False)
     _settled_with: int = field(default=0, init=False)
@@ -58,8 +67,18 @@ class PoolLearner:
     def prepared(self) -> Learner:
         """The learner after its pass over the pool, which is made when first needed."""
         if self._prepared is None:
-            self._prepared = self.learner.prepared(self.source, self.rows, self.chunk_size)
+            first = FirstPass(
+                self.source, self.rows, self.chunk_size, self.engine, lambda: self._sent, self.mark, self.progress
+            )
+            self._prepared = self.learner.prepared(first, self.rows, self.chunk_size)
+            self._marks = first.marks
         return self._prepared
+
+    def marks(self) -> AnyArray | None:
+        """What `mark` made of `rows` when they were read to prepare the learner; None if that did not take them
+        all."""
+        assert self.prepared is not None
+        return self._marks
 
     def settled(self, pool: Pool, code: LabelCode) -> Learner:
         """The learner for the current labels; kept until they have grown by half."""
@@ -125,25 +144,13 @@ class PoolLearner:
         """What the fit (and the other members of its ensemble) say about the candidates `rows`, ascending, and the
         labelled rows."""
         source, chunk_size = self.source, self.chunk_size
-        candidates = view(
-            fit,
-            source,
-            rows,
-            scratch,
-            members=members,
-            readouts=readouts,
-            seed=seed,
-            chunk_size=chunk_size,
-            progress=self.progress,
-        )
         labelled = view(fit, source, pool.rows(State.LABELLED), scratch, chunk_size=chunk_size)
         if fit.held_out is not None:
             probabilities, predictions = fit.held_out
             labelled = replace(labelled, probabilities=probabilities, predictions=predictions)
         if self.geometry is not None:
-            candidates, labelled = (
-                replace(seen, geometry=self._fixed(seen.rows, scratch)) for seen in (candidates, labelled)
-            )
+            labelled = replace(labelled, geometry=self._fixed(labelled.rows, scratch))
+        candidates = self._candidates(fit, rows, scratch, members, readouts, seed)
         labels = torch.from_numpy(pool.values(labelled.rows))
         return Snapshot(
             fit.task,
@@ -155,13 +162,42 @@ class PoolLearner:
             learned=self.geometry is None and isinstance(fit, FittedNetwork),
         )
 
+    def _candidates(
+        self,
+        fit: Fitted | None,
+        rows: IntArray,
+        scratch: Scratch,
+        members: Sequence[Fitted] = (),
+        readouts: Sequence[Readout] = (),
+        seed: int = 0,
+    ) -> View:
+        """What the fit says about the candidates; without one, the points that stand in for embeddings. Kept here, or
+        by the workers of an engine."""
+        if self.engine.holds and len(rows):
+            space = self._space(self._sent) if fit is None or self.geometry is not None else None
+            share = -(-scratch.budget // self.engine.parts(len(rows)))
+            look = Look(self._sent, fit, space, members, readouts, seed, self.chunk_size, share)
+            return spread(self.engine, look, rows, scratch, self.progress)
+        if fit is None:
+            return View(rows, self._fixed(rows, scratch), None, torch.empty(0))
+        seen = view(
+            fit,
+            self.source,
+            rows,
+            scratch,
+            members=members,
+            readouts=readouts,
+            seed=seed,
+            chunk_size=self.chunk_size,
+            progress=self.progress,
+        )
+        return seen if self.geometry is None else replace(seen, geometry=self._fixed(rows, scratch))
+
     def untrained(self, pool: Pool, code: LabelCode, rows: IntArray, scratch: Scratch) -> Snapshot:
         """The given vectors, or the inputs themselves, as embeddings when no model is trained."""
-        candidates, labelled = (
-            View(some, self.points(None, some, scratch), None, torch.empty(0))
-            for some in (rows, pool.rows(State.LABELLED))
-        )
-        return Snapshot(code.task, candidates, labelled)
+        known = pool.rows(State.LABELLED)
+        labelled = View(known, self._fixed(known, scratch), None, torch.empty(0))
+        return Snapshot(code.task, self._candidates(None, rows, scratch), labelled)
 
     def points(self, fit: Fitted | None, rows: IntArray, scratch: Scratch) -> torch.Tensor:
         """(n, d) float32 of any rows, for distances: the given geometry, the fit's embeddings, or the inputs."""
@@ -171,19 +207,22 @@ class PoolLearner:
 
     def _fixed(self, rows: IntArray, scratch: Scratch) -> torch.Tensor:
         """(n, d) float32, read chunk by chunk: the given vectors, or the inputs themselves."""
-        fixed = self.geometry if isinstance(self.geometry, Vectors) else None
-        width = math.prod(self.source.shape if fixed is None else fixed.shape)
+        space = self._space(self.source)
+        return fixed_points(space, rows, scratch, self.chunk_size) if len(rows) else space.read(self.rows[:1])[:0]
 
-        def read(some: IntArray) -> torch.Tensor:
-            return self.prepared.points(self.source, some) if fixed is None else torch.from_numpy(fixed.read(some))
+    def _space(self, source: Source) -> Space:
+        if isinstance(self.geometry, Vectors):
+            return Space(source, None, self.geometry if source is self.source else self._sent_vectors)
+        return Space(source, self.prepared)
 
-        found: torch.Tensor | None = None
-        for chunk in chunks(len(rows), self.chunk_size, width):
-            points = read(rows[chunk])
-            if found is None:
-                found = scratch.empty(len(rows), points.shape[1])
-            found[chunk] = points
-        return read(self.rows[:1])[:0] if found is None else found
+    @cached_property
+    def _sent(self) -> Source:
+        """The source as workers of the engine read it."""
+        return carried(self.source, self.engine.share)
+
+    @cached_property
+    def _sent_vectors(self) -> Vectors | None:
+        return Vectors(carried(self.geometry.source, self.engine.share)) if isinstance(self.geometry, Vectors) else None
 
     def predict(self, fit: Fitted, X: Any) -> View:
         """Other samples, preprocessed like the pool."""

@@ -15,6 +15,7 @@ from ally.sources import BLOCK, Source, blocks, chunks
 from ally.types import AnyArray, IntArray, Progress, Task
 
 if TYPE_CHECKING:
+    from ally.learning.held import Home
     from ally.learning.learner import Fitted
     from ally.learning.readouts import Readout
 
@@ -46,6 +47,9 @@ class View:
     """(n, ...) what the strategy's readouts gave, by name."""
     geometry: torch.Tensor | None = None
     """(n, g) float32 vectors given as ``embeddings=`` to measure distances in; None for the learner's own."""
+    home: Home | None = None
+    """Where the samples are, if workers of an engine hold them. Their wide fields are then read by index (`held.Far`),
+    and all of them through `mapped`."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -58,7 +62,8 @@ class View:
     def at(self, places: torch.Tensor | slice, take: Take | None = None) -> View:
         """The samples at these positions (m,), or in this slice, which copies nothing.
 
-        `take` may gather the rows of the wide fields itself, for instance into space of its own.
+        `take` may gather the rows of the wide fields itself, for instance into space of its own. Samples that workers
+        hold are copied here.
         """
 
         def some(name: str, values: torch.Tensor) -> torch.Tensor:
@@ -72,6 +77,19 @@ class View:
             readouts={name: some(f"readout {name}", values) for name, values in self.readouts.items()},
             geometry=None if self.geometry is None else some("geometry", self.geometry),
         )
+
+    def among(self, places: torch.Tensor, take: Take | None = None) -> View:
+        """The samples at these positions (m,), ascending, as `at`; but samples that workers hold stay there."""
+        return self.at(places, take) if self.home is None else self.home.among(self, places.numpy())
+
+    def mapped(self, function: Callable[..., torch.Tensor], *columns: torch.Tensor) -> torch.Tensor:
+        """``function(view, start, *columns)`` of runs of whole blocks, put together: a number or a row for each sample,
+        or for each block.
+
+        `start` is the position of the run's first sample, and `columns` (n, ...) come as their part for the run. The
+        function works block by block and can be pickled, so that it gives the same bits wherever the samples are.
+        """
+        return function(self, 0, *columns) if self.home is None else self.home.mapped(self, function, *columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +124,7 @@ class Snapshot:
     def among(self, places: torch.Tensor, take: Take | None = None) -> Snapshot:
         """The same round with only the candidates at these positions (m,), ascending; `take` as in `View.at`."""
         duals = None if self.candidate_duals is None else self.candidate_duals[places]
-        return replace(self, candidates=self.candidates.at(places, take), candidate_duals=duals)
+        return replace(self, candidates=self.candidates.among(places, take), candidate_duals=duals)
 
 
 class Seen(NamedTuple):
@@ -182,26 +200,72 @@ def view(
 ) -> View:
     """`Fitted.view` of many rows, chunk by chunk into scratch space. A chunk holds whole blocks, so its size does not
     change a bit."""
-    kept: dict[str, torch.Tensor] = {}
-
-    def keep(name: str, found: torch.Tensor, here: slice) -> None:
-        if name not in kept:
-            kept[name] = scratch.empty(len(rows), *found.shape[1:])
-        kept[name][here] = found
-
-    predictions = torch.empty(len(rows), dtype=torch.int64 if fitted.task == "classification" else torch.float64)
-    for chunk in chunks(len(rows), min(chunk_size or RUN, RUN), math.prod(source.shape)):
-        seen = fitted.view(source, rows[chunk], readouts=readouts, members=members, seed=seed, start=chunk.start)
-        keep("embeddings", seen.embeddings, chunk)
-        if seen.probabilities is not None:
-            keep("probabilities", seen.probabilities, chunk)
-        predictions[chunk] = seen.predictions
-        for name, found in seen.readouts.items():
-            keep(f"readout {name}", found, chunk)
+    filling = Filling(
+        fitted, source, rows, scratch, members=members, readouts=readouts, seed=seed, chunk_size=chunk_size
+    )
+    while filling.done < len(rows):
+        filling.fill(filling.done + 1)
         if progress is not None:
-            progress("embed", chunk.stop, len(rows))
-    read = {name.removeprefix("readout "): found for name, found in kept.items() if name.startswith("readout ")}
-    return View(rows, kept.get("embeddings", torch.empty(0, 0)), kept.get("probabilities"), predictions, read)
+            progress("embed", filling.done, len(rows))
+    return filling.view
+
+
+class Filling:
+    """A view that is filled chunk by chunk. `start` is the place of the first row in the whole pass."""
+
+    def __init__(
+        self,
+        fitted: Fitted,
+        source: Source,
+        rows: IntArray,
+        scratch: Scratch,
+        *,
+        members: Sequence[Fitted] = (),
+        readouts: Sequence[Readout] = (),
+        seed: int = 0,
+        chunk_size: int | None = None,
+        start: int = 0,
+    ) -> None:
+        self._fitted, self._source, self._rows, self._scratch = fitted, source, rows, scratch
+        self._members, self._readouts, self._seed, self._start = members, readouts, seed, start
+        self._chunks = chunks(len(rows), min(chunk_size or RUN, RUN), math.prod(source.shape))
+        self._kept: dict[str, torch.Tensor] = {}
+        kind = torch.int64 if fitted.task == "classification" else torch.float64
+        self._predictions = torch.empty(len(rows), dtype=kind)
+        self.done = 0
+
+    def fill(self, least: int) -> int:
+        """Looks at further chunks until at least so many rows are done, or all; how many are."""
+        while self.done < min(least, len(self._rows)):
+            chunk = next(self._chunks)
+            seen = self._fitted.view(
+                self._source,
+                self._rows[chunk],
+                readouts=self._readouts,
+                members=self._members,
+                seed=self._seed,
+                start=self._start + chunk.start,
+            )
+            self._keep("embeddings", seen.embeddings, chunk)
+            if seen.probabilities is not None:
+                self._keep("probabilities", seen.probabilities, chunk)
+            self._predictions[chunk] = seen.predictions
+            for name, found in seen.readouts.items():
+                self._keep(f"readout {name}", found, chunk)
+            self.done = chunk.stop
+        return self.done
+
+    @property
+    def view(self) -> View:
+        kept = self._kept
+        read = {name.removeprefix("readout "): found for name, found in kept.items() if name.startswith("readout ")}
+        embeddings = kept.get("embeddings", torch.empty(0, 0))
+        return View(self._rows, embeddings, kept.get("probabilities"), self._predictions, read)
+
+    def _keep(self, name: str, found: torch.Tensor, here: slice) -> None:
+        if name not in self._kept:
+            self._kept[name] = self._scratch.empty(len(self._rows), *found.shape[1:])
+        self._kept[name][here] = found
 
 
 def predict_labels(fitted: Fitted, source: Source) -> AnyArray:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import torch
 
 from ally.learning.calibration import temperature, tempered
-from ally.learning.snapshot import Snapshot
+from ally.learning.snapshot import Snapshot, View
 from ally.rng import Streams
 from ally.scoring.base import Scored
 from ally.sources import blocks
@@ -76,11 +77,17 @@ def _split_top(p: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 def _scored(snapshot: Snapshot, function: Callable[[torch.Tensor], torch.Tensor], calibrated: bool) -> Scored:
     """A function of the probabilities, block by block: as they are, or at the temperature that held-out labels call
     for."""
-    probabilities = snapshot.candidates.probabilities
-    assert probabilities is not None
     heat = temperature(snapshot.held_out) if calibrated and snapshot.held_out is not None else None
-    values = torch.empty(len(probabilities), dtype=torch.float64)
-    for block in blocks(len(probabilities)):
-        p = probabilities[block]
-        values[block] = function(p.double() if heat is None else tempered(p, heat))
+    values = snapshot.candidates.mapped(partial(_values, function, heat))
     return Scored(values, {"temperature": heat} if calibrated else {})
+
+
+def _values(
+    function: Callable[[torch.Tensor], torch.Tensor], heat: float | None, view: View, start: int
+) -> torch.Tensor:
+    assert view.probabilities is not None
+    values = torch.empty(len(view), dtype=torch.float64)
+    for block in blocks(len(view)):
+        p = view.probabilities[block]
+        values[block] = function(p.double() if heat is None else tempered(p, heat))
+    return values

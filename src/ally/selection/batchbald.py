@@ -15,6 +15,7 @@ anything.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import torch
@@ -24,7 +25,7 @@ from ally.errors import InputError, NonFiniteScore
 from ally.execution.memory import check_budget
 from ally.learning.posterior import PosteriorSamples, entropy, mutual_information
 from ally.learning.readouts import Readout
-from ally.learning.snapshot import Snapshot
+from ally.learning.snapshot import Snapshot, View
 from ally.rng import Streams
 from ally.selection.base import Limits, Selection, largest, picked
 from ally.sources import blocks
@@ -88,7 +89,7 @@ class BatchBALD:
             f"BatchBALD on a shortlist of {kept} samples",
             "raise memory_budget, lower `shortlist`, or use strategy='powerbald'",
         )
-        information = _information(snapshot, samples)
+        information = snapshot.candidates.mapped(partial(_information, self._readout().name))
         best = largest(information, n if n > feasible else kept)
         if n > feasible:  # everything is taken: there is nothing to choose but the order
             return picked(snapshot, best, information[best])
@@ -159,14 +160,15 @@ def _joint_entropies(joint: torch.Tensor, p: torch.Tensor) -> torch.Tensor:
     return entropies.view(m, classes).sum(1)
 
 
-def _information(snapshot: Snapshot, samples: torch.Tensor) -> torch.Tensor:
+def _information(readout: str, view: View, start: int) -> torch.Tensor:
     """(n,) mutual information of each candidate alone."""
+    samples = view.readouts[readout]
     information = torch.empty(len(samples), dtype=torch.float64)
     for block in blocks(len(samples)):
         information[block] = mutual_information(_normalized(samples[block]))
     bad = ~torch.isfinite(information)
     if bool(bad.any()):
-        row = int(snapshot.candidates.rows[int(bad.nonzero()[0])])
+        row = int(view.rows[int(bad.nonzero()[0])])
         raise NonFiniteScore(
             f"the predictions sampled for row {row} are NaN or infinite; lower the learning rate. The round stops"
         )

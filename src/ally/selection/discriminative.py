@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, cast
 
 import torch
@@ -13,10 +14,10 @@ from torch.nn import functional as F
 
 from ally.checks import check_count, check_number
 from ally.errors import InputError
-from ally.learning.snapshot import Snapshot
+from ally.learning.snapshot import Snapshot, View
 from ally.rng import Streams, seeded_torch
 from ally.selection.base import Limits, Selection, largest, picked
-from ally.sources import blocks
+from ally.sources import BLOCK, blocks
 from ally.types import BOTH_TASKS, Task
 
 BATCH = 128
@@ -59,15 +60,15 @@ class Discriminative:
         check_number("lr", self.lr, positive=True)
 
     def __call__(self, snapshot: Snapshot, scores: torch.Tensor, n: int, streams: Streams, limits: Limits) -> Selection:
-        candidates, labelled = snapshot.candidates.points, snapshot.labelled.points
+        view, candidates, labelled = snapshot.candidates, snapshot.candidates.points, snapshot.labelled.points
         positions: list[torch.Tensor] = []
         values: list[torch.Tensor] = []
         if not len(labelled):
-            norms = torch.cat([candidates[block].double().norm(dim=1) for block in blocks(len(candidates))])
+            norms = view.mapped(_norms)
             positions.append(norms.argmax()[None])
             values.append(norms[positions[0]])
             labelled = candidates.new_empty(0, candidates.shape[1])
-        scale = _Scale.of(candidates, labelled)
+        scale = _Scale.of(view, labelled)
         free = torch.ones(len(candidates), dtype=torch.bool)
         left = n - len(positions)
         for number, size in enumerate(_near_equal(left, self.sub_batches)):
@@ -75,10 +76,7 @@ class Discriminative:
             free[taken] = False
             covered = torch.cat([labelled, candidates[taken]])
             classifier = self._fit(candidates, covered, free, scale, streams.child(f"sub-batch {number}"))
-            odds = torch.full((len(candidates),), -torch.inf, dtype=torch.float64)
-            with torch.inference_mode():
-                for block in blocks(len(candidates)):
-                    odds[block] = classifier(scale(candidates[block])).squeeze(1).double()
+            odds = view.mapped(partial(_odds, classifier, scale))
             odds[~free] = -torch.inf
             positions.append(largest(odds, size))
             values.append(odds[positions[-1]])
@@ -116,17 +114,40 @@ class _Scale:
     std: torch.Tensor
 
     @classmethod
-    def of(cls, *parts: torch.Tensor) -> _Scale:
-        count = sum(len(part) for part in parts)
-        mean = (
-            torch.stack([part[block].double().sum(0) for part in parts for block in blocks(len(part))]).sum(0) / count
-        )
-        squares = [(part[block].double() - mean).square().sum(0) for part in parts for block in blocks(len(part))]
-        std = (torch.stack(squares).sum(0) / count).sqrt()
+    def of(cls, view: View, labelled: torch.Tensor) -> _Scale:
+        count = len(view) + len(labelled)
+        mean = torch.cat([view.mapped(partial(_point_sums, None)), _sums(labelled)]).sum(0) / count
+        squares = torch.cat([view.mapped(partial(_point_sums, mean)), _sums(labelled, mean)])
+        std = (squares.sum(0) / count).sqrt()
         return cls(mean, torch.where(std > 1e-6 * mean.abs(), std, torch.inf))
 
     def __call__(self, rows: torch.Tensor) -> torch.Tensor:
         return ((rows.double() - self.mean) / self.std).float()
+
+
+def _sums(rows: torch.Tensor, mean: torch.Tensor | None = None) -> torch.Tensor:
+    """Of each block the sum of its rows, or of their squared distances to the mean, feature by feature."""
+    found = torch.empty(-(-len(rows) // BLOCK), rows.shape[1], dtype=torch.float64)
+    for number, block in enumerate(blocks(len(rows))):
+        some = rows[block].double()
+        found[number] = (some if mean is None else (some - mean).square()).sum(0)
+    return found
+
+
+def _point_sums(mean: torch.Tensor | None, view: View, start: int) -> torch.Tensor:
+    return _sums(view.points, mean)
+
+
+def _norms(view: View, start: int) -> torch.Tensor:
+    return torch.cat([view.points[block].double().norm(dim=1) for block in blocks(len(view))])
+
+
+def _odds(classifier: nn.Module, scale: _Scale, view: View, start: int) -> torch.Tensor:
+    odds = torch.empty(len(view), dtype=torch.float64)
+    with torch.inference_mode():
+        for block in blocks(len(view)):
+            odds[block] = classifier(scale(view.points[block])).squeeze(1).double()
+    return odds
 
 
 def _network(inputs: int, width: int) -> nn.Module:

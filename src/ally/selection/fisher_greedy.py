@@ -30,12 +30,12 @@ from ally.execution.engine import Crew, LocalCrew
 from ally.execution.memory import check_budget
 from ally.features.fisher import FisherRows, most_uncertain_classes, together, total_information
 from ally.features.product import OVERFLOW
-from ally.learning.snapshot import Snapshot, View
+from ally.learning.snapshot import Snapshot
 from ally.rng import Streams
 from ally.selection.base import Limits, Selection, picked
 from ally.selection.fisher_design import Step, first_design
 from ally.selection.fisher_forms import CHUNK, Forms
-from ally.selection.shards import Pick
+from ally.selection.shards import Pick, Shard, shard_crew
 from ally.sources import BLOCK
 from ally.types import BOTH_TASKS, FloatArray, IntArray, Task
 
@@ -74,9 +74,9 @@ class FisherGreedy:
         candidates, p = snapshot.candidates, snapshot.candidates.probabilities
         found = 1 if p is None else p.shape[1]
         classes = min(self.classes or found, found)
-        views = divided(candidates, limits.engine.parts(len(candidates) * classes**2))
+        parts = min(limits.engine.parts(len(candidates) * classes**2), -(-len(candidates) // BLOCK))
         check_budget(
-            memory(len(candidates), candidates.embeddings.shape[1], classes, len(views)),
+            memory(len(candidates), candidates.embeddings.shape[1], classes, parts),
             limits.memory_budget,
             f"BAIT on {len(candidates)} candidates with {classes} classes",
             "raise memory_budget, pass fewer `candidates`, tell fewer classes apart with FisherGreedy(classes=k), "
@@ -84,8 +84,8 @@ class FisherGreedy:
         )
         apart = None if p is None or classes == found else most_uncertain_classes(p, classes - 1)
         labelled = FisherRows(snapshot.labelled.embeddings, snapshot.labelled.probabilities, apart)
-        parts = [(start, FisherRows(view.embeddings, view.probabilities, apart)) for start, view in views]
-        with limits.engine.crew(parts, partial(Candidates, scale=weight(labelled, n))) as crew:
+        worker = partial(_candidates, apart, weight(labelled, n))
+        with shard_crew(snapshot, scores, limits, worker, work=classes**2) as crew:
             state = FisherState(crew, labelled, len(candidates), n, self.ridge)
             forward = min(len(candidates), max(n, int(self.oversample * n)))
             positions, gains = state.add(forward)
@@ -108,14 +108,8 @@ def memory(n: int, size: int, classes: int, parts: int) -> int:
     return 8 * (held + 2 * chunks + (10 + 2 * parts) * (k * size) ** 2)
 
 
-def divided(view: View, parts: int) -> list[tuple[int, View]]:
-    """Near-equal runs of whole blocks, each with its first position."""
-    blocks = -(-len(view) // BLOCK)
-    edges = np.linspace(0, blocks, min(parts, blocks) + 1).astype(int) * BLOCK
-    return [
-        (start, view.at(slice(start, stop)))
-        for start, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
-    ]
+def _candidates(apart: torch.Tensor | None, scale: float, shard: Shard) -> Candidates:
+    return Candidates((shard.start, FisherRows(shard.view.embeddings, shard.view.probabilities, apart)), scale)
 
 
 def weight(labelled: FisherRows, n: int) -> float:

@@ -24,7 +24,7 @@ from ally.rng import Streams
 from ally.selection.base import Limits, Selection, picked
 from ally.selection.coverage import MOST, Cover, Covering, Gaussian, representatives
 from ally.selection.neighbours import Points, nearest
-from ally.selection.shards import shards
+from ally.selection.shards import shard_crew
 from ally.sources import BLOCK
 from ally.types import BOTH_TASKS, IntArray, Task
 
@@ -70,7 +70,7 @@ class Herding:
         cover = Cover(points, known, order, weights[order], Gaussian(width))
         sizes = None if self.representatives else partial(representatives, n=n, size=len(points))
         worker = partial(Covering, self.features, self.normalise, cover.targets)
-        with limits.engine.crew(shards(snapshot, scores, limits), worker) as crew:
+        with shard_crew(snapshot, scores, limits, worker) as crew:
             return picked(snapshot, *cover.picks(crew, n, sizes))
 
 

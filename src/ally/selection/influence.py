@@ -27,15 +27,15 @@ import torch
 from scipy.linalg import solve_triangular
 
 from ally.checks import check_count, check_number
-from ally.features import Embedding, Representation
+from ally.features import Embedding, ProductRows, Representation
 from ally.features.product import part
-from ally.learning.snapshot import Snapshot
+from ally.learning.snapshot import Snapshot, View
 from ally.rng import Streams
 from ally.selection.base import Limits, Selection, largest, picked
 from ally.selection.herding import coverage_weights
 from ally.selection.neighbours import Points, nearest
 from ally.selection.pairs import Double, Doubles
-from ally.selection.shards import Shard, shards
+from ally.selection.shards import Shard, shard_crew
 from ally.sources import BLOCK, blocks
 from ally.types import BOTH_TASKS, IntArray, Task
 
@@ -90,24 +90,31 @@ class Influence:
         known = Points(labelled, self.normalise, kept)
         weights = coverage_weights(scores).numpy() if self.weighted else np.ones(len(points))
         shuffled = streams.numpy("representatives").permutation(len(points))
-        square = self._square(points, known, snapshot, kept, shuffled)
+        square = self._square(rows, known, snapshot, kept, shuffled)
         doubt = Doubt(Conditioned(known[:], square, self.noise), points, weights, shuffled[: self.representatives])
         wanted = max(self.shortlist, 4 * n)
         places = np.arange(len(points))
         if len(points) > wanted:
-            worker = partial(FirstGains, self.features, self.normalise, doubt)
-            with limits.engine.crew(shards(snapshot, scores, limits), worker) as crew:
-                first = np.concatenate(crew.each("gains"))
+            if snapshot.candidates.home is None:
+                worker = partial(FirstGains, self.features, self.normalise, doubt)
+                with shard_crew(snapshot, scores, limits, worker) as crew:
+                    first = np.concatenate(crew.each("gains"))
+            else:
+                first = snapshot.candidates.mapped(partial(_first_gains, self, doubt)).numpy()
             places = np.sort(largest(torch.from_numpy(first), wanted).numpy())
         chosen, values = greedy(doubt, points[places], places, n)
         return picked(snapshot, torch.from_numpy(places[chosen]), torch.from_numpy(values))
 
-    def _square(self, points: Points, known: Points, snapshot: Snapshot, kept: IntArray, shuffled: IntArray) -> float:
+    def _square(
+        self, rows: ProductRows, known: Points, snapshot: Snapshot, kept: IntArray, shuffled: IntArray
+    ) -> float:
         """s²."""
         if self.width is not None:
             return self.width**2
-        probes = points.at(shuffled[:BLOCK])
-        far = nearest(probes, points, min(NEIGHBOUR + 1, len(points)))[:, -1]
+        probes = Points(part(rows, torch.from_numpy(shuffled[:BLOCK])), self.normalise)
+        count = min(NEIGHBOUR + 1, len(rows))
+        found = snapshot.candidates.mapped(partial(_neighbours, self, probes, count)).numpy()
+        far = np.sort(np.concatenate(list(found), axis=1), axis=1)[:, count - 1]
         far = np.sort(far[far > 0])
         unit = float(far[(len(far) - 1) // 2]) if len(far) else 1.0
         if len(known) < FEW or snapshot.labels is None:
@@ -115,6 +122,16 @@ class Influence:
         targets = columns(snapshot.labels.numpy()[kept], snapshot.task)
         squared = distances(known[:], known[:])
         return unit * max(WIDTHS, key=lambda width: evidence(squared, targets, width * unit, self.noise))
+
+
+def _neighbours(select: Influence, probes: Points, count: int, view: View, start: int) -> torch.Tensor:
+    """Squared distances of the probes to their nearest samples of a run, (1, m, count)."""
+    return torch.from_numpy(nearest(probes, Points(select.features(view), select.normalise), count))[None]
+
+
+def _first_gains(select: Influence, doubt: Doubt, view: View, start: int) -> torch.Tensor:
+    shard = Shard(view, torch.empty(0), start)
+    return torch.from_numpy(FirstGains(select.features, select.normalise, doubt, shard).gains())
 
 
 class Conditioned:

@@ -5,14 +5,17 @@ Lloyd's algorithm on a seeded sample, from a greedy k-means++ start; then every 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
 
 from ally.execution.engine import Engine, LocalEngine
+from ally.learning.held import Far, wide_fields
+from ally.learning.snapshot import View
 from ally.selection.centroids import GROUP, Centroids, Frame, Rows, UnitRows, row_squares
 from ally.selection.seeding import seeds
 from ally.sources import blocks
@@ -38,14 +41,35 @@ def k_means(
     sample = np.arange(size)
     if size > (most := max(SAMPLE, PER_CLUSTER * k)):
         sample = np.sort(rng.choice(size, most, replace=False, shuffle=False))
-    frame, x = framed(points, sample if among is None else among[sample])
+    frame, x = framed(*at_hand(points, sample if among is None else among[sample]))
     members = train(x, k, iterations, rng)
     if len(x) == size:
         return members.clusters.numpy()
-    with engine.crew(
-        parts(points, among, engine.parts(size)), partial(Assigned, frame, members.centroids.means)
-    ) as crew:
+    worker = partial(Assigned, frame, members.centroids.means)
+    held = points.rows if isinstance(points, UnitRows) else points
+    if isinstance(held, Far):
+        home = held.home if among is None else held.home.of(among)
+        with home.guests(
+            partial(_of_held, worker, held.field, isinstance(points, UnitRows)), torch.zeros(size)
+        ) as crew:
+            return np.concatenate(crew.each("clusters"))
+    with engine.crew(parts(points, among, engine.parts(size)), worker) as crew:
         return np.concatenate(crew.each("clusters"))
+
+
+def at_hand(points: Rows, rows: IntArray) -> tuple[Rows, IntArray]:
+    """Points among which those at `rows` are, and where; points held elsewhere come over once."""
+    if isinstance(points, UnitRows):
+        inner, places = at_hand(points.rows, rows)
+        return UnitRows(cast(torch.Tensor, inner)), places
+    return (points[torch.from_numpy(rows)], np.arange(len(rows))) if isinstance(points, Far) else (points, rows)
+
+
+def _of_held(
+    worker: Callable[[PointRun], Any], field: str, unit: bool, view: View, scores: torch.Tensor, start: int
+) -> Any:
+    rows = wide_fields(view)[field]
+    return worker(PointRun(UnitRows(rows) if unit else rows, None))
 
 
 class PointRun(NamedTuple):

@@ -15,7 +15,7 @@ from ally.learning.snapshot import Snapshot
 from ally.rng import Streams
 from ally.selection.base import Limits, Selection, picked
 from ally.selection.nearest import Nearest
-from ally.selection.shards import Pick, best, greedy, shards
+from ally.selection.shards import Pick, best, greedy, shard_crew
 from ally.selection.weights import is_worn, scale_of, share
 from ally.types import BOTH_TASKS, FloatArray, Task
 
@@ -34,7 +34,7 @@ class KMeansPP:
 
     def __call__(self, snapshot: Snapshot, scores: torch.Tensor, n: int, streams: Streams, limits: Limits) -> Selection:
         uniforms = streams.numpy("d2 draws").random(n)
-        with limits.engine.crew(shards(snapshot, scores, limits), partial(Weighted, self.features, None, n)) as crew:
+        with shard_crew(snapshot, scores, limits, partial(Weighted, self.features, None, n)) as crew:
             positions, squared = greedy(crew, n, partial(draw, crew, len(scores), uniforms))
         return picked(snapshot, torch.from_numpy(positions), torch.from_numpy(squared))
 

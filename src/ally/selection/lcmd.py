@@ -26,7 +26,7 @@ from ally.learning.snapshot import Snapshot
 from ally.rng import Streams
 from ally.selection.base import Limits, Selection, picked
 from ally.selection.nearest import Nearest
-from ally.selection.shards import Pick, best, greedy, shards
+from ally.selection.shards import Pick, best, greedy, shard_crew
 from ally.selection.weights import is_worn, scale_of
 from ally.types import BOTH_TASKS, IntArray, Task
 
@@ -46,9 +46,7 @@ class LCMD:
 
     def __call__(self, snapshot: Snapshot, scores: torch.Tensor, n: int, streams: Streams, limits: Limits) -> Selection:
         sums = np.zeros(len(snapshot.labelled) + n, np.int64)
-        with limits.engine.crew(
-            shards(snapshot, scores, limits), partial(Clusters, self.features, snapshot.labelled, n)
-        ) as crew:
+        with shard_crew(snapshot, scores, limits, partial(Clusters, self.features, snapshot.labelled, n)) as crew:
             positions, reach = greedy(crew, n, partial(farthest_of_largest, crew, len(scores), sums))
         return picked(snapshot, torch.from_numpy(positions), torch.from_numpy(reach).sqrt())
 

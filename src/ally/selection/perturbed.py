@@ -17,7 +17,7 @@ from ally.errors import InputError
 from ally.learning.snapshot import Snapshot
 from ally.rng import Streams
 from ally.selection.base import Limits, Selection, picked
-from ally.selection.shards import Shard, shards
+from ally.selection.shards import Shard, shard_crew
 from ally.selection.top import NOBODY, RUN, Leaders, joined, overtaken
 from ally.types import BOTH_TASKS, Task
 
@@ -39,8 +39,8 @@ class Perturbed:
             raise InputError(f"{self}: form is 'softmax', 'power' or 'softrank', and sharpness a number > 0")
 
     def __call__(self, snapshot: Snapshot, scores: torch.Tensor, n: int, streams: Streams, limits: Limits) -> Selection:
-        parts = shards(snapshot, ranks(scores) if self.form == "softrank" else scores, limits)
-        with limits.engine.crew(parts, partial(Noisy, self, n, streams)) as crew:
+        ranked = ranks(scores) if self.form == "softrank" else scores
+        with shard_crew(snapshot, ranked, limits, partial(Noisy, self, n, streams)) as crew:
             first, after = (joined(offers, n) for offers in zip(*crew.each("offer"), strict=True))
         best = torch.cat([first.positions, after.positions])[:n]
         return picked(snapshot, best, scores[best])

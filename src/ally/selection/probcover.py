@@ -24,7 +24,7 @@ from ally.selection.coverage import MOST, Ball, Cover, Covering, Ranking, repres
 from ally.selection.kmeans import k_means
 from ally.selection.neighbours import Points, nearest
 from ally.selection.pairs import Double
-from ally.selection.shards import shards
+from ally.selection.shards import shard_crew
 from ally.sources import BLOCK
 from ally.types import BOTH_TASKS, IntArray, Task
 
@@ -77,7 +77,7 @@ class ProbCover:
         cover = Cover(points, known, order, np.ones(len(order)), Ball(radius))
         sizes = None if self.representatives else partial(representatives, n=n, size=len(points))
         worker = partial(Covering, Embedding(), self.normalise, cover.targets)
-        with limits.engine.crew(shards(snapshot, scores, limits), worker) as crew:
+        with shard_crew(snapshot, scores, limits, worker) as crew:
             positions, gains = cover.picks(crew, n, sizes, while_adding=True)
         positions = torch.from_numpy(farthest_first(points, known, positions.numpy(), n))
         return picked(snapshot, positions, torch.nn.functional.pad(gains, (0, n - len(gains))))

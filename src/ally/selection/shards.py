@@ -9,7 +9,9 @@ and ties go to the lowest position, so the number of shards does not change the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,11 +45,26 @@ class Pick(NamedTuple):
     """Small plain values that stand for it."""
 
 
-def shards(snapshot: Snapshot, scores: torch.Tensor, limits: Limits) -> list[Shard]:
+def shard_crew(
+    snapshot: Snapshot, scores: torch.Tensor, limits: Limits, build: Callable[[Shard], Any], work: int = 1
+) -> AbstractContextManager[Crew]:
+    """A worker ``build(shard)`` for every shard of the candidates: where they are held, or as the engine divides
+    them. A candidate is as much `work` as so many in other selections."""
+    home = snapshot.candidates.home
+    if home is None:
+        return limits.engine.crew(shards(snapshot, scores, limits, work), build)
+    return home.guests(partial(_of_shard, build), scores)
+
+
+def _of_shard(build: Callable[[Shard], Any], view: View, scores: torch.Tensor, start: int) -> Any:
+    return build(Shard(view, scores, start))
+
+
+def shards(snapshot: Snapshot, scores: torch.Tensor, limits: Limits, work: int = 1) -> list[Shard]:
     """The candidates in as many near-equal shards as the engine asks for, at most one for each block."""
     size = len(snapshot.candidates)
     blocks = -(-size // BLOCK)
-    edges = np.linspace(0, blocks, min(limits.engine.parts(size), blocks) + 1).astype(int) * BLOCK
+    edges = np.linspace(0, blocks, min(limits.engine.parts(size * work), blocks) + 1).astype(int) * BLOCK
     return [
         Shard(snapshot.candidates.at(slice(start, stop)), scores[start:stop], start)
         for start, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)

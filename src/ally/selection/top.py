@@ -12,7 +12,7 @@ import torch
 from ally.learning.snapshot import Snapshot
 from ally.rng import Streams
 from ally.selection.base import Limits, Selection, largest, picked
-from ally.selection.shards import Shard, shards
+from ally.selection.shards import Shard, shard_crew
 from ally.types import BOTH_TASKS, Task
 
 RUN = 2**20
@@ -26,7 +26,7 @@ class Top:
     reads: ClassVar[bool] = False
 
     def __call__(self, snapshot: Snapshot, scores: torch.Tensor, n: int, streams: Streams, limits: Limits) -> Selection:
-        with limits.engine.crew(shards(snapshot, scores, limits), partial(Highest, n)) as crew:
+        with shard_crew(snapshot, scores, limits, partial(Highest, n)) as crew:
             best = joined(crew.each("offer"), n)
         return picked(snapshot, best.positions, best.values)
 

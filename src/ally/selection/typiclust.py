@@ -93,7 +93,7 @@ def cluster_together(
     if not len(known):
         return k_means(rows(seen), k, iterations, seed), np.empty(0, dtype=np.int64)
     if len(seen) + len(known) <= JOINT:
-        found = k_means(rows(torch.cat([seen, known])), k, iterations, seed)
+        found = k_means(rows(torch.cat([seen[:], known])), k, iterations, seed)
         return found[: len(seen)], found[len(seen) :]
     clusters = k_means(rows(seen), k, iterations, seed)
     means = cluster_means(rows(seen), torch.from_numpy(clusters), k)

@@ -1,0 +1,416 @@
+"""The engine that runs on Ray: workers live in actors, on this machine or on others.
+
+A few actors, `Host`, hold all workers, several each where there are more parts. Messages that go to all are pickled
+once. The coordinator keeps the calls of a crew (`RayCrew`): when an actor is lost, another takes its place, builds its
+workers from their parts and repeats the calls. Actors have as many threads as torch uses here, so that a learner sees
+the same bits there as here.
+"""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import os
+import pickle
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib import import_module
+from types import TracebackType
+from typing import Any, NamedTuple
+
+import torch
+
+from ally.checks import check_count
+from ally.errors import BrokenPart, EngineError, MissingPart
+from ally.execution.engine import Shared, T
+
+INLINE = 2**16
+"""Larger messages are put where all actors can read them."""
+LOSSES = 10
+"""So often an actor may be lost in one call."""
+PATIENCE = 300.0
+"""Seconds to wait for an actor to start."""
+PLACE = 30.0
+"""Seconds to wait for a place of its own for an actor that takes the place of another."""
+STORE = 2**28
+"""Bytes of the object store of a cluster that is started here; more goes to disk."""
+_NUMBERS = itertools.count()
+
+
+@dataclass(frozen=True)
+class RayEngine:
+    """Workers on a Ray cluster.
+
+    Attributes:
+        address: of the cluster; None is ``RAY_ADDRESS``, or else a cluster that is started on this machine.
+        workers: actors; None is as many as the cluster has CPUs for, with as many CPUs each as torch has threads here.
+        shards: the number of parts; None is one for each actor.
+    """
+
+    address: str | None = None
+    workers: int | None = None
+    shards: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("workers", "shards"):
+            if getattr(self, name) is not None:
+                check_count(name, getattr(self, name))
+        _ray()
+
+    @property
+    def holds(self) -> bool:
+        return True
+
+    def parts(self, rows: int) -> int:
+        return self.shards or self._width
+
+    def crew(self, parts: Sequence[Any], build: Callable[[Any], Any]) -> RayCrew:
+        connect(self.address)
+        return RayCrew(hosts(self._width), parts, build)
+
+    def share(self, value: T) -> Shared[T]:
+        connect(self.address)
+        return _Put(_ray().put(value))
+
+    @property
+    def _width(self) -> int:
+        if self.workers:
+            return self.workers
+        connect(self.address)
+        return max(1, int(_ray().cluster_resources().get("CPU", 1)) // torch.get_num_threads())
+
+
+class _Put:
+    """A value in the object store."""
+
+    def __init__(self, ref: Any) -> None:
+        self._ref = ref
+
+    def __call__(self) -> Any:
+        return _ray().get(self._ref)
+
+
+def _ray() -> Any:
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingPart("engine='ray' needs Ray; install it with: pip install 'ally-learn[ray]'") from error
+    return ray
+
+
+def connect(address: str | None = None) -> Any:
+    """Ray, connected to a cluster, unless this process is connected already, or to one that is started on this machine
+    and ends with the process."""
+    ray = _ray()
+    if ray.is_initialized():
+        return ray
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    # The driver waits for its actors: they are no background work.
+    os.environ.setdefault("RAY_worker_niceness", "0")
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    place = address or os.environ.get("RAY_ADDRESS")
+    try:
+        if place:
+            ray.init(place, **quiet)
+        else:
+            ray.init("local", num_cpus=os.cpu_count(), include_dashboard=False, object_store_memory=STORE, **quiet)
+    except Exception as error:
+        raise EngineError(
+            f"no Ray cluster could be reached or started at {place or 'this machine'} ({error}); check the address "
+            "(RAY_ADDRESS), or use engine='local'"
+        ) from error
+    return ray
+
+
+class Host:
+    """An actor: workers of any crews, by the number of the crew and of the part."""
+
+    def __init__(self, threads: int, modules: Sequence[str]) -> None:
+        torch.set_num_threads(threads)
+        for name in modules:
+            import_module(name)
+        self._workers: dict[tuple[int, int], Any] = {}
+
+    def ready(self) -> int:
+        """The id of its process."""
+        return os.getpid()
+
+    def build(self, crew: int, build: Callable[[Any], Any], parts: dict[int, Any]) -> _Answer:
+        def work() -> list[Any]:
+            for number, part in parts.items():
+                self._workers[crew, number] = build(part)
+            return []
+
+        return _answer(work)
+
+    def call(self, crew: int, numbers: Sequence[int], message: bytes) -> _Answer:
+        """Calls the same method of several workers."""
+        from ray import cloudpickle
+
+        method, args = cloudpickle.loads(message)
+        return _answer(lambda: [getattr(self._workers[crew, number], method)(*args) for number in numbers])
+
+    def end(self, crew: int) -> None:
+        self._workers = {key: worker for key, worker in self._workers.items() if key[0] != crew}
+
+
+class _Answer(NamedTuple):
+    results: list[Any]
+    error: Exception | None = None
+
+
+def _answer(work: Callable[[], list[Any]]) -> _Answer:
+    try:
+        return _Answer(work())
+    except Exception as error:
+        return _Answer([], _portable(error))
+
+
+def _portable(error: Exception) -> Exception:
+    """The error, if it can be sent; else what it says."""
+    error.__traceback__ = error.__cause__ = error.__context__ = None
+    try:
+        return pickle.loads(pickle.dumps(error)) and error
+    except Exception:
+        return BrokenPart(f"a worker failed: {type(error).__name__}: {error}")
+
+
+class Hosts:
+    """The actors of one cluster, each of which may be replaced by another."""
+
+    def __init__(self, count: int) -> None:
+        ray, threads = _ray(), torch.get_num_threads()
+        share = ray.cluster_resources().get("CPU", 1.0) / count
+        self._cpus = float(threads if share >= threads else int(share) if share >= 1 else share)
+        self.actors = [self._new(self._cpus) for _ in range(count)]
+        if not self._started(self.actors, PATIENCE):
+            self.end(range(count))
+            raise EngineError(
+                f"the Ray cluster had no room for {count} actors of {self._cpus:g} CPUs within {PATIENCE:g} seconds; "
+                "free some, or use fewer: RayEngine(workers=1)"
+            )
+        self.lives = [0] * count
+        """How often each has been replaced."""
+
+    def __len__(self) -> int:
+        return len(self.actors)
+
+    def replace(self, number: int, life: int) -> None:
+        """Another actor for one that was lost in that life, unless somebody has replaced it since."""
+        if self.lives[number] == life:
+            self.end([number])
+            self.actors[number] = self._new(self._cpus)
+            if not self._started([self.actors[number]], PLACE):
+                # Its CPUs went with a machine: it shares those that are left.
+                self.end([number])
+                self.actors[number] = self._new(0.0)
+            self.lives[number] += 1
+
+    def end(self, numbers: Sequence[int]) -> None:
+        ray = _ray()
+        for number in numbers if ray.is_initialized() else ():
+            with suppress(Exception):  # it may be of a cluster that is gone
+                ray.kill(self.actors[number])
+
+    def _new(self, cpus: float) -> Any:
+        options = {"num_cpus": cpus, "max_restarts": 0, "scheduling_strategy": "SPREAD"}
+        # What the driver has imported its messages will need: that belongs to the start.
+        modules = sorted(name for name in sys.modules if name.startswith("ally."))
+        return _ray().remote(Host).options(**options).remote(torch.get_num_threads(), modules)
+
+    def _started(self, actors: Sequence[Any], seconds: float) -> bool:
+        ready, _ = _ray().wait([actor.ready.remote() for actor in actors], num_returns=len(actors), timeout=seconds)
+        return len(ready) == len(actors)
+
+
+_POOLS: dict[tuple[str, int], Hosts] = {}
+"""By connection and number of actors."""
+
+
+def hosts(count: int) -> Hosts:
+    """So many actors. They are kept from crew to crew, since to start one takes seconds."""
+    key = _ray().get_runtime_context().get_job_id(), count
+    if key not in _POOLS:
+        release()
+        _POOLS[key] = Hosts(count)
+    return _POOLS[key]
+
+
+def release() -> None:
+    """Ends all actors. The next crew starts others."""
+    for pool in _POOLS.values():
+        pool.end(range(len(pool)))
+    _POOLS.clear()
+
+
+atexit.register(release)
+
+
+class _Call(NamedTuple):
+    """A call that was made: what was sent to each actor, None where nothing was."""
+
+    messages: dict[int, list[tuple[list[int], Any]]]
+
+
+class RayCrew:
+    """Workers in actors: part k in actor k modulo their number."""
+
+    def __init__(self, hosts: Hosts, parts: Sequence[Any], build: Callable[[Any], Any]) -> None:
+        self._number, self._hosts, self._open = next(_NUMBERS), hosts, True
+        self._parts, self._build = list(parts), _ray().put(build)
+        self._used = range(min(len(hosts), len(self._parts)))
+        self._calls: list[_Call] = []
+        self._lives = list(hosts.lives)
+        try:
+            self._collect({host: [(self._numbers(host), self._start(host))] for host in self._used}, None)
+        except BaseException as error:
+            self._close(error)
+            raise
+
+    def __len__(self) -> int:
+        self._ensure_open()
+        return len(self._parts)
+
+    def each(self, method: str, *args: Any) -> list[Any]:
+        self._ensure_open()
+        message = _message(method, args)
+        return self._call({host: [(self._numbers(host), message)] for host in self._used})
+
+    def one(self, worker: int, method: str, *args: Any) -> Any:
+        self._ensure_open()
+        number = range(len(self._parts))[worker]
+        return self._call({number % len(self._hosts): [([number], _message(method, args))]})[0]
+
+    def scatter(self, method: str, args: Sequence[tuple[Any, ...]]) -> list[Any]:
+        self._ensure_open()
+        messages = [_message(method, own) for _, own in zip(self._parts, args, strict=True)]
+        return self._call(
+            {host: [([number], messages[number]) for number in self._numbers(host)] for host in self._used}
+        )
+
+    @contextmanager
+    def passing(self) -> Iterator[None]:
+        mark = len(self._calls)
+        try:
+            yield
+        finally:
+            del self._calls[mark:]
+
+    def __enter__(self) -> RayCrew:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close(error)
+
+    def _ensure_open(self) -> None:
+        if not self._open:
+            raise BrokenPart("the workers have stopped; use them inside the `with` block")
+
+    def _close(self, error: BaseException | None) -> None:
+        """After an interrupt actors may be busy, and are ended; others forget this crew."""
+        if not self._open:
+            return
+        self._open = False
+        self._calls.clear()
+        if error is not None and not isinstance(error, Exception):
+            self._hosts.end(self._used)
+            _POOLS.clear()
+        elif _ray().is_initialized():
+            for host in self._used:
+                if self._hosts.lives[host] == self._lives[host]:
+                    self._hosts.actors[host].end.remote(self._number)
+
+    def _numbers(self, host: int) -> list[int]:
+        return list(range(host, len(self._parts), len(self._hosts)))
+
+    def _call(self, messages: dict[int, list[tuple[list[int], Any]]]) -> list[Any]:
+        call = _Call(messages)
+        self._calls.append(call)
+        return self._collect(
+            {
+                host: [(numbers, self._send(host, numbers, message)) for numbers, message in own]
+                for host, own in messages.items()
+            },
+            call,
+        )
+
+    def _send(self, host: int, numbers: list[int], message: Any) -> Any:
+        if self._hosts.lives[host] != self._lives[host]:
+            return None
+        return self._hosts.actors[host].call.remote(self._number, numbers, message)
+
+    def _start(self, host: int) -> Any:
+        parts = {number: self._parts[number] for number in self._numbers(host)}
+        return self._hosts.actors[host].build.remote(self._number, self._build, parts)
+
+    def _collect(self, sent: dict[int, list[tuple[list[int], Any]]], call: _Call | None) -> list[Any]:
+        """Results in the order of the parts. An error is raised once nobody is busy."""
+        found: dict[int, Any] = {}
+        errors: list[Exception] = []
+        for host, own in sent.items():
+            for place, (numbers, ref) in enumerate(own):
+                answer = self._answer(host, ref)
+                if answer is None:
+                    answers = self._revived(host, call)
+                    rest = [answers[k] for k in range(place, len(own))] if call is not None else []
+                    for (some, _), late in zip(own[place:], rest, strict=False):
+                        _take(found, errors, some, late)
+                    break
+                _take(found, errors, numbers, answer)
+        if errors:
+            raise errors[0]
+        return [found[number] for number in sorted(found)]
+
+    def _answer(self, host: int, ref: Any) -> _Answer | None:
+        """None if the actor is lost."""
+        ray = _ray()
+        if ref is None:
+            return None
+        try:
+            answer: _Answer = ray.get(ref)
+            return answer
+        except (ray.exceptions.RayActorError, ray.exceptions.ObjectLostError, ray.exceptions.WorkerCrashedError):
+            return None
+
+    def _revived(self, host: int, call: _Call | None) -> list[_Answer]:
+        """Brings the workers of a lost actor to where they were before `call`, in another; its answers to that call."""
+        for _ in range(LOSSES):
+            self._hosts.replace(host, self._lives[host])
+            self._lives[host] = self._hosts.lives[host]
+            answer = self._answer(host, self._start(host))
+            if answer is None:
+                continue
+            if answer.error is not None:
+                raise answer.error
+            refs = [
+                (earlier is call, self._send(host, numbers, message))
+                for earlier in self._calls
+                for numbers, message in earlier.messages.get(host, [])
+            ]
+            answers = [(now, self._answer(host, ref)) for now, ref in refs]
+            if all(one is not None for _, one in answers):
+                return [one for now, one in answers if now and one is not None]
+        raise EngineError(
+            f"a worker was lost {LOSSES} times in one call; it may need more memory than there is: use more shards or "
+            "workers, or a smaller memory_budget"
+        )
+
+
+def _take(found: dict[int, Any], errors: list[Exception], numbers: list[int], answer: _Answer) -> None:
+    if answer.error is not None:
+        errors.append(answer.error)
+    else:
+        found.update(zip(numbers, answer.results, strict=False))
+
+
+def _message(method: str, args: tuple[Any, ...]) -> Any:
+    """The pickled call, or where it is if it is large."""
+    from ray import cloudpickle
+
+    message: bytes = cloudpickle.dumps((method, args))  # type: ignore[no-untyped-call]
+    return message if len(message) < INLINE else _ray().put(message)

@@ -1,0 +1,46 @@
+"""Where distances are measured instead of a learner's embeddings: in vectors of the user's own, or in the inputs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+from ally.execution.memory import Scratch
+from ally.learning.learner import Learner
+from ally.sources import Source, Vectors, chunks
+from ally.types import IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """Given vectors, or what a prepared learner takes for points of the samples themselves."""
+
+    source: Source
+    learner: Learner | None
+    vectors: Vectors | None = None
+
+    @property
+    def width(self) -> int:
+        """Numbers that are read of a sample."""
+        return math.prod(self.source.shape if self.vectors is None else self.vectors.shape)
+
+    def read(self, rows: IntArray) -> torch.Tensor:
+        """(n, d) float32."""
+        if self.vectors is not None:
+            return torch.from_numpy(self.vectors.read(rows))
+        assert self.learner is not None
+        return self.learner.points(self.source, rows)
+
+
+def fixed_points(space: Space, rows: IntArray, scratch: Scratch, chunk_size: int | None) -> torch.Tensor:
+    """(n, d) float32 of `rows`, of which there is at least one, read chunk by chunk."""
+    found: torch.Tensor | None = None
+    for chunk in chunks(len(rows), chunk_size, space.width):
+        points = space.read(rows[chunk])
+        if found is None:
+            found = scratch.empty(len(rows), points.shape[1])
+        found[chunk] = points
+    assert found is not None
+    return found
