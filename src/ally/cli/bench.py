@@ -103,6 +103,9 @@ def bench(
         Path | None, of_source(help="Where the data sets are (default: ALLY_DATA, else a cache folder).")
     ] = None,
     workers: Annotated[int | None, typer.Option(help="Processes (default: one per core).", min=1, metavar="N")] = None,
+    engine: Annotated[
+        str, typer.Option(help="local, ray or ray://host:port: campaigns as tasks of a Ray cluster.", metavar="E")
+    ] = "local",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compare strategies on data with known labels. Interrupt it, run it again, and it continues.
@@ -142,6 +145,7 @@ def bench(
             encoder=encoder,
             data_dir=data_dir,
             workers=workers,
+            engine=engine,
             progress=progress,
             say=lambda words: stderr.print(Text(words), soft_wrap=True),
         )

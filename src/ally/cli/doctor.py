@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 PARTS = {
     "fastapi": "the labelling page: pip install 'ally-learn[page]'",
+    "ray": "queries and grids on a cluster: pip install 'ally-learn[ray]'",
     "pyarrow": "reads and writes .parquet: pip install 'ally-learn[parquet]'",
     "psycopg": "campaigns on a PostgreSQL server: pip install 'ally-learn[postgresql]'",
     "transformers": "pretrained encoders of texts and images: pip install 'ally-learn[encoders]'",

@@ -25,7 +25,9 @@ def query(
     pool: Annotated[
         Path,
         typer.Argument(
-            help="Features: .npy, .npz (X, ids), or a table: .csv, .tsv, .xlsx, .parquet, .jsonl, .txt.", metavar="POOL"
+            help="Features: .npy, .npz (X, ids), a table (.csv, .tsv, .xlsx, .parquet, .jsonl, .txt), or a folder of "
+            ".npy or .parquet parts.",
+            metavar="POOL",
         ),
     ],
     n: Annotated[int, typer.Option("--n", help="How many samples to choose.", metavar="N")],
@@ -57,6 +59,9 @@ def query(
         float | None, of_candidates(help="Leave out this share of the candidates: those farthest from all others.")
     ] = None,
     seed: Annotated[int, of_learner(help="The same seed gives the same ids.")] = 0,
+    engine: Annotated[
+        str, typer.Option(help="local, ray or ray://host:port: where candidates are looked at.", metavar="E")
+    ] = "local",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Choose which samples to label next.
@@ -88,6 +93,7 @@ def query(
             random_state=seed,
             progress=progress,
             channels=channels,
+            engine=engine,
         )
     for note in (*notes, *q.notes):
         stderr.print(f"note: {note}", highlight=False, soft_wrap=True)

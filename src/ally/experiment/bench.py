@@ -47,6 +47,7 @@ def bench(
     encoder: str | Path | None = None,
     data_dir: str | Path | None = None,
     workers: int | None = None,
+    engine: str = "local",
     progress: Progress | None = None,
     say: Callable[[str], None] | None = None,
 ) -> pd.DataFrame:
@@ -71,6 +72,9 @@ def bench(
         task: what the target of a table is; by default up to 100 different whole numbers are classes.
         reading: how a table is read, where that is not found out; options of `ally.sources.open_source` by name: text,
             image, columns, id_column, header, encoding, folder, embeddings (a file of vectors), ids.
+        workers: campaigns at a time on this machine; by default one per core.
+        engine: ``"local"``, or ``"ray"`` or ``"ray://host:port"``: campaigns as tasks of a Ray cluster, all of whose
+            machines see the folder `out`. Numbers are the same.
         encoder: texts and images are learned from through this pretrained encoder: a name, or the folder of a model.
 
     Returns:
@@ -148,6 +152,7 @@ def bench(
         reading=read,
         encoder=through,
         workers=workers,
+        engine=engine,
         progress=progress,
         say=say,
     )

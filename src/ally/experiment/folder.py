@@ -16,10 +16,12 @@ import pandas as pd
 
 import ally
 from ally.datasets import Reading, load
+from ally.execution.resolve import ensure_named, is_ray
 from ally.experiment.cell import Cell, model_name, objective_name
 from ally.experiment.encoded import encoded_trial
 from ally.experiment.estimate import estimate, in_words
 from ally.experiment.journal import Journal
+from ally.experiment.ray_tasks import cpus
 from ally.experiment.run import Load, cells_folder, journal, locked, missing, run_in
 from ally.experiment.trial import Trial
 from ally.files import write_whole
@@ -53,10 +55,12 @@ def run(
     reading: Reading = Reading(),
     encoder: tuple[str, Path] | None = None,
     workers: int | None = None,
+    engine: str = "local",
     progress: Progress | None = None,
     say: Callable[[str], None] | None = None,
 ) -> pd.DataFrame:
     """Run the missing cells of a grid in the folder `out`. `say` gets the notes and the estimated time."""
+    ensure_named(engine)
     load_trial: Load = partial(trial, data_dir, target, task, reading=reading, encoder=encoder)
     for name, cell in grid.cells:
         cell.ensure_fits(load_trial(name))
@@ -72,12 +76,12 @@ def run(
         if say is not None:
             for note in notes:
                 say(f"note: {note}")
-        number = max(1, min(workers or available_cores(), len(todo)))
+        number = max(1, min(cpus(engine) if is_ray(engine) else workers or available_cores(), len(todo)))
         if say is not None and todo:
             seconds = estimate(load_trial, [grid.cells[place] for place in todo]) / number
             say(f"{len(todo)} of {len(grid.cells)} campaigns to run with {number} processes: about {in_words(seconds)}")
         write_settings(out, grid, notes, constants(load_trial, grid.cells))
-        return run_in(out, load_trial, grid.cells, number, progress)
+        return run_in(out, load_trial, grid.cells, number, progress, engine)
 
 
 def data_notes(load_trial: Load, names: Iterable[str]) -> list[str]:

@@ -13,8 +13,10 @@ import pandas as pd
 
 import ally
 from ally.errors import AllyError, InputError
+from ally.execution.resolve import is_ray
 from ally.experiment.cell import COLUMNS, Cell, Record
 from ally.experiment.journal import Journal
+from ally.experiment.ray_tasks import tasks_through
 from ally.experiment.simulate import campaign, simulate
 from ally.experiment.trial import Trial
 from ally.experiment.workers import work_through
@@ -56,8 +58,10 @@ def run_grid(load: Load, cells: Cells, out: Path, workers: int, progress: Progre
         return run_in(out, load, cells, workers, progress)
 
 
-def run_in(out: Path, load: Load, cells: Cells, workers: int, progress: Progress | None = None) -> pd.DataFrame:
-    """The same in a folder that is locked already."""
+def run_in(
+    out: Path, load: Load, cells: Cells, workers: int, progress: Progress | None = None, engine: str = "local"
+) -> pd.DataFrame:
+    """The same in a folder that is locked already; or as tasks of a Ray cluster, all of whose machines see it."""
     todo = missing(out, load, cells)
     wanted = [cell.rounds + 1 for _, cell in cells]
     running = set(todo)
@@ -71,8 +75,9 @@ def run_in(out: Path, load: Load, cells: Cells, workers: int, progress: Progress
             )
             progress("rounds", sum(done), sum(wanted))
 
-    calls = [(load, *cells[number], journal(out, *cells[number])) for number in todo]
-    with closing(work_through(_record, calls, workers)) as ended:
+    calls = [(load, *cells[number], journal(out.absolute(), *cells[number])) for number in todo]
+    through = tasks_through(_record, calls, engine) if is_ray(engine) else work_through(_record, calls, workers)
+    with closing(through) as ended:
         for one in ended:
             if one is not None:
                 running.discard(todo[one.number])

@@ -7,8 +7,8 @@ import os
 import pickle
 import signal
 import threading
-from collections.abc import Callable, Generator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple, TypeAlias
@@ -92,12 +92,9 @@ def _give(connection: Connection, call: Call) -> None:
 
 def _serve(function: Callable[..., Any], connection: Connection) -> None:
     """The main loop of a process: calls in, results out, until the caller is gone."""
-    from threadpoolctl import threadpool_limits
-
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _one_torch_thread()
-    with threadpool_limits(1):
+    with one_thread():
         while True:
             try:
                 call = connection.recv()
@@ -106,14 +103,19 @@ def _serve(function: Callable[..., Any], connection: Connection) -> None:
             try:
                 outcome: tuple[Any, BaseException | None] = function(*call), None
             except Exception as error:
-                outcome = None, _sendable(error)
+                outcome = None, sendable(error)
             connection.send(outcome)
 
 
-def _one_torch_thread() -> None:
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Numbers must not depend on how many campaigns run at a time."""
     import torch
+    from threadpoolctl import threadpool_limits
 
     torch.set_num_threads(1)
+    with threadpool_limits(1):
+        yield
 
 
 def _end_with_parent() -> None:
@@ -123,7 +125,7 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def _sendable(error: Exception) -> Exception:
+def sendable(error: Exception) -> Exception:
     """The error, or its text if it cannot be pickled."""
     try:
         pickle.loads(pickle.dumps(error))
