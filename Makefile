@@ -5,7 +5,7 @@ DATA ?= $(ALLY_DATA)
 # Tests and benchmarks start many processes: each would compile the sources anew where this is set.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-only test-slow lint bench bench-full label-efficiency bench-store kill-test docs clean
+.PHONY: demo test test-only test-slow test-ray lint bench bench-full label-efficiency bench-store kill-test docs clean
 
 # Large packages of which little is imported: what is, is compiled then.
 SELDOM := tests|testing|mypy|mypyc|networkx|pip|plotly|ray|setuptools|torch/_inductor|transformers/models
@@ -34,7 +34,11 @@ test-only: $(VENV)/.ready
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder -m 'not slow' --durations=25
 
 test-slow: $(VENV)/.ready
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow --durations=0
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m 'slow and not ray' --durations=0
+
+# All strategies, two nodes, killed actors and drivers, on Ray clusters of this machine.
+test-ray: $(VENV)/.ready
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/ray --durations=10
 
 bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/pdcl_overhead.py

@@ -31,13 +31,14 @@ score.
 Always run `random` as well: on some data nothing beats it. Otherwise it depends on your situation. As far as the
 [measurements](#measured) and the papers go:
 
-- **No labels at all.** Any strategy that needs a trained model first covers the input space.
+- **No labels at all.** Any strategy that needs a trained model first covers the input space, so the choice does not
+  matter yet.
 - **A handful of labels per class, and good features** (a pretrained network's): `typiclust`, `maxherding` or
   `probcover`. The model still knows too little for its uncertainty to be useful. Pass such features as `embeddings=`,
   so that distances are measured between them.
 - **You do not want to choose:** `ally`, for any model and either task ([label efficiency](label-efficiency.md)).
-- **More labels, classification:** `margin` first. In batches of a hundred or more, `badge` asks for fewer near
-  duplicates. If you cannot tell whether your labels are few or many: `ally` or `uherding`.
+- **More labels, classification:** `margin` first. In batches of a hundred and more `badge` asks for fewer near-copies. Not sure
+  whether your labels are few or many: `ally` or `uherding`.
 - **Regression:** `lcmd`, `ally` or `coreset`. Uncertainty needs classes.
 - **Ten or fewer expensive labels a round:** `batchbald`. **Thousands a round:** `cluster-margin`.
 - **Noisy labels:** `bald` or `powerbald`, which look for uncertainty that a label can resolve. **Outliers in the
@@ -47,8 +48,8 @@ Always run `random` as well: on some data nothing beats it. Otherwise it depends
   as long.
 - **No time:** `margin`, or `Perturbed` for a more varied batch; both cost next to nothing.
 
-In our measurements constraints add little to plain uncertainty, so `ally` does without them. `ally-paper` is the
-paper's method, and `ally-clusters` ranks by dual variables, which say how hard each labelled sample is to fit.
+What constraints add to an uncertainty is small where it was measured, so `ally` does without them; `ally-paper` is the paper's method, and
+`ally-clusters` ranks by dual variables, which say of every labelled sample how hard it is to fit.
 """
 
 GLANCE = """\
