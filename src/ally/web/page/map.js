@@ -14,14 +14,24 @@ const STATES = { free: FREE, asked: ASKED, labelled: LABELLED, skipped: SKIPPED 
 const QUIET = 8;
 const REST = 5000;
 
-// As `mark` has it: a disc, a square, a triangle, a diamond; and a ring.
+// The signs of `mark`, in its order; and a ring.
 const SHAPES = [
   (pen) => pen.arc(0, 0, 4.5, 0, 7),
   (pen) => pen.rect(-4, -4, 8, 8),
   (pen) => corners(pen, [[0, -5.5], [5, 4], [-5, 4]]),
   (pen) => corners(pen, [[0, -5.5], [5.5, 0], [0, 5.5], [-5.5, 0]]),
+  (pen) => corners(pen, around(10, (place) => (place % 2 ? 2.6 : 6.5))),
+  (pen) => {
+    pen.rect(-1.8, -5, 3.6, 10);
+    pen.rect(-5, -1.8, 10, 3.6);
+  },
+  (pen) => corners(pen, around(5, () => 5.2)),
+  (pen) => corners(pen, [[0, 5.5], [5, -4], [-5, -4]]),
 ];
 const RING = (pen) => pen.arc(0, 0, 6, 0, 7);
+
+// n corners, the first at the top, each so far from the middle.
+const around = (n, far) => Array.from({ length: n }, (_, place) => [far(place) * Math.sin((2 * Math.PI * place) / n), -far(place) * Math.cos((2 * Math.PI * place) / n)]);
 
 function corners(pen, places) {
   places.forEach(([x, y], index) => (index ? pen.lineTo(x, y) : pen.moveTo(x, y)));
@@ -115,7 +125,7 @@ export class Cloud {
     this.placeY = Float32Array.from(y, (value) => 1 - (value * (1 - 2 * EDGE) + EDGE));
     this.state = Uint8Array.from(states, (state) => STATES[state]);
     this.ink = new Uint8Array(n);
-    this.shape = Uint8Array.from(this.points.labels, (label) => (label === null || !this.#named ? 0 : (label + Math.floor(label / 8)) % 4));
+    this.shape = Uint8Array.from(this.points.labels, (label) => (label === null || !this.#named ? 0 : (label + Math.floor(label / 8)) % 8));
     const count = (wanted) => this.state.reduce((sum, state) => sum + (state === wanted), 0);
     this.words.textContent = `${n.toLocaleString("en")} samples, ${count(LABELLED).toLocaleString("en")} labelled, ${count(ASKED).toLocaleString("en")} asked; a click opens one`;
     this.#inks();
