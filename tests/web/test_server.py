@@ -210,7 +210,7 @@ def test_the_command_reports_what_it_cannot_do(served, folder):
     place = str(folder / "a.db")
     port = int(served.origin.rpartition(":")[2])
     for options, words in (
-        ({"port": port}, "take another"),
+        ({"port": port}, "choose another"),
         ({"port": 99999}, "between 0 and 65535"),
         ({"host": ["x"]}, "--share"),
         ({"annotator": ["ann", "bob"]}, "--share"),

@@ -401,16 +401,18 @@ export class Label {
     this.why.replaceChildren(...parts);
   }
 
+  // Its place is kept from the first moment: what comes later moves nothing.
   #nearest(id) {
-    const line = h("figure", {});
-    const label = this.app.labelOf(id).then((text) => {
+    const caption = h("figcaption");
+    const line = h("figure", {}, caption);
+    this.app.labelOf(id).then((text) => {
       const index = this.app.about.classes.findIndex((one) => one.text === text);
-      return h("figcaption", {}, index >= 0 && mark(index), text ?? id);
+      caption.replaceChildren(...[index >= 0 && mark(index), text ?? id].filter(Boolean));
     });
-    if (this.app.about.kind === "images") line.append(h("img", { src: imageOf(id, "thumb"), alt: `labelled sample ${id}`, width: "72", height: "72", loading: "eager" }));
-    label.then((caption) => line.append(caption));
+    if (this.app.about.kind === "images") line.prepend(h("img", { src: imageOf(id, "thumb"), alt: `labelled sample ${id}`, width: "72", height: "72", loading: "eager" }));
     if (this.app.about.kind === "text") {
-      get(`/samples?${new URLSearchParams({ id })}`).then((found) => line.append(h("span.snippet", {}, (found.text ?? "").slice(0, 90), (found.text ?? "").length > 90 && "…")), () => {});
+      const snippet = line.appendChild(h("span.snippet"));
+      get(`/samples?${new URLSearchParams({ id })}`).then((found) => snippet.replaceChildren((found.text ?? "").slice(0, 90), (found.text ?? "").length > 90 ? "…" : ""), () => {});
     }
     return line;
   }
