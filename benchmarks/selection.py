@@ -415,7 +415,7 @@ def by_ally(select: Select, quality: Quality | None = None) -> Form:
     def form(problem: Problem) -> Work:
         snapshot, streams = problem.snapshot, problem.streams
         score = PredictedDual() if isinstance(select, ClusterTop) else Constant()
-        scores = score(snapshot, streams).values
+        scores = score(snapshot, streams).scores
         run = lambda: select(snapshot, scores, problem.cell.b, streams, Limits()).rows  # noqa: E731
         return Work(lambda: clocked(run), None if quality is None else partial(quality, problem))
 
@@ -428,7 +428,7 @@ def from_disk(score: Score, select: Select, quality: Quality | None = None) -> F
     def form(problem: Problem) -> Work:
         def query() -> Any:
             here = load(problem.folder, problem.cell, mapped=True)
-            scores = score(here.snapshot, here.streams).values
+            scores = score(here.snapshot, here.streams).scores
             return select(here.snapshot, scores, here.cell.b, here.streams, Limits()).rows
 
         return Work(

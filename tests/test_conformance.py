@@ -46,7 +46,7 @@ class Norm:
 @dataclass(frozen=True)
 class Broken(Norm):
     def __call__(self, snapshot, streams):
-        values = super().__call__(snapshot, streams).values
+        values = super().__call__(snapshot, streams).scores
         values[3] = torch.nan
         return Scored(values)
 

@@ -119,7 +119,7 @@ def test_the_dual_head_keeps_the_embeddings_of_the_network(make_snapshot, task, 
     plain = make_snapshot(task=task)
     given, _ = with_geometry(plain)
     score = PredictedDual(head)
-    assert torch.equal(score(given, Streams(0)).values, score(plain, Streams(0)).values)
+    assert torch.equal(score(given, Streams(0)).scores, score(plain, Streams(0)).scores)
 
 
 def test_simulated_labels_follow_the_network_and_matching_the_vectors(make_snapshot):

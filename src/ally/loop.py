@@ -213,13 +213,13 @@ class Loop:
 
             met = self._met(snapshot, scratch)
             selection, aside = choose(
-                self._hygiene, snapshot, scored.values, int(n), pick, met, round_streams, scratch, scored.bound
+                self._hygiene, snapshot, scored.scores, int(n), pick, met, round_streams, scratch, scored.bound
             )
             selection, aside = (
                 put_last(selection, recalled),
                 replace(aside, exact=copies, recalled=aside.recalled + len(recalled)),
             )
-            frame = why(snapshot, scored.values, selection, self._ids, self._code)
+            frame = why(snapshot, scored.scores, selection, self._ids, self._code)
         notes += aside.notes
         report.update(
             scored.report, candidates=len(rows), set_aside=asdict(aside), seconds=time.perf_counter() - started

@@ -57,7 +57,7 @@ def fit(objective, x, y, labelled, unlabelled, *, seed=0, task="classification",
 def scores(score, trained, x):
     with Scratch() as scratch:
         seen = view(trained, as_source(x), np.arange(len(x)), scratch, readouts=score.readouts)
-    return score(Snapshot(trained.task, seen, seen), streams(0)).values
+    return score(Snapshot(trained.task, seen, seen), streams(0)).scores
 
 
 def parameters(module):

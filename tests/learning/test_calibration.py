@@ -72,16 +72,16 @@ def test_scores_of_calibrated_probabilities(make_snapshot, score, naive):
     p = softmax(np.log(snapshot.candidates.probabilities.double().numpy()) / naive_temperature(held_out), 1)
     top = np.sort(p, 1)
     expected = {"margin": 1 - (top[:, -1] - top[:, -2]), "entropy": -(p * np.log(p)).sum(1)}[naive]
-    np.testing.assert_allclose(scored.values, expected, rtol=1e-3)
-    assert np.argsort(scored.values.numpy()).tolist() == np.argsort(expected).tolist()
+    np.testing.assert_allclose(scored.scores, expected, rtol=1e-3)
+    assert np.argsort(scored.scores.numpy()).tolist() == np.argsort(expected).tolist()
     assert scored.report["temperature"] == temperature(held_out)
-    assert np.argsort(score()(snapshot, Streams(0)).values.numpy()).tolist() != np.argsort(expected).tolist()
+    assert np.argsort(score()(snapshot, Streams(0)).scores.numpy()).tolist() != np.argsort(expected).tolist()
 
 
 def test_without_held_out_labels_probabilities_stay_as_they_are(make_snapshot):
     snapshot = make_snapshot()
     scored = Margin(calibrated=True)(snapshot, Streams(0))
-    assert torch.equal(scored.values, Margin()(snapshot, Streams(0)).values)
+    assert torch.equal(scored.scores, Margin()(snapshot, Streams(0)).scores)
     assert scored.report == {"temperature": None}
     assert Margin()(snapshot, Streams(0)).report == {}
 

@@ -298,12 +298,12 @@ def test_unknown_duals_are_predicted_and_known_ones_kept():
     snapshot = Snapshot("classification", view, nobody, torch.zeros(2), torch.zeros(2), held)
     scored = PredictedDual()(snapshot, Streams(0))
     known = ~held.isnan()
-    torch.testing.assert_close(scored.values[known], torch.log1p(held[known].double()))
-    assert spearmanr(scored.values[~known], truth[~known]).statistic > 0.99
+    torch.testing.assert_close(scored.scores[known], torch.log1p(held[known].double()))
+    assert spearmanr(scored.scores[~known], truth[~known]).statistic > 0.99
     assert scored.report["predicted"] == 300
     blank = replace(snapshot, candidate_duals=torch.full((400,), torch.nan))
     scored = PredictedDual()(blank, Streams(0))
-    assert torch.isfinite(scored.values).all()
+    assert torch.isfinite(scored.scores).all()
     assert "no candidate: their 400 duals" in scored.notes[0]
 
 

@@ -37,15 +37,15 @@ def test_confident_samples_keep_their_order_in_float32():
 def test_scores_read_the_candidates(make_snapshot):
     snapshot = make_snapshot()
     np.testing.assert_allclose(
-        Entropy()(snapshot, Streams(0)).values, entropy(snapshot.candidates.probabilities.double())
+        Entropy()(snapshot, Streams(0)).scores, entropy(snapshot.candidates.probabilities.double())
     )
     np.testing.assert_allclose(
-        Margin()(snapshot, Streams(0)).values, margin(snapshot.candidates.probabilities.double())
+        Margin()(snapshot, Streams(0)).scores, margin(snapshot.candidates.probabilities.double())
     )
 
 
 def test_random_is_seeded(make_snapshot):
-    a, b, c = (Random()(make_snapshot(), Streams(seed)).values for seed in (1, 1, 2))
+    a, b, c = (Random()(make_snapshot(), Streams(seed)).scores for seed in (1, 1, 2))
     assert torch.equal(a, b)
     assert not torch.equal(a, c)
 
@@ -53,13 +53,13 @@ def test_random_is_seeded(make_snapshot):
 def test_predicted_dual_reads_pool_duals_directly(make_snapshot):
     s = make_snapshot(n=3)
     snapshot = Snapshot(s.task, s.candidates, s.labelled, s.labels, s.duals, torch.tensor([0.0, 3.0, 1.0]))
-    np.testing.assert_allclose(PredictedDual()(snapshot, Streams(0)).values, np.log1p([0, 3, 1]))
+    np.testing.assert_allclose(PredictedDual()(snapshot, Streams(0)).scores, np.log1p([0, 3, 1]))
 
 
 def test_a_cap_is_a_quantile_of_the_labelled_duals(make_snapshot):
     snapshot = make_snapshot()
     free, capped = (PredictedDual(cap=cap)(snapshot, Streams(0)) for cap in (None, 0.8))
-    assert torch.equal(free.values, capped.values)
+    assert torch.equal(free.scores, capped.scores)
     assert free.bound == np.inf
     assert "bound" not in free.report
     quantile = np.quantile(snapshot.duals.double(), 0.8)
@@ -74,7 +74,7 @@ def test_a_ceiling_is_a_value_of_the_dual(make_snapshot):
     s = make_snapshot(n=3)
     snapshot = Snapshot(s.task, s.candidates, s.labelled, s.labels, s.duals, torch.tensor([0.0, 3.0, 1.0]))
     scored = PredictedDual(ceiling=2.0)(snapshot, Streams(0))
-    np.testing.assert_allclose(scored.values, np.log1p([0, 3, 1]))
+    np.testing.assert_allclose(scored.scores, np.log1p([0, 3, 1]))
     assert scored.bound == pytest.approx(np.log1p(2))
     with pytest.raises(InputError, match="ceiling=0 must be a finite number > 0"):
         PredictedDual(ceiling=0)
@@ -87,13 +87,13 @@ def test_equal_duals_are_never_above_the_bound(make_snapshot, dual):
         scored = PredictedDual(cap=0.5)(
             Snapshot(s.task, s.candidates, s.labelled, s.labels, torch.full((20,), dual), pool), Streams(0)
         )
-        assert bool((scored.values <= scored.bound).all())
+        assert bool((scored.scores <= scored.bound).all())
 
 
 def test_equal_duals_give_equal_scores(make_snapshot):
     s = make_snapshot()
     scored = PredictedDual()(Snapshot(s.task, s.candidates, s.labelled, s.labels, torch.zeros(20)), Streams(0))
-    assert float(scored.values.std()) == 0
+    assert float(scored.scores.std()) == 0
     assert scored.report["rank_quality"] is None
 
 
@@ -114,7 +114,7 @@ def numbers(make_snapshot, spread=None):
 def test_the_reducible_error_of_classes_is_the_margin(make_snapshot):
     snapshot = make_snapshot()
     found = Reducible()(snapshot, Streams(0))
-    assert torch.equal(found.values, Margin()(snapshot, Streams(0)).values)
+    assert torch.equal(found.scores, Margin()(snapshot, Streams(0)).scores)
     assert (found.report, found.notes) == ({"doubt": "margin"}, ())
 
 
@@ -122,15 +122,15 @@ def test_a_spread_is_bounded_and_drawn_towards_its_mean(make_snapshot):
     snapshot = numbers(make_snapshot, [0.0, 1.0, 1.0, 1.0, 2.0, 50.0])
     bounded = np.asarray([0.0, 1.0, 1.0, 1.0, 2.0, 3.0])
     found = Reducible()(snapshot, Streams(0))
-    np.testing.assert_allclose(found.values, 0.5 * bounded + 0.5 * bounded.mean())
+    np.testing.assert_allclose(found.scores, 0.5 * bounded + 0.5 * bounded.mean())
     assert (found.report, found.notes) == ({"doubt": "spread"}, ())
-    np.testing.assert_allclose(Reducible(bound=100, share=1)(snapshot, Streams(0)).values[-1], 50)
+    np.testing.assert_allclose(Reducible(bound=100, share=1)(snapshot, Streams(0)).scores[-1], 50)
 
 
 @pytest.mark.parametrize("spread", [None, [0.0] * 6])
 def test_without_a_spread_all_score_alike_and_a_note_says_so(make_snapshot, spread):
     found = Reducible()(numbers(make_snapshot, spread), Streams(0))
-    assert found.values.tolist() == [1] * 6
+    assert found.scores.tolist() == [1] * 6
     assert found.report == {"doubt": "none"}
     assert found.notes == (
         "one model says nothing about how far its numbers may be off: the batch covers the pool, whatever is predicted",
@@ -140,7 +140,7 @@ def test_without_a_spread_all_score_alike_and_a_note_says_so(make_snapshot, spre
 def test_without_probabilities_all_score_alike_and_a_note_says_so(make_snapshot):
     s = make_snapshot()
     found = Reducible()(replace(s, candidates=replace(s.candidates, probabilities=None)), Streams(0))
-    assert set(found.values.tolist()) == {1}
+    assert set(found.scores.tolist()) == {1}
     assert found.notes[0].startswith("the model gives no probabilities: the batch covers the pool")
 
 

@@ -29,7 +29,7 @@ from conformance_params import params
 
 
 def choose(selection, snapshot, n, seed=0, limits=Limits()):
-    scores = selection.policy(snapshot, Streams(0)).values
+    scores = selection.policy(snapshot, Streams(0)).scores
     return selection(snapshot, scores, n, Streams(seed), limits)
 
 
@@ -365,7 +365,7 @@ def test_predicted_duals_follow_the_simulated_labels(make_snapshot):
     snapshot = replace(snapshot, duals=doubt)
     policy = PredictedDual(RidgeHead(strengths=(1e-2,)))
     found = label_paths(snapshot, policy, 10, 1, 1.0, Streams(0))
-    top = Top()(snapshot, policy(snapshot, Streams(0)).values, 10, Streams(0), Limits()).rows
+    top = Top()(snapshot, policy(snapshot, Streams(0)).scores, 10, Streams(0), Limits()).rows
     path = snapshot.candidates.rows[found.places[0]]
     assert path[0] == top[0]
     assert set(path.tolist()) != set(top.tolist())
@@ -398,7 +398,7 @@ def copies_scene():
 @pytest.mark.parametrize("policy", [Margin(), Entropy()])
 def test_copies_are_not_asked_again_and_again(policy):
     snapshot = copies_scene()
-    top = Top()(snapshot, policy(snapshot, Streams(0)).values, 8, Streams(0), Limits())
+    top = Top()(snapshot, policy(snapshot, Streams(0)).scores, 8, Streams(0), Limits())
     assert (top.rows < 16).all()
     chosen = choose(BestMatch(policy, shortlist=None), snapshot, 8)
     assert (chosen.rows < 16).sum() <= 2

@@ -19,7 +19,7 @@ class Scored:
     """Scores of all candidates, (n,) float64 in the order of ``snapshot.candidates``, what to report about them, and
     notes for the user."""
 
-    values: torch.Tensor
+    scores: torch.Tensor
     report: dict[str, Any] = field(default_factory=dict)
     bound: float = math.inf
     """Candidates that score above it are set aside: no selection sees them, unless fewer than n others are left."""
@@ -42,9 +42,9 @@ class Score(Protocol):
 
 def check_scores(scored: Scored, snapshot: Snapshot, score: Score) -> None:
     """Raises if a score is missing, NaN or infinite."""
-    if tuple(scored.values.shape) != (len(snapshot.candidates),):
-        raise BrokenPart(f"{score} gave shape {tuple(scored.values.shape)} for {len(snapshot.candidates)} candidates")
-    bad = ~torch.isfinite(scored.values)
+    if tuple(scored.scores.shape) != (len(snapshot.candidates),):
+        raise BrokenPart(f"{score} gave shape {tuple(scored.scores.shape)} for {len(snapshot.candidates)} candidates")
+    bad = ~torch.isfinite(scored.scores)
     if bool(bad.any()):
         row = int(snapshot.candidates.rows[int(bad.nonzero()[0])])
         raise NonFiniteScore(

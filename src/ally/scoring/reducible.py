@@ -52,7 +52,7 @@ class Reducible:
         if snapshot.task == "classification":
             if snapshot.candidates.probabilities is None:
                 return _alike(snapshot, "the model gives no probabilities")
-            return Scored(Margin()(snapshot, streams).values, {"doubt": "margin"})
+            return Scored(Margin()(snapshot, streams).scores, {"doubt": "margin"})
         spread = snapshot.candidates.readouts.get(self.readouts[0].name)
         if spread is None or not bool((spread > 0).any()):
             return _alike(snapshot, "one model says nothing about how far its numbers may be off")

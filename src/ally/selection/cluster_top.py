@@ -46,15 +46,15 @@ class ClusterTop:
         among = None
         if self.shortlist is not None and self.shortlist * n < len(scores):
             among = leaders(scores, self.shortlist * n).positions.sort().values.numpy()
-        ranked = scores.numpy() if among is None else scores.numpy()[among]
+        kept = scores.numpy() if among is None else scores.numpy()[among]
         k = min(self.clusters or n, n)
         clusters = k_means(
             snapshot.candidates.points, k, self.iterations, streams.seed("k-means"), among, limits.engine
         )
-        best = equal_top(ranked, clusters, k, n)
+        best = equal_top(kept, clusters, k, n)
         return Selection(
             rows=snapshot.candidates.rows[best if among is None else among[best]],
-            values=ranked[best],
+            values=kept[best],
             clusters=clusters[best],
             cluster_sizes=np.bincount(clusters, minlength=k)[clusters[best]],
         )

@@ -81,7 +81,7 @@ def label_paths(snapshot: Snapshot, policy: Score, n: int, paths: int, ridge: fl
             now = replace(told, candidates=head.view(path, left), candidate_duals=None if held is None else held[left])
             scored = policy(now, streams.child("policy", f"path {path}", f"step {step}"))
             check_scores(scored, now, policy)
-            places[path, step] = left[int(np.argmax(scored.values.numpy()))]
+            places[path, step] = left[int(np.argmax(scored.scores.numpy()))]
         here = places[:, step]
         free[torch.arange(paths), here] = False
         labels[:, step] = head.draw(here, generator)
