@@ -84,7 +84,8 @@ def query(
         channels: where images hold their channels; ``"auto"``: last, if the last axis has 1, 3 or 4 and the first has
             more. The notes say so.
     """
-    X, own, notes = as_features(X, read=not takes_objects(model))
+    X, own, notes, labels = as_features(X, read=not takes_objects(model))
+    y = labels if y is None else y
     loop = Loop(
         X,
         y,
@@ -109,19 +110,27 @@ def query(
     )
     try:
         found = loop.ask(n)
-        return replace(found, notes=(*notes, *found.notes))
+        marker = _likely_marker(y) if missing_label is NULL else None
+        marked = () if marker is None else (f"{marker!r} is a class like the others; {_meant(marker)}",)
+        return replace(found, notes=(*notes, *marked, *found.notes))
     except PoolExhausted as error:
-        marker = None if error.available else _likely_marker(y)
+        marker = None if error.available else _likely_marker(y, surely=False)
         if marker is None or missing_label is not NULL:
             raise
-        hint = f"every label is taken as known; if {marker!r} marks unlabelled samples, pass missing_label={marker!r}"
+        hint = f"every label is taken as known; {_meant(marker)}"
         raise PoolExhausted(error.available, error.requested, hint=hint) from None
 
 
-def _likely_marker(y: Any) -> Any:
-    """-1 or an empty text among the labels, as other libraries and tables mark what is not labelled."""
-    try:
-        values = set(np.asarray(y).ravel().tolist())
-    except (TypeError, ValueError):
-        return None
-    return next((marker for marker in (-1, "") if marker in values), None)
+def _meant(marker: Any) -> str:
+    return f"if {marker!r} marks unlabelled samples, pass missing_label={marker!r} (--missing-label={marker})"
+
+
+def _likely_marker(y: Any, *, surely: bool = True) -> Any:
+    """-1 or an empty text among the labels, as other libraries and tables mark what is not labelled; `surely`: -1
+    only beside whole numbers from 0 on, as -1 and 1 are two classes."""
+    found = np.asarray(y, dtype=object).ravel().tolist()
+    if "" in (values := {value for value in found if isinstance(value, (int, float, str))}):
+        return ""
+    numbers = {value for value in values if not isinstance(value, str) and value == value}
+    likely = not surely or (0 in numbers and min(numbers) == -1 and all(float(value).is_integer() for value in numbers))
+    return -1 if -1 in numbers and likely else None

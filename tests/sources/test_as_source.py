@@ -144,13 +144,13 @@ def test_bad_files(tmp_path):
         ("missing.csv", "is missing"),
         ("", "a folder"),
         ("pool.xls", r"has the ending '.xls'; use .csv, .tsv, .csv.gz, .tsv.gz, .xlsx, .parquet"),
-        ("broken.npy", "cannot be read as .npy"),
+        ("broken.npy", "is not a complete .npy file"),
         ("broken.npz", "cannot be read as .npz"),
         ("broken.parquet", "cannot be read as Parquet"),
         ("empty.csv", "is empty; give a file with samples"),
         ("binary.csv", "line 1 of .* is not utf-8"),
         ("other.npz", "holds Z; save the features as X"),
-        ("objects.npy", "cannot be read as .npy"),
+        ("objects.npy", "is not a complete .npy file"),
     ):
         with pytest.raises(AllyError, match=message):
             read_pool(tmp_path / name)

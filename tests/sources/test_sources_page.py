@@ -34,7 +34,7 @@ def test_numbers_on_the_page_match_the_code():
     assert LONGEST_LINE == 16 * 2**20
 
 
-def pictures(folder, names=("a.png", "b.jpg", "c.webp", "d.avif")):
+def pictures(folder, names=("a.png", "b.jpg", "c.webp", "d.avif", "e.jfif")):
     rng = np.random.default_rng(0)
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -70,8 +70,12 @@ def table(here, name="homes.csv", frame=HOMES, **options):
     frame.to_csv(here / name, **{"index": False, **options})
 
 
+def trial(here, labels):
+    table(here, "trial.csv", HOMES.assign(label=labels))
+
+
 INPUTS = {
-    "photos in a folder": lambda here: pictures(here / "photos"),
+    "photos in a folder: PNG, JPEG, JFIF, WebP, AVIF": lambda here: pictures(here / "photos"),
     "photos in folders by class": lambda here: pictures(
         here / "photos", ("cat/1.png", "cat/2.png", "dog/1.png", "dog/2.png")
     ),
@@ -90,7 +94,12 @@ INPUTS = {
     "Parquet": lambda here: HOMES.to_parquet(here / "homes.parquet"),
     "JSON lines": lambda here: HOMES.to_json(here / "homes.jsonl", orient="records", lines=True),
     "an array of features": lambda here: np.save(here / "X.npy", np.arange(8.0).reshape(4, 2)),
-    "features with their ids": lambda here: np.savez(here / "X.npz", X=np.arange(8.0).reshape(4, 2), ids=list("abcd")),
+    "features with their ids and labels": lambda here: np.savez(
+        here / "X.npz", X=np.arange(8.0).reshape(4, 2), ids=list("abcd"), y=["u", "v", "", ""]
+    ),
+    "labels with -1 for none": lambda here: trial(here, [n % 2 if n < 5 else -1 for n in range(20)]),
+    "the same, and you say so": lambda here: trial(here, [n % 2 if n < 5 else -1 for n in range(20)]),
+    "several labels in one cell": lambda here: trial(here, ["cat", "dog", "cat;dog", "dog"] * 5),
     "images in an array, channels last": lambda here: np.save(here / "X.npy", np.zeros((4, 16, 16, 3), np.uint8)),
     "texts and a vector for each": lambda here: (
         (here / "notes.txt").write_text("one\ntwo\nthree\n"),

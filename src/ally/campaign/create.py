@@ -16,6 +16,7 @@ from ally.catalogue_names import ANY_SHAPE, LEARNERS
 from ally.encoders.samples import ENCODED
 from ally.errors import InputError
 from ally.sources import Samples, open_source
+from ally.sources.given_labels import ensure_single
 from ally.store import NewSample, Store
 from ally.store import create as create_store
 from ally.store.values import Role
@@ -105,7 +106,9 @@ class _Reading:
             yield new
 
     def ensure_classes(self) -> None:
-        """Fractional labels that are mostly distinct are measurements."""
+        """Fractional labels that are mostly distinct are measurements; a label that joins others is several."""
+        if self.settings.task == "classification" and self.settings.classes is None:
+            ensure_single(self.first.values(), self.settings.place or "the source")
         different = len(set(self.fractions))
         if self.settings.task == "classification" and different >= MEASURED and 2 * different > self.labels:
             raise InputError(

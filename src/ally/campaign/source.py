@@ -48,6 +48,7 @@ class SourceOptions(TypedDict, total=False):
     header: bool
     size: int
     channels: Literal["auto", "first", "last"]
+    missing_label: str | int | None
 
 
 def check_options(options: Mapping[str, Any], settings: Iterable[str] = ()) -> None:

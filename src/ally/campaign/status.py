@@ -17,6 +17,7 @@ from ally.encoders.cache import kept_vectors
 from ally.encoders.samples import ENCODED
 from ally.metrics import METRICS, lopsided
 from ally.sources.export.answers import reads
+from ally.sources.given_labels import mark_for_none
 from ally.store import Counts, Measure, Store, StoredModel
 
 Figures: TypeAlias = dict[int, dict[str, Measure]]
@@ -66,7 +67,11 @@ def status_of(store: Store, settings: Settings, now: float, encoded_in: Path | N
         budget=settings.budget,
         encoder=settings.encoder,
         encoded=_encoded(settings, counts.samples, newest, encoded_in),
-        notes=(*(newest.report.get("notes", ()) if newest else ()), *_imbalance(settings, counts)),
+        notes=(
+            *(newest.report.get("notes", ()) if newest else ()),
+            *_imbalance(settings, counts),
+            *_marks(settings, counts),
+        ),
         recall=_recall(figures, newest),
         training_seconds=None if training.began is None else max(0.0, now - training.began),
         underway=underway(store, now) if training.state == "running" else None,
@@ -92,6 +97,12 @@ def _classes(counts: Counts) -> dict[str, int]:
     for text, n in counts.classes.items():
         found[reads(json.loads(text))] += n
     return dict(found)
+
+
+def _marks(settings: Settings, counts: Counts) -> list[str]:
+    """A sentence if labels look like marks for none."""
+    said = None if settings.task == "regression" or settings.classes is not None else mark_for_none(_classes(counts))
+    return [] if said is None else [said]
 
 
 def _imbalance(settings: Settings, counts: Counts) -> list[str]:

@@ -12,6 +12,19 @@ from typing import Annotated, Any, Literal
 import typer
 
 from ally.cli.console import live_progress, stderr
+from ally.cli.reading import (
+    Columns,
+    EmbeddingsFile,
+    Encoding,
+    IdColumn,
+    IdsFile,
+    ImageColumn,
+    ImageFolder,
+    MissingLabel,
+    NoHeader,
+    TextColumn,
+    given_options,
+)
 from ally.errors import InputError
 
 TaskName = Literal["auto", "classification", "regression"]
@@ -37,19 +50,22 @@ def query(
     strategy: Annotated[str, of_learner(help="A name listed by `ally strategies`.")] = "ally",
     objective: Annotated[str | None, of_learner(help="How to train (default: as the strategy does).")] = None,
     out: Annotated[Path | None, typer.Option(help="Write CSV to this file instead of standard output.")] = None,
-    id_column: Annotated[
-        str | None, typer.Option(help="Column with the ids (default: id, name or one like article_id, if unique).")
-    ] = None,
+    id_column: IdColumn = None,
     label: Annotated[
         str | None, of_labels(help="Column of POOL with known labels (default: label, class, target or y), or none.")
     ] = None,
-    text: Annotated[
-        str | None, typer.Option(help="Column with the texts (default: text, or one of long texts).")
-    ] = None,
+    missing_label: MissingLabel = None,
+    text: TextColumn = None,
+    image: ImageColumn = None,
+    column: Columns = None,
+    embeddings: EmbeddingsFile = None,
+    ids: IdsFile = None,
+    folder: ImageFolder = None,
+    encoding: Encoding = None,
     channels: Annotated[
         Literal["auto", "first", "last"], typer.Option(help="Which axis of an image array has the channels.")
     ] = "auto",
-    no_header: Annotated[bool, typer.Option("--no-header", help="POOL has no header line.")] = False,
+    no_header: NoHeader = False,
     task: Annotated[TaskName, of_labels(help="auto, classification or regression.", metavar="TASK")] = "auto",
     classes: Annotated[str | None, of_labels(help="All classes, separated by commas.")] = None,
     duplicates: Annotated[
@@ -73,12 +89,21 @@ def query(
 
     _ensure_writable(out)
     hygiene = ally.Hygiene(duplicates=duplicates, outliers=outliers)
-    options: dict[str, Any] = {"label": label, "text": text, "header": False if no_header else None}
-    given = {name: value for name, value in options.items() if value is not None}
-    X, ids, known, notes, _ = read_pool(pool, id_column, **given)
-    y, declared = _labels(
-        read_labels(labels) if labels else known, X.shape[0] if hasattr(X, "dtype") else len(X), ids, classes
+    given = given_options(
+        label=label,
+        missing_label=missing_label,
+        text=text,
+        image=image,
+        column=column,
+        embeddings=embeddings,
+        ids=ids,
+        folder=folder,
+        encoding=encoding,
+        no_header=no_header,
     )
+    X, names, known, notes, _ = read_pool(pool, id_column, **given)
+    size = X.shape[0] if hasattr(X, "dtype") else len(X)
+    y, declared = _labels(read_labels(labels) if labels else known, size, names, classes)
     with live_progress() as progress:
         q = ally.query(
             X,
@@ -88,7 +113,7 @@ def query(
             objective=objective,
             task=task,
             classes=declared,
-            ids=ids,
+            ids=names,
             hygiene=hygiene,
             random_state=seed,
             progress=progress,

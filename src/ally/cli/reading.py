@@ -32,6 +32,9 @@ IdsFile: TypeAlias = Annotated[
 ImageFolder: TypeAlias = Annotated[
     Path | None, of_source(help="Folder the paths of --image are relative to (default: the table's).")
 ]
+MissingLabel: TypeAlias = Annotated[
+    str | None, of_source(help="A label that marks samples without one, such as -1.", metavar="LABEL")
+]
 Encoding: TypeAlias = Annotated[str | None, of_source(help="Text file encoding (default: utf-8).")]
 NoHeader: TypeAlias = Annotated[
     bool, of_source("--no-header", help="The file has no header line; columns are named column 1, column 2 …")

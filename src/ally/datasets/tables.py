@@ -15,6 +15,7 @@ from ally.datasets.splits import holdout
 from ally.datasets.targets import decide
 from ally.errors import DataError, InputError
 from ally.sources.base import Source, blocks
+from ally.sources.given_labels import ensure_single
 from ally.sources.opening import open_source
 from ally.sources.problems import ProblemKind
 from ally.sources.rows.columns import as_number
@@ -51,6 +52,8 @@ def read_table_file(
     notes = [f"{gone} rows have no {column} and are left out"] if gone else []
     if len(ids) < 2:
         raise DataError(f"{path} has {len(ids)} rows with a {column}; at least two are needed")
+    if wanted != "regression":
+        ensure_single(labels, path)
     task, y, note = decide(_series([label for label in labels if label is not None]), wanted)
     pool, test = holdout(len(ids), y if task == "classification" else None)
     if not len(test):

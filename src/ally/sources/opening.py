@@ -12,8 +12,9 @@ import numpy as np
 from ally.checks import check_count
 from ally.errors import DataError, InputError
 from ally.sources.arrays.memory import Channels
-from ally.sources.arrays.samples import ArraySamples, is_array, read_array_and_ids, read_ids
+from ally.sources.arrays.samples import ArraySamples, is_array, read_array_file, read_ids
 from ally.sources.embeddings import Embeddings, aligned, is_aligned, open_embeddings
+from ally.sources.given_labels import unmarked
 from ally.sources.identity import KeptIndex
 from ally.sources.images.folder import ImageFolder
 from ally.sources.images.thumbnails import Thumbnails
@@ -41,6 +42,7 @@ def open_source(
     header: bool = True,
     size: int = 32,
     channels: Channels = "auto",
+    missing_label: str | int | None = None,
     cache: str | Path | None = None,
     known: Mapping[str, Any] | None = None,
     other: bool = False,
@@ -68,6 +70,7 @@ def open_source(
         header: whether the first line of a .csv, .tsv or .xlsx file names the columns.
         size: side of the images that the model sees, in pixels.
         channels: which axis of an image array has the channels: ``"first"``, ``"last"``, or ``"auto"`` to detect.
+        missing_label: a label that marks samples without one, such as -1; empty labels never count.
         cache: a folder for small copies of the images and for row positions of long files; without it nothing is
             written.
         known: an earlier `fingerprint` of this source, whose columns, categories and weights are then used.
@@ -83,20 +86,34 @@ def open_source(
         embeddings, ids = (embeddings, ids), None  # one id for each vector
     if is_aligned(embeddings):
         plain: dict[str, Any] = {"id_column": id_column, "text": text, "image": image, "label": label}
-        plain |= {"columns": columns, "folder": folder, "encoding": encoding, "header": header, "recursive": recursive}
+        plain |= {
+            "columns": columns,
+            "missing_label": missing_label,
+            "folder": folder,
+            "encoding": encoding,
+            "header": header,
+            "recursive": recursive,
+        }
         embeddings = aligned(embeddings, place, open_source(place, **plain))
     vectors = None if embeddings is None else open_embeddings(embeddings)
     place = _plain_list(place)
     if is_array(place):
         _refuse(
-            "an array", id_column=id_column, text=text, image=image, label=label, columns=columns, embeddings=embeddings
+            "an array",
+            id_column=id_column,
+            text=text,
+            image=image,
+            label=None if label == NO_LABEL else label,
+            columns=columns,
+            embeddings=embeddings,
         )
-        values, own = read_array_and_ids(place)
+        values, own, given = read_array_file(place)
+        given = None if given is None or label == NO_LABEL else unmarked(given, missing_label)
         chosen = own if ids is None else read_ids(ids)
         if known is not None and channels == "auto":
             # Campaigns of before took the axes as they were.
             channels = "first" if known.get("shape") == list(getattr(values, "shape", ()))[1:] else "auto"
-        samples: Samples = ArraySamples(values, chosen, _name(place), channels)
+        samples: Samples = ArraySamples(values, chosen, _name(place), channels, given)
         return _matched(samples, known)
     if ids is not None:
         raise InputError(
@@ -112,7 +129,8 @@ def open_source(
             ImageFolder(Path(place), recursive=recursive, label=label, thumbnails=thumbnails, embeddings=vectors), known
         )
     roles = {"id_column": id_column, "text": text, "image": image, "label": label, "columns": columns}
-    return _matched(_rows(place, roles, folder, encoding, header, thumbnails, vectors, known, other), known)
+    rows = _rows(place, roles, folder, encoding, header, thumbnails, vectors, known, other, missing_label)
+    return _matched(rows, known)
 
 
 def _rows(
@@ -125,6 +143,7 @@ def _rows(
     embeddings: Embeddings | None,
     known: Mapping[str, Any] | None,
     other: bool,
+    missing_label: str | int | None,
 ) -> RowSamples:
     # A campaign that was made before commas were read as decimal points keeps its ids, some of which are hashes.
     decimal = None if known is None or other else str(known.get("decimal", "."))
@@ -165,7 +184,14 @@ def _rows(
             thumbnails.cache, os.path.abspath(place), repr((layout.id, layout.text, layout.columns, encoding))
         )
     return RowSamples(
-        reopen, layout, folder=below, thumbnails=thumbnails, embeddings=embeddings, kept=known, kept_index=places
+        reopen,
+        layout,
+        folder=below,
+        thumbnails=thumbnails,
+        embeddings=embeddings,
+        kept=known,
+        kept_index=places,
+        missing_label=missing_label,
     )
 
 

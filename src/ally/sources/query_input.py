@@ -10,6 +10,8 @@ import numpy as np
 from ally.sources.arrays.files import held_features
 from ally.sources.opening import open_source
 from ally.sources.rows.frames import FrameRows, is_frame
+from ally.sources.rows.layout import HASHED, LABEL_NAMES
+from ally.sources.samples import notes_beside_columns
 from ally.types import AnyArray
 
 
@@ -19,15 +21,18 @@ class QueryInput(NamedTuple):
     X: Any
     ids: AnyArray | None = None
     notes: tuple[str, ...] = ()
+    labels: list[Any] | None = None
+    """Those of a column that is named like the answer; None if there is no such column."""
 
 
 def as_features(X: Any, read: bool = True) -> QueryInput:
     """Texts become weights of words, columns of a table numbers and categories, as in a campaign; gaps are filled and
-    marked. The index of a pandas frame is its ids, unless it only numbers the rows. Numbers stay as they are, and
-    without `read` everything does: a pipeline of the user's own may want the texts themselves."""
+    marked. The index of a pandas frame is its ids, unless it only numbers the rows. A column named like the answer
+    holds labels and is no feature. Other numbers stay as they are, and without `read` everything does: a pipeline of
+    the user's own may want the texts themselves."""
     if is_frame(X) and hasattr(X, "collect"):
         return QueryInput(X)
-    if is_frame(X) and (_plain(X) or not read):
+    if is_frame(X) and (not read or (_plain(X) and not _answers(X))):
         return QueryInput(X, _index(X))
     if not read:
         return QueryInput(X)
@@ -36,7 +41,8 @@ def as_features(X: Any, read: bool = True) -> QueryInput:
     if not (is_frame(X) or texts or listed) or len(X) == 0:
         return QueryInput(X)
     samples = open_source(X)
-    found = [sample.id for sample in samples.scan()]
+    scanned = list(samples.scan())
+    found = [sample.id for sample in scanned]
     if len(found) != len(X):
         # A row that cannot be read would move all others to other numbers; the error names it.
         return QueryInput(X)
@@ -45,7 +51,14 @@ def as_features(X: Any, read: bool = True) -> QueryInput:
     if ids is None and layout["id"] is not None:
         ids = np.asarray(found)
     columns = [f"column {name!r}: {how}" for name, how in samples.columns().items()]
-    return QueryInput(held_features(samples.features(found)), ids, (*samples.notes, *columns))
+    labels = None if layout["label"] is None else [sample.label for sample in scanned]
+    told = [note for note in notes_beside_columns(samples) if ids is not None or not note.startswith(HASHED)]
+    return QueryInput(held_features(samples.features(found)), ids, (*told, *columns), labels)
+
+
+def _answers(frame: Any) -> bool:
+    """Whether a column is named like the answer."""
+    return any(str(name).strip().casefold() in LABEL_NAMES for name in frame.columns)
 
 
 def _is_series(X: Any) -> bool:

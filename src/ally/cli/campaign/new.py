@@ -19,6 +19,7 @@ from ally.cli.reading import (
     IdsFile,
     ImageColumn,
     ImageFolder,
+    MissingLabel,
     NoHeader,
     TextColumn,
     given_options,
@@ -74,6 +75,7 @@ def new(
         of_source(help="Side of the images that the learner sees, in pixels (default: 32).", min=8, metavar="N"),
     ] = None,
     channels: ChannelAxis = None,
+    missing_label: MissingLabel = None,
     flat: Annotated[bool, of_source("--flat", help="Ignore subfolders.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be read, and create nothing.")] = False,
     as_json: AsJson = False,
@@ -100,6 +102,7 @@ def new(
         no_header=no_header,
         size=size,
         channels=channels,
+        missing_label=missing_label,
         recursive=False if flat else None,
     )
     with live_progress() as progress:
@@ -161,7 +164,7 @@ def _page(campaign: Campaign, status: Status, place: str, source: str, following
         lines.append(f"  {counted(status.validate.samples, 'random sample')} held out for early stopping; {share}")
     if settings.store_policy == "majority" and settings.opinions % 2 == 0:
         lines.append(f"  {settings.opinions} opinions can tie: then the last one counts; an odd number avoids ties")
-    lines += [f"  {note}" for note in (*notes_beside_columns(samples), *hint)]
+    lines += [f"  {note}" for note in (*notes_beside_columns(samples), *hint, *status.notes)]
     lines += _column_lines(samples.columns())
     if len(samples.problems):
         lines.append(f"  {counted(len(samples.problems), 'problem')}:")
@@ -191,7 +194,7 @@ def _data(campaign: Campaign, status: Status, following: str, hint: list[str]) -
         "validate": status.validate.samples,
         "columns": campaign.source.samples.columns(),
         "encoder": status.encoder,
-        "notes": [*campaign.source.samples.notes, *hint],
+        "notes": [*status.notes, *campaign.source.samples.notes, *hint],
         "problems": list(campaign.source.problems()),
         "next": following,
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,11 +9,14 @@ import numpy as np
 
 from ally.errors import IdError, InputError, LabelError
 from ally.sources.arrays.parts import open_parts
+from ally.sources.arrays.samples import read_array_file, read_ids
 from ally.sources.base import blocks
 from ally.sources.export.cells import WRITTEN
+from ally.sources.given_labels import ensure_single, unmarked
 from ally.sources.identity import is_missing
 from ally.sources.opening import open_source
 from ally.sources.rows import BadRow, open_rows
+from ally.sources.rows.layout import HASHED, NO_LABEL
 from ally.sources.samples import notes_beside_columns
 from ally.types import AnyArray
 
@@ -45,30 +47,18 @@ def read_pool(path: Path, id_column: str | None = None, **options: Any) -> PoolF
     _ensure_file(path)
     if path.suffix.lower() not in (".npy", ".npz"):
         return _from_table(path, id_column, options)
-    X, ids = _from_array(path)
+    for name, value in {"id_column": id_column, **options}.items():
+        if value is not None and name not in ("label", "missing_label", "ids"):
+            raise InputError.about(name, value, "does not apply to an array; leave it out")
+    X, texts, labels = read_array_file(path)
+    texts = texts if options.get("ids") is None else read_ids(options["ids"])
     if X.shape[:1] == (0,):
         raise InputError(f"{path} has no rows; give at least one sample")
-    return PoolFile(X, ids, {}, (), None)
-
-
-def _from_array(path: Path) -> tuple[Any, AnyArray | None]:
-    kind = path.suffix.lower()
-    try:
-        if kind == ".npy":
-            return np.load(path, mmap_mode="r", allow_pickle=False), None
-        with np.load(path, allow_pickle=False) as arrays:
-            if "X" not in arrays:
-                raise InputError(
-                    f"{path} holds {', '.join(arrays) or 'nothing'}; save the features as X (and ids as ids)"
-                )
-            ids = arrays.get("ids")
-            return arrays["X"], ids.astype(str) if ids is not None and ids.dtype.kind == "S" else ids
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(
-            f"{path} cannot be read as {kind} ({error}); save it again with numpy, without object arrays"
-        ) from error
+    ids = None if texts is None else np.asarray(_numbers(texts, (int,)))
+    given = [] if labels is None or options.get("label") == NO_LABEL else unmarked(labels, options.get("missing_label"))
+    keys = list(range(len(given))) if ids is None else ids.tolist()
+    known = {key: label for key, label in zip(keys, given, strict=False) if label is not None}
+    return PoolFile(X, ids, known, (f"the array y of {path} holds the labels",) if known else (), None)
 
 
 def _from_table(path: Path, id_column: str | None, options: dict[str, Any]) -> PoolFile:
@@ -83,14 +73,16 @@ def _from_table(path: Path, id_column: str | None, options: dict[str, Any]) -> P
     ids = np.asarray(_numbers(names, (int,))) if named else None
     keys = list(range(len(found))) if ids is None else ids.tolist()
     given = {key: sample.label for key, sample in zip(keys, found, strict=True) if sample.label is not None}
+    ensure_single(given.values(), path)
     source = samples.features(names)
     X = held_features(source)
     odd = [f"{one.id}: {one.reason}" for one in samples.problems if one.kind == "value"]
     more = [f"{len(odd)} values are odd, such as {odd[0]}"] if odd else []
     columns = [f"column {name!r}: {how}" for name, how in samples.columns().items()]
-    return PoolFile(
-        X, ids, given, (*notes_beside_columns(samples), *columns, *more), getattr(source, "names", None) or None
-    )
+    told = notes_beside_columns(samples)
+    if ids is None:
+        told = ["ids are row numbers, from 0 on", *(note for note in told if not note.startswith(HASHED))]
+    return PoolFile(X, ids, given, (*told, *columns, *more), getattr(source, "names", None) or None)
 
 
 def held_features(source: Any) -> Any:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ally.errors import DataError, IdError, InputError
 from ally.sources.arrays.convert import as_source
 from ally.sources.arrays.memory import Channels
 from ally.sources.base import Source
+from ally.sources.given_labels import array_labels
 from ally.sources.identity import Index, SeenIds, content_hash, id_keys, odd_id
 from ally.sources.paths import ensure_readable
 from ally.sources.problems import Problems
@@ -35,6 +36,7 @@ class ArraySamples:
         ids: Sequence[str] | None = None,
         place: str = "the array",
         channels: Channels = "auto",
+        labels: Sequence[Any] | None = None,
     ) -> None:
         if getattr(values, "shape", (1,))[:1] == (0,):
             raise DataError(f"{place} has no rows; give at least one sample")
@@ -46,6 +48,7 @@ class ArraySamples:
             )
         self.problems = Problems()
         self._ids = ids
+        self._labels = labels
         self._place = place
         self._index: Index | None = None
 
@@ -56,7 +59,8 @@ class ArraySamples:
     @property
     def notes(self) -> tuple[str, ...]:
         numbered = ("ids are row numbers: add rows at the end only, or give ids",) if self._ids is None else ()
-        return (*numbered, *getattr(self._source, "notes", ()))
+        given = () if self._labels is None else (f"the array y of {self._place} holds the labels",)
+        return (*numbered, *given, *getattr(self._source, "notes", ()))
 
     def columns(self) -> dict[str, str]:
         return {}
@@ -85,7 +89,7 @@ class ArraySamples:
                     )
                     continue
                 found += 1
-                yield Sample(id, content_hash(values.tobytes()))
+                yield Sample(id, content_hash(values.tobytes()), None if self._labels is None else self._labels[row])
         if not found:
             raise DataError(f"{self._place} has no sample that can be read ({self.problems.first}); correct the file")
 
@@ -153,17 +157,27 @@ def is_array(place: Any) -> bool:
     return isinstance(place, np.ndarray) or (hasattr(place, "__len__") and hasattr(place, "__getitem__"))
 
 
-def read_array_and_ids(place: Any) -> tuple[Any, list[str] | None]:
-    """Features, and the ids that an .npz file holds beside them (X, ids), or the index of a pandas series of them."""
+class ArrayFile(NamedTuple):
+    """Features, and what an .npz file holds beside them: ids, and labels (None where there is none)."""
+
+    X: Any
+    ids: list[str] | None = None
+    labels: list[Any] | None = None
+
+
+def read_array_file(place: Any) -> ArrayFile:
+    """An array as it is, or that of an .npy or .npz file (X, ids, y)."""
     if not isinstance(place, (str, Path)) or Path(place).suffix.lower() == ".npy":
-        return (read_array(place) if isinstance(place, (str, Path, np.ndarray)) else place), None
+        return ArrayFile(read_array(place) if isinstance(place, (str, Path, np.ndarray)) else place)
     ensure_readable(Path(place))
     try:
         with np.load(place, allow_pickle=False) as arrays:
             if "X" not in arrays:
                 held = ", ".join(arrays) or "nothing"
                 raise DataError(f"{place} holds {held}; save the features as X (and their ids as ids)")
-            return arrays["X"], texts_of(arrays["ids"], Path(place)) if "ids" in arrays else None
+            X = arrays["X"]
+            ids = texts_of(arrays["ids"], Path(place)) if "ids" in arrays else None
+            return ArrayFile(X, ids, array_labels(arrays["y"], len(X), place) if "y" in arrays else None)
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
         raise DataError(f"{place} cannot be read as .npz ({error}); save X, and ids, by numpy.savez") from error
 

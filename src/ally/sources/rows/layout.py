@@ -25,6 +25,7 @@ ANSWER_NAMES = frozenset(
 )
 """A column of this name may be the target."""
 NO_LABEL = "none"
+HASHED = "ids are hashes of the rows"
 NUMBERED = re.compile(r"Unnamed: \d+(_level_\d+)?|column \d+")
 """Columns without a name, as tables saved with their index have."""
 SURVEYED = 2000
@@ -252,7 +253,7 @@ def _unique_column(rows: Rows, candidates: Sequence[str]) -> tuple[str | None, s
     if found is not None:
         return found, f"the column {found!r} holds the ids"
     why = "".join(f"; {name!r} is empty or repeated in {place}" for name, place in repeated.items())
-    return None, f"ids are hashes of the rows; equal rows are numbered: hash, hash-2{why}"
+    return None, f"{HASHED}; equal rows are numbered: hash, hash-2{why}"
 
 
 def _some(columns: Sequence[str]) -> str:

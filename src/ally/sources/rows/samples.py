@@ -14,6 +14,7 @@ from ally.errors import DataError, IdError, InputError
 from ally.sources.base import Source
 from ally.sources.embeddings import Embeddings
 from ally.sources.export.cells import read_label
+from ally.sources.given_labels import is_marked
 from ally.sources.identity import Index, KeptIndex, SeenIds, content_hash, id_keys, is_missing, odd_id, row_hash
 from ally.sources.images.folder import load_images
 from ally.sources.images.thumbnails import Thumbnails, check_image
@@ -43,6 +44,7 @@ class RowSamples:
         embeddings: Embeddings | None = None,
         kept: Mapping[str, Any] | None = None,
         kept_index: KeptIndex | None = None,
+        missing_label: Any = None,
     ) -> None:
         self.problems = Problems()
         self._reopen = reopen
@@ -56,6 +58,7 @@ class RowSamples:
         self._index: Index | None = None
         self._kept_index = kept_index
         self._stamp = self._rows.stamp()
+        self._missing_label = missing_label
 
     @property
     def kind(self) -> Kind:
@@ -224,7 +227,8 @@ class RowSamples:
             label = row.values.get(layout.label) if layout.label is not None else None
             if isinstance(label, str) and self._rows.written:
                 label = read_label(label) if label else None
-            yield Sample(id, content, None if is_missing(label) else label), row
+            none = is_missing(label) or is_marked(label, self._missing_label)
+            yield Sample(id, content, None if none else label), row
 
     def _hash(self, row: Row) -> str:
         text = self._layout.text
