@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 import ally
 from ally.errors import ModelError
-from ally.learning.auto import AutoLearner, KeptChoice, chosen_name
+from ally.learning.auto import AutoLearner, KeptChoice, _losses, _Race, chosen_name
 from ally.learning.candidates import Candidate, slate_for
 from ally.learning.learner import Examples
 from ally.learning.linear import LinearLearner
@@ -153,3 +154,11 @@ def test_a_choice_on_record_is_taken_until_labels_have_grown_by_half():
     assert settled(SLOPE, n=60, auto=replace(learner(), before=before)).candidate.name == "linear"
     gone = replace(learner(), before=before._replace(name="gone"))
     assert settled(SLOPE, n=50, auto=gone).record.labels == 50
+
+
+def test_one_sample_far_off_does_not_decide():
+    near, far = torch.full((20,), 1.0), torch.cat([torch.zeros(19), torch.tensor([5.0])])
+    race = _Race(Examples.of(X[:20], np.zeros(20)), [], streams(0), None, 2)
+    race.losses = {name: [_losses(None, said.double(), np.zeros(20))] for name, said in (("near", near), ("far", far))}
+    assert [one.name for one in race.measured] == ["far", "near"]
+    assert [one.error for one in race.measured] == pytest.approx([np.sqrt(25 / 20), 1.0])

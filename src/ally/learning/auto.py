@@ -19,8 +19,8 @@ import torch
 from ally.errors import AllyError, ModelError
 from ally.execution.devices import resolve_device
 from ally.learning.candidates import Candidate, Size, slate_for
-from ally.learning.learner import GROWTH, Examples, Fitted, Learner
-from ally.learning.objectives import ERM, Objective
+from ally.learning.learner import GROWTH, Examples, Fitted, Learner, Unlabelled
+from ally.learning.objectives import Objective
 from ally.learning.splits import Splits, repeated_splits
 from ally.learning.training import Training
 from ally.rng import Streams
@@ -36,14 +36,14 @@ FEWEST = 10
 """With fewer labels, the first candidate is used without measuring."""
 FOLDS, ROUNDS = 5, 3
 CLOSE, TIE = 1.15, 1.01
-BUDGET, IMAGES = 10.0, 60.0
+BUDGET, IMAGES = 8.0, 60.0
 """Estimated seconds of one core that the choice may take; `IMAGES` for images."""
 
 
 class Measured(NamedTuple):
     """A candidate's cross-validated error: root mean squared error, or the share of wrong labels. `rank` is what
-    candidates are compared by: for classes half the Brier score is added, which separates candidates that few labels
-    cannot."""
+    candidates are compared by: for numbers the mean absolute error is added, so that a few samples far off do not
+    decide; for classes half the Brier score, which separates candidates that few labels cannot."""
 
     name: str
     error: float
@@ -81,6 +81,8 @@ class AutoLearner:
         budget: estimated seconds of one core that the choice may take; None for `BUDGET`, or `IMAGES`.
         slate: candidates to use instead of the default ones, simplest first.
         before: a choice that is taken again while labels have not grown by half since.
+        rival: the rank that other features of the same samples have reached. If the simplest candidate is far behind
+            it, the others are not tried.
         chosen: what is used, once `settled`.
     """
 
@@ -88,6 +90,7 @@ class AutoLearner:
     budget: float | None = None
     slate: tuple[Candidate, ...] | None = None
     before: KeptChoice | None = None
+    rival: float = math.inf
     chosen: Chosen | None = None
 
     def __post_init__(self) -> None:
@@ -128,11 +131,12 @@ class AutoLearner:
                     return Chosen(candidate, before.note, before.labels)
         if len(slate) == 1:
             return Chosen(slate[0], f"{slate[0].name}: the only candidate model for this objective", labels)
-        splits = _splits(examples, streams)
-        if labels < FEWEST or not splits:
-            return Chosen(slate[0], f"{slate[0].name}: too few labels to choose a model ({labels})", labels)
         usual = IMAGES if len(examples.source.shape) == 3 else BUDGET
-        return _choose(slate, examples, splits, usual if self.budget is None else self.budget, streams, progress)
+        budget = usual if self.budget is None else self.budget
+        chosen = choose(slate, examples, budget, streams, progress, rival=self.rival)
+        if chosen is None:
+            return Chosen(slate[0], f"{slate[0].name}: too few labels to choose a model ({labels})", labels)
+        return chosen
 
     def points(self, source: Source, rows: IntArray) -> torch.Tensor:
         return self._slate()[0].learner.points(source, rows)
@@ -152,16 +156,15 @@ class AutoLearner:
         return self.slate
 
 
-def choice(learner: Learner) -> KeptChoice | None:
+def chosen_by(learner: Learner) -> Chosen | None:
     """What a learner that chooses among others has chosen; None for any other."""
-    chosen = learner.chosen if isinstance(learner, AutoLearner) else None
-    return None if chosen is None else chosen.record
+    return learner.chosen if isinstance(learner, AutoLearner) else None
 
 
 def chosen_name(learner: Learner) -> str:
     """ "" if it is none that chooses."""
-    chosen = choice(learner)
-    return "" if chosen is None else chosen.name
+    chosen = chosen_by(learner)
+    return "" if chosen is None else chosen.candidate.name
 
 
 def _prepared(candidate: Candidate, source: Source, rows: IntArray, chunk_size: int | None) -> Candidate:
@@ -173,14 +176,21 @@ def _splits(examples: Examples, streams: Streams) -> Splits:
     return repeated_splits(examples.y, FOLDS, ROUNDS, streams.numpy("choice"), classes=classes)
 
 
-def _choose(
+def choose(
     slate: Sequence[Candidate],
     examples: Examples,
-    splits: Splits,
     budget: float,
     streams: Streams,
-    progress: Progress | None,
-) -> Chosen:
+    progress: Progress | None = None,
+    *,
+    rival: float = math.inf,
+    unlabelled: Unlabelled | None = None,
+) -> Chosen | None:
+    """By cross-validation; `rival` as in `AutoLearner`, `unlabelled` for objectives that draw from it. None where
+    labels are too few."""
+    splits = _splits(examples, streams)
+    if len(examples) < FEWEST or not splits:
+        return None
     size = Size(len(examples), math.prod(examples.source.shape), examples.outputs)
     left, notes, folds = budget, [], {}
     for place, candidate in enumerate(slate):
@@ -191,10 +201,12 @@ def _choose(
         left -= folds[candidate.name] * candidate.seconds(size)
         if folds[candidate.name] < 2:
             notes.append(f"{candidate.name} was left out: it would take too long")
-    race = _Race(examples, splits, streams, progress, sum(folds.values()))
+    race = _Race(examples, splits, streams, progress, sum(folds.values()), unlabelled)
     tried = [candidate for candidate in slate if folds[candidate.name] >= 2 or candidate is slate[0]]
     for candidate in tried:
         race.run(candidate, range(folds[candidate.name]))
+        if race.measured[0].rank > CLOSE * rival:
+            return race.winner([candidate], notes)
     for number in range(1, ROUNDS):
         ranks = {one.name: one.rank for one in race.measured}
         close = [candidate for candidate in tried if ranks[candidate.name] <= CLOSE * min(ranks.values())]
@@ -211,8 +223,15 @@ class _Race:
     """Errors of candidates on the held-out labels of the splits run so far."""
 
     def __init__(
-        self, examples: Examples, splits: Splits, streams: Streams, progress: Progress | None, total: int
+        self,
+        examples: Examples,
+        splits: Splits,
+        streams: Streams,
+        progress: Progress | None,
+        total: int,
+        unlabelled: Unlabelled | None = None,
     ) -> None:
+        self.unlabelled = unlabelled
         self.examples = examples
         self.splits = splits
         self.streams = streams
@@ -225,7 +244,12 @@ class _Race:
         for number in numbers:
             train, test = (np.sort(part) for part in self.splits[number])
             try:
-                fitted = candidate.learner.fit(self.examples.at(train), ERM(), self.streams.child(f"split {number}"))
+                fitted = candidate.learner.fit(
+                    self.examples.at(train),
+                    candidate.objective,
+                    self.streams.child(f"split {number}"),
+                    unlabelled=self.unlabelled,
+                )
                 seen = fitted.view(self.examples.source, self.examples.rows[test])
                 losses = _losses(seen.probabilities, seen.predictions, self.examples.y[test])
             except AllyError as error:
@@ -247,7 +271,10 @@ class _Race:
             if len(parts) < len(simplest) and np.isfinite(means).all():
                 same = np.concatenate(simplest[: len(parts)]).mean(axis=0)
                 means = np.maximum(means + np.concatenate(simplest).mean(axis=0) - same, 0.0)
-            error, rank = (means if self.examples.task == "classification" else np.sqrt(means)).tolist()
+            error, rank = means.tolist()
+            if self.examples.task == "regression":
+                error = math.sqrt(error)
+                rank += error
             found.append(Measured(name, error, rank))
         return sorted(found, key=lambda one: one.rank)
 
@@ -273,10 +300,10 @@ class _Race:
 
 
 def _losses(probabilities: torch.Tensor | None, predictions: torch.Tensor, y: AnyArray) -> FloatArray:
-    """(m, 2): the error to report (squared error, or wrong or not) and the value to compare by."""
+    """(m, 2): squared and absolute errors; or wrong or not, and the value to compare by."""
     predicted = predictions.double().numpy()
     if predictions.is_floating_point():
-        return np.repeat(np.square(predicted - y)[:, None], 2, axis=1)
+        return np.column_stack([np.square(predicted - y), np.abs(predicted - y)])
     wrong = (predicted != y).astype(np.float64)
     if probabilities is None:
         return np.column_stack([wrong, 2 * wrong])

@@ -12,6 +12,7 @@ from ally.learning.kernel import GaussianProcess
 from ally.learning.learner import Learner
 from ally.learning.linear import LinearLearner
 from ally.learning.network import Network
+from ally.learning.objectives import ERM, Objective
 from ally.learning.training import Training
 from ally.sources import Source
 
@@ -31,6 +32,8 @@ class Candidate:
     name: str
     learner: Learner
     seconds: Callable[[Size], float] = field(repr=False, compare=False)
+    objective: Objective = ERM()
+    """What it is measured under."""
 
 
 def slate_for(source: Source, training: Training = Training()) -> tuple[Candidate, ...]:
