@@ -115,7 +115,8 @@ def ensure_strategy(name: str, task: Task) -> None:
 
 
 def ensure_objective(name: str) -> None:
-    _loaded("ally.learning.objectives", "OBJECTIVES", OBJECTIVES)[name]
+    if name != "auto":
+        _loaded("ally.learning.objectives", "OBJECTIVES", OBJECTIVES)[name]
 
 
 def ensure_model(name: str) -> None:

@@ -18,8 +18,9 @@ from ally.execution.memory import Scratch
 from ally.execution.resolve import resolve_engine
 from ally.explain import why
 from ally.hygiene import EqualInputs, Hygiene, choose, find_copies, fingerprints, put_last
+from ally.learning.auto_objective import objective_of
 from ally.learning.learner import Fitted, Learner
-from ally.learning.objectives import Objective, resolve_objective
+from ally.learning.objectives import Objective
 from ally.learning.pool_learner import PoolLearner, blind
 from ally.learning.snapshot import Snapshot
 from ally.learning.trained import Trained
@@ -132,7 +133,7 @@ class Loop:
             source=source,
             rows=self._rows,
             learner=learner,
-            objective=resolve_objective(self._strategy.objective if objective is None else objective),
+            objective=objective_of(self._strategy.objective if objective is None else objective),
             streams=self._streams.child("training"),
             validation=validation,
             chunk_size=chunk_size,
@@ -151,6 +152,13 @@ class Loop:
         settings: Training | None = getattr(learner, "training", None)
         if self._strategy.patience is not None and validation is None and settings is not None:
             self._notes.append(_without_validation(settings.epochs))
+
+    @property
+    def objective(self) -> Objective:
+        """What the learner is trained by. ``"auto"`` is chosen when there are labels, and is then what was chosen."""
+        if not len(self.labelled):
+            return self._learner.objective
+        return self._learner.trained_by(self._pool, self._code)
 
     @property
     def labelled(self) -> AnyArray:

@@ -17,7 +17,8 @@ from ally.experiment.cell import Cell
 from ally.experiment.encoded import encoded_trial
 from ally.experiment.folder import Grid, run, told, trial
 from ally.hygiene import Hygiene
-from ally.learning.objectives import Objective, resolve_objective
+from ally.learning.auto_objective import objective_of
+from ally.learning.objectives import Objective
 from ally.learning.training import Training
 from ally.strategies import CATALOGUE
 from ally.types import Progress, Task
@@ -121,7 +122,7 @@ def bench(
             if isinstance(model, str):
                 ensure_model(model)
             if objective is not None:
-                resolve_objective(objective)
+                objective_of(objective)
             cell = Cell(
                 strategy,
                 seed,

@@ -11,7 +11,8 @@ from ally.experiment.cell import Cell
 from ally.experiment.run import Cells, Load
 from ally.experiment.simulate import begin
 from ally.experiment.trial import Trial
-from ally.learning.objectives import OverPool, resolve_objective
+from ally.learning.auto_objective import objective_of
+from ally.learning.objectives import OverPool
 from ally.pool import Oracle
 from ally.rng import Streams
 
@@ -41,7 +42,7 @@ def estimate(load: Load, cells: Cells) -> float:
 
 def _cost(trial: Trial, cell: Cell) -> Callable[[int, int], float]:
     """Seconds of a round as a function of the labels so far and the number of candidates."""
-    objective = resolve_objective(cell.trained_by)
+    objective = objective_of(cell.trained_by)
     # A training with early stopping is tried in full: nobody knows when it will stop.
     early = cell.validation > 0 and cell.training.keep == "best"
     epochs = cell.training.epochs if early else max(1, cell.training.epochs // PARTS)

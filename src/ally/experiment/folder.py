@@ -25,7 +25,7 @@ from ally.experiment.ray_tasks import cpus
 from ally.experiment.run import Load, cells_folder, journal, locked, missing, run_in
 from ally.experiment.trial import Trial
 from ally.files import write_whole
-from ally.learning.objectives import resolve_objective
+from ally.learning.auto_objective import objective_of
 from ally.types import Progress, Task
 
 
@@ -195,7 +195,7 @@ def told(listed: tuple[tuple[str, Cell], ...]) -> dict[str, str]:
 
 def _eps(cell: Cell) -> str:
     """ε of the objective, if it has one; None stands for the paper's values."""
-    objective = resolve_objective(cell.trained_by)
+    objective = objective_of(cell.trained_by)
     if not hasattr(objective, "eps"):
         return ""
     return "0.2 (classes) or 0.1 (targets)" if objective.eps is None else str(objective.eps)

@@ -93,7 +93,8 @@ def measured(loop: Loop, trial: Trial, metric: str | None) -> tuple[AnyArray, st
 
 def begin(trial: Trial, cell: Cell, oracle: Oracle, streams: Streams) -> Loop:
     """The start that all strategies of a seed share: random labels to train on and, apart from them, to stop training
-    by. The learner that ``model="auto"`` chooses for these labels is kept, so that strategies share one learner."""
+    by. What ``model="auto"`` and ``objective="auto"`` choose for these labels is kept, so that strategies share one
+    learner and objective."""
     order = streams.numpy(f"start {trial.name}").permutation(trial.size)
     start, held_out, rest = np.split(order, [cell.init, cell.init + cell.validation])
     labels = np.full(trial.size, None, dtype=object)
@@ -118,4 +119,6 @@ def begin(trial: Trial, cell: Cell, oracle: Oracle, streams: Streams) -> Loop:
         validation=validation,
     )
     first = loop(model=cell.model)
-    return loop(model=first.learner) if chosen_name(first.learner) else first
+    if chosen_name(first.learner) or cell.trained_by == "auto":
+        return loop(model=first.learner, objective=first.objective)
+    return first

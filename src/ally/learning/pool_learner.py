@@ -13,12 +13,13 @@ import torch
 from ally.errors import InputError, ModelError
 from ally.execution.engine import Engine, LocalEngine
 from ally.execution.memory import Scratch
+from ally.learning.auto_objective import AutoObjective
 from ally.learning.calibration import folds
 from ally.learning.first_pass import FirstPass, Mark
 from ally.learning.fitted_network import FittedNetwork
 from ally.learning.held import Look, spread
 from ally.learning.learner import GROWTH, Examples, Fitted, Learner, Unlabelled
-from ally.learning.objectives import Objective
+from ally.learning.objectives import ERM, Objective
 from ally.learning.readouts import Readout
 from ally.learning.snapshot import HeldOut, Snapshot, View, view
 from ally.learning.space import Space, fixed_points
@@ -56,10 +57,16 @@ class PoolLearner:
     _settled: Learner | None = field(default=None, init=False)
     _settled_with: int = field(default=0, init=False)
     """How many labels there were."""
+    _trained_by: Objective = field(default=ERM(), init=False)
+    _notes: tuple[str, ...] = field(default=(), init=False)
+    """Of the choice of the objective."""
+
+    def __post_init__(self) -> None:
+        self._trained_by = self.objective.among[0] if isinstance(self.objective, AutoObjective) else self.objective
 
     def ensure_supports(self, task: Task, needs: Collection[str]) -> None:
         """Check that the learner supports the objective and provides what the strategy needs."""
-        reason = self.learner.supports(self.objective, task, needs)
+        reason = self.learner.supports(self._trained_by, task, needs)
         if reason is not None:
             raise ModelError(reason)
 
@@ -86,10 +93,25 @@ class PoolLearner:
         if self._settled is None or labels >= GROWTH * self._settled_with:
             examples = self._examples(pool, code, pool.rows(State.LABELLED))
             self._settled = self.prepared.settled(
-                examples, self.objective, self.streams.child("learner"), self.progress
+                examples, self._trained_by, self.streams.child("learner"), self.progress
             )
             self._settled_with = labels
+            self._choose_objective(self._settled, examples, pool)
         return self._settled
+
+    def trained_by(self, pool: Pool, code: LabelCode) -> Objective:
+        """The objective in use; what ``"auto"`` has chosen for the labels there are."""
+        self.settled(pool, code)
+        return self._trained_by
+
+    def _choose_objective(self, learner: Learner, examples: Examples, pool: Pool) -> None:
+        if not isinstance(self.objective, AutoObjective):
+            return
+        unlabelled = Unlabelled(self.source, pool.rows(State.FREE))
+        streams = self.streams.child("objective")
+        chosen = self.objective.choice(learner, examples, unlabelled, streams, self.progress)
+        if chosen is not None:
+            self._trained_by, self._notes = chosen.candidate.objective, (f"objective: {chosen.note}",)
 
     def fit(self, pool: Pool, code: LabelCode, member: int = 0) -> Fitted:
         """Trained from scratch on every labelled row; members of an ensemble differ in their random streams."""
@@ -97,15 +119,20 @@ class PoolLearner:
         return self._fit(pool, code, pool.rows(State.LABELLED), streams, member)
 
     def _fit(self, pool: Pool, code: LabelCode, rows: IntArray, streams: Streams, member: int = 0) -> Fitted:
-        return self.settled(pool, code).fit(
+        learner = self.settled(pool, code)
+        fitted: Any = learner.fit(
             self._examples(pool, code, rows),
-            self.objective,
+            self._trained_by,
             streams,
             validation=self._validation(code),
             unlabelled=Unlabelled(self.source, pool.rows(State.FREE)),
             progress=self.progress,
             member=member,
         )
+        if self._notes:
+            fitted = replace(fitted, report=replace(fitted.report, notes=(*fitted.report.notes, *self._notes)))
+        told: Fitted = fitted
+        return told
 
     def _examples(self, pool: Pool, code: LabelCode, rows: IntArray) -> Examples:
         return Examples(self.source, rows, pool.values(rows), code.task, _names(code))
