@@ -155,3 +155,15 @@ def test_a_campaign_chooses_again_when_labels_have_grown_by_half(tmp_path, table
             campaign.retrain()
             chosen.append(campaign._store.models.newest().report["choice"]["labels"])
     assert chosen == [6, 6, 9]
+
+
+def test_a_campaign_keeps_its_objective_until_labels_have_grown_by_half(tmp_path, table, answer_all):
+    source, truth = table
+    settings = {"strategy": "random", "model": "mlp", "objective": "auto", "evaluate": 0, "automatic": False}
+    kept = []
+    with Campaign.create(tmp_path / "c.db", source, **settings) as campaign:
+        for more in (6, 2, 1):
+            answer_all(campaign, truth, more)
+            campaign.retrain()
+            kept.append(campaign._store.models.newest().report["objective"])
+    assert kept == [{"name": "erm", "labels": labels} for labels in (6, 6, 9)]

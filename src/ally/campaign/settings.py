@@ -146,7 +146,11 @@ class Settings:
     classes: tuple[Any, ...] | None = setting(None, "Labels", "All classes (default: any label is one).", anything)
     strategy: str = setting("ally", "Learner", "How samples are chosen: a name listed by `ally strategies`.", text)
     objective: str | None = setting(
-        None, "Learner", "How the learner is trained (default: as the strategy does).", optional(text)
+        None,
+        "Learner",
+        "How the learner is trained; 'auto': a network by the best of erm, pdcl and smooth-unlabelled (default: as the "
+        "strategy does).",
+        optional(text),
     )
     model: str | None = setting(
         "auto",

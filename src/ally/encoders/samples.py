@@ -28,6 +28,10 @@ ENCODED = "encoded"
 """What the fingerprint calls the encoder."""
 
 
+PIXELS = "pixels"
+"""What a model says of the features it was trained on, where they are not the encoder's."""
+
+
 class EncodedSamples:
     """`samples` seen through an encoder. `about` is what the fingerprint keeps of it: its name, identity and width."""
 
@@ -148,3 +152,9 @@ def ensure_same(encoder: Encoder, about: Mapping[str, Any]) -> None:
             f"{about['identity']}): its weights or settings differ; restore it, or make "
             "a new campaign"
         )
+
+
+def seen_by(samples: Samples, about: Mapping[str, Any]) -> Samples:
+    """The samples as a model looks at them that says this `about` itself: without their encoder where it was trained on
+    pixels."""
+    return samples.samples if isinstance(samples, EncodedSamples) and about.get("features") == PIXELS else samples

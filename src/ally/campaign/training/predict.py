@@ -12,6 +12,7 @@ import pandas as pd
 from ally.campaign.encoding import encoded_again
 from ally.campaign.places import beside, encoded_folder
 from ally.campaign.training.models import origin
+from ally.encoders.samples import seen_by
 from ally.errors import DataError, InputError
 from ally.learning.trained import Trained
 from ally.sources import Samples, open_source
@@ -53,7 +54,7 @@ def predict_samples(
     labels the model was trained."""
     if not ids:
         raise DataError("there is nothing to predict; every sample is labelled, or gone")
-    seen = trained.look(samples.features(ids))
+    seen = trained.look(seen_by(samples, trained.about).features(ids))
     labels = trained.code.decode(seen.predictions.numpy())
     table = pd.DataFrame({"id": list(ids), "label": labels.tolist()})
     notes: list[str] = []

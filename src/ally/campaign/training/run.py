@@ -22,11 +22,13 @@ from ally.campaign.training.progress import StageRecorder
 from ally.campaign.training.review import suspects
 from ally.campaign.training.schedule import begin
 from ally.campaign.values import METRIC, Figure, MeasuredBy
+from ally.encoders.samples import PIXELS, EncodedSamples, seen_by
 from ally.errors import AllyError, StoreError
 from ally.hygiene import Hygiene
-from ally.learning.auto import AutoLearner, KeptChoice, choice
-from ally.learning.learner import Learner
-from ally.learning.objectives import PDCL, Objective
+from ally.learning.auto import TIE, AutoLearner, KeptChoice, chosen_by
+from ally.learning.auto_objective import AutoObjective, objective_name
+from ally.learning.learner import GROWTH, Learner
+from ally.learning.objectives import OBJECTIVES, PDCL, Objective
 from ally.learning.splits import repeated_splits
 from ally.learning.trained import Trained
 from ally.learning.training import Training
@@ -42,6 +44,8 @@ FOLDS, LEAST_CV = 5, 10
 """Folds of cross-validation, and the fewest labels for it."""
 COMPARED = 1000
 """Unlabelled samples on which two models in a row are compared."""
+FROM_PIXELS = "the model learns from pixels, not from the encoder's vectors"
+FROM_VECTORS = "the model learns from the encoder's vectors, not from pixels"
 KINDS_GONE = ("unreadable", "gone")
 
 
@@ -100,7 +104,9 @@ class _Round:
         self, store: Store, samples: Samples, settings: Settings, data: TrainingData, progress: StageRecorder
     ) -> None:
         self.store = store
+        self.given = samples
         self.samples = samples
+        """As the model sees them: without their encoder where pixels are learned better."""
         self.settings = settings
         self.data = data
         self.progress = progress
@@ -108,8 +114,16 @@ class _Round:
         self.model, self.training = _learner(samples, settings, len(data.training))
         newest = store.models.newest()
         before = None if newest is None else newest.report.get("choice")
-        if self.model == "auto" and before is not None:
-            self.model = AutoLearner(self.training, before=KeptChoice(**before))
+        if self.model == "auto":
+            self.model = AutoLearner(self.training, before=None if before is None else KeptChoice(**before))
+            if newest is not None and before is not None and len(data.training) < GROWTH * before["labels"]:
+                self.samples = seen_by(samples, newest.report)
+        self.objective: str | Objective | None = settings.objective
+        known = {} if newest is None else newest.report.get("objective", {})
+        self.objective_labels = len(data.training)
+        """How many there were when ``"auto"`` chose the objective."""
+        if self.objective == "auto" and len(data.training) < GROWTH * known.get("labels", 0):
+            self.objective, self.objective_labels = AutoObjective((OBJECTIVES[known["name"]],)), known["labels"]
         self.classes = list(settings.classes or data.classes) if settings.task == "classification" else None
         self.map: bytes | None = None
         by: MeasuredBy = "cv" if settings.evaluate == "cv" else "held-out"
@@ -119,24 +133,59 @@ class _Round:
             "candidates": len(data.candidates),
             "free": data.free,
         }
+        if self.samples is not samples and before is not None:
+            self.report["notes"].append(f"{FROM_PIXELS}, as chosen with {before['labels']} labels")
 
     def run(self) -> tuple[bytes | None, dict[str, Any], list[Ranked], list[Measure]]:
         if not self._trainable():
             ranking = self._ranking(self._loop(Part())) if len(self.data.candidates) else []
             return None, self.report, ranking, []
-        loop = self._loop(self.data.training)
+        loop = self._first_loop()
         ranking = self._ranking(loop)
         self.progress.enter("measuring")
         trained = loop.trained().with_about(self._about(self.data.training))
-        self.model = loop.learner  # so that the loops below neither read the pool nor choose again
+        # So that the loops below neither read the pool nor choose again.
+        self.model = loop.learner
+        if self.settings.objective == "auto":
+            self.objective = loop.objective
+            self.report["objective"] = {"name": objective_name(self.objective), "labels": self.objective_labels}
         self.report["notes"] += [said for said in trained.fit.report.notes if said not in self.report["notes"]]
-        chosen = choice(self.model)
+        chosen = chosen_by(self.model)
         if chosen is not None:
-            self.report["choice"] = chosen._asdict()
+            self.report["choice"] = chosen.record._asdict()
+        if self.samples is not self.given:
+            self.report["features"] = PIXELS
         self.report["fit"] = {name: value for name, value in asdict(trained.fit.report).items() if _plain(value)}
         self.report["suspects"] = self._suspects(loop)
         measures = self._measures(trained)
         return self._kept(trained, measures), self.report, self._mapped(trained, ranking), measures
+
+    def _first_loop(self) -> Loop:
+        """Over the encoder's vectors of photos, or over their pixels where a learner that is chosen by cross-validation
+        does better on them."""
+        loop = self._loop(self.data.training)
+        samples = self.samples
+        if not isinstance(samples, EncodedSamples) or samples.kind != "images":
+            return loop
+        vectors = chosen_by(loop.learner)
+        if vectors is None or not vectors.measured:
+            return loop
+        model, best = self.model, vectors.measured[0]
+        self.samples, self.model = samples.samples, AutoLearner(self.training, rival=best.rank)
+        plain = self._loop(self.data.training)
+        pixels = chosen_by(plain.learner)
+        assert pixels is not None
+        if pixels.measured[0].rank * TIE < best.rank:
+            words = FROM_PIXELS
+        else:
+            plain, self.samples, self.model = loop, samples, model
+            words = FROM_VECTORS
+        errors = " and ".join(
+            f"{one.error:.1%} wrong" if self.settings.task == "classification" else f"rmse {one.error:.3g}"
+            for one in (best, pixels.measured[0])
+        )
+        self.report["notes"].append(f"{words}: cross-validation found {errors} for vectors and pixels")
+        return plain
 
     def _mapped(self, trained: Trained, ranking: list[Ranked]) -> list[Ranked]:
         """Draws the map, and names the labelled samples nearest to each that is asked about."""
@@ -176,6 +225,8 @@ class _Round:
     def _about(self, part: Part) -> dict[str, Any]:
         """The figures of a model trained on these labels."""
         about: dict[str, Any] = {"fingerprint": dict(self.settings.fingerprint), "labels": len(part)}
+        if self.samples is not self.given:
+            about["features"] = PIXELS
         if self.settings.task == "regression":
             labels = [float(label) for label in part.labels]
             about["range"] = [min(labels), max(labels)]
@@ -222,7 +273,7 @@ class _Round:
             self.samples.features([*labelled.ids, *candidates.ids]),
             [*labelled.labels, *[None] * len(candidates)],
             strategy=strategy or self.settings.strategy,
-            objective=objective or self.settings.objective,
+            objective=objective or self.objective,
             model=self.model,
             task=self.settings.task,
             classes=classes if classes is not None and len(classes) > 1 else None,
@@ -341,9 +392,10 @@ class _Round:
         some = self.data.candidates.ids[:: max(1, len(self.data.candidates) // COMPARED)][:COMPARED]
         if weights is None or not some:
             return None
-        features = self.samples.features(some)
-        one, _ = measured_model(weights).predict(features)
-        other, _ = trained.predict(features)
+        one, other = (
+            model.predict(seen_by(self.given, model.about).features(some))[0]
+            for model in (measured_model(weights), trained)
+        )
         return agreement(self.settings.task, one.tolist(), other.tolist())
 
 
