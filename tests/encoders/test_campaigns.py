@@ -17,11 +17,13 @@ import ally
 from ally.campaign.places import encoded_folder
 from ally.campaign.training import data
 from ally.cli import main
+from ally.datasets.reading import Reading
 from ally.encoders import Function
 from ally.encoders import opening as openings
 from ally.encoders.places import InUse, keep_within, machine_folder
 from ally.encoders.samples import EncodedSamples
 from ally.errors import BrokenPart, DataError, InputError
+from ally.experiment.folder import trial
 from ally.experiment.workers import Ended
 
 pytestmark = pytest.mark.xdist_group("encoders")
@@ -353,6 +355,17 @@ def test_a_benchmark_through_an_encoder(here, run, tiny_vit, photos, monkeypatch
     assert len(list(Path("grid/encoded").glob("*.vectors"))) == 1
     with pytest.raises(InputError, match="encodes texts or images, and digits is a table"):
         ally.bench("digits", "random", out="other", encoder=tiny_vit)
+
+
+def test_a_benchmark_reads_a_text_column_through_an_encoder(here, minilm, monkeypatch):
+    monkeypatch.setattr("ally.experiment.encoded.open_encoder", lambda *given: minilm)
+    rows = [f"{number},{body},{label}" for number in range(8) for body, label in (("A cat", "cat"), ("Bonds", "money"))]
+    (here / "mails.csv").write_text("\n".join(["number,body,label", *rows]) + "\n")
+    read = Reading(text="body")
+    found = trial(None, "label", "auto", "mails.csv", reading=read, encoder=("all-MiniLM-L6-v2", here / "encoded"))
+    assert found.vectors
+    assert found.pool.shape[1] == found.test.shape[1] == 384
+    assert list(found.classes) == ["cat", "money"]
 
 
 def test_a_campaign_on_a_server_keeps_its_vectors_on_this_machine(monkeypatch, tmp_path):
