@@ -306,7 +306,8 @@ def summary(found: pd.DataFrame) -> str:
                 .mean()
             )
             ratio = both["auto"] / both[name]
-            lines.append(f"| {name} | {np.exp(np.log(ratio).mean()):.3f} | {ratio.max():.3f} | {len(ratio)} |")
+            if len(ratio):
+                lines.append(f"| {name} | {np.exp(np.log(ratio).mean()):.3f} | {ratio.max():.3f} | {len(ratio)} |")
     return "\n".join(lines)
 
 
