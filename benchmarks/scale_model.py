@@ -27,6 +27,10 @@ SLOW, SLOWER = 0.01, 3.0
 """A share of the workers of any round takes so many times as long."""
 LIFE = 1000 * 3600.0
 """Seconds between losses of a worker, on average."""
+PICKS = 100
+"""Of the measured batch."""
+MESSAGE = 2e-3
+"""Seconds of a call of all workers: assumed."""
 NETWORK = 1.25e9
 """Bytes per second into and out of the driver."""
 RESULTS = Path(__file__).parent / "results" / "scale.json"
@@ -61,7 +65,7 @@ class Plan:
 
 PLANS = (
     Plan("margin", lambda b: 1, lambda b: 0.0, lambda n, b, d: 0.0),
-    Plan("ally", lambda b: 2, lambda b: 0.0, lambda n, b, d: 20.0 * b * 4 * d),
+    Plan("ally-clusters", lambda b: 2, lambda b: 0.0, lambda n, b, d: 20.0 * b * 4 * d),
     Plan("coreset", lambda b: b, lambda b: float(b), lambda n, b, d: 4.0 * b * d),
     Plan("badge", lambda b: 2 * b, lambda b: float(b), lambda n, b, d: 4.0 * b * d),
 )
@@ -121,20 +125,13 @@ def simulate(plan: Plan, costs: Costs, n: int, b: int, d: int, runs: int, seed: 
     return Outcome(float(np.mean(totals)), float(np.mean(losses)))
 
 
-def costs_of(path: Path) -> tuple[Costs, int, int]:
-    """From measurements on the largest pool there; its rows and columns."""
-    found = json.loads(path.read_text())
-    most = max(one["rows"] for one in found)
-    here = {
-        (one["strategy"], one["engine"]): one
-        for one in found
-        if one["rows"] == most or all(other["rows"] != most for other in found if other["strategy"] == one["strategy"])
-    }
-    margin, coreset = here["margin", "ray"], here["coreset", "ray"]
-    n = coreset["rows"]
-    row = margin["cpu_seconds"] / margin["rows"]
-    pick = max(coreset["cpu_seconds"] - row * n, 0.0) / (n * 100)
-    return Costs(row, pick, 2e-3, margin["start_seconds"]), margin["rows"], margin["columns"]
+def costs_of(path: Path) -> tuple[Costs, int]:
+    """From measurements of one pool, and its columns: a row on Ray, a pick by what coreset takes beyond margin."""
+    found = {(one["strategy"], one["engine"]): one for one in json.loads(path.read_text())}
+    on_ray, margin, coreset = found["margin", "ray"], found["margin", "local"], found["coreset", "local"]
+    n = on_ray["rows"]
+    pick = (coreset["cpu_seconds"] - margin["cpu_seconds"]) / (n * PICKS)
+    return Costs(on_ray["cpu_seconds"] / n, pick, MESSAGE, on_ray["start_seconds"]), on_ray["columns"]
 
 
 def main() -> None:
@@ -143,7 +140,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=1000)
     parser.add_argument("--runs", type=int, default=20)
     options = parser.parse_args()
-    costs, _, d = costs_of(options.costs)
+    costs, d = costs_of(options.costs)
     print(f"{costs}, {d} columns, batches of {options.batch}\n")
     print("| strategy | n | workers | rounds | to the driver | model | simulated | lost |")
     print("|---|---|---|---|---|---|---|---|")
