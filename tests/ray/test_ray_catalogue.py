@@ -31,7 +31,7 @@ def two_nodes():
 
     on_ray.release()
     ray.shutdown()
-    os.environ["RAY_worker_niceness"] = "0"
+    os.environ.setdefault("RAY_worker_niceness", "0")
     node = {"num_cpus": 1, "object_store_memory": 2 * 10**8, "include_dashboard": False}
     cluster = Cluster(initialize_head=True, head_node_args=node)
     cluster.add_node(num_cpus=1, object_store_memory=2 * 10**8)
