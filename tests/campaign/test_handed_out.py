@@ -147,3 +147,18 @@ def test_cross_validation_of_numbers():
 def test_bad_values_of_evaluate_are_refused(evaluate):
     with pytest.raises(InputError, match="evaluate"):
         campaign_of(rows()[0], evaluate=evaluate)
+
+
+def test_values_that_the_model_cannot_read_are_said(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"id": range(30), "a": rng.normal(size=30), "b": rng.normal(size=30)})
+    frame["label"] = ["high" if n < 12 and frame["a"][n] > 0 else "low" if n < 12 else None for n in range(30)]
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    options = {"automatic": False, "model": "linear", "evaluate": 0}
+    with Campaign.create(tmp_path / "t.db", tmp_path / "t.csv", **options) as campaign:
+        campaign.retrain()
+        assert campaign.predict().attrs["notes"] == []
+    frame.to_csv(tmp_path / "t.csv", index=False, sep=";", decimal=",")
+    with Campaign.open(tmp_path / "t.db") as campaign:
+        (note,) = campaign.predict().attrs["notes"]
+        assert note.startswith("36 values are not what the model was trained on, such as 12: column 'a' holds")

@@ -73,6 +73,10 @@ def predict_samples(
                 f"{int(beyond.sum())} of {len(ids)} predictions lie beyond all labels seen ({low:g} to {high:g}), "
                 f"marked in the column {BEYOND}: label some samples like these before you trust them"
             ]
+    asked = set(ids)
+    odd = [f"{one.id}: {one.reason}" for one in samples.problems if one.kind == "value" and one.id in asked]
+    if odd:
+        notes.append(f"{len(odd)} values are not what the model was trained on, such as {odd[0]}")
     # Unreadable samples were replaced by a neutral one, whose prediction is meaningless.
     broken = {one.id: one.reason for one in samples.problems if one.kind in ("unreadable", "gone")}
     left = table[~table["id"].isin(list(broken))].reset_index(drop=True)
