@@ -478,15 +478,18 @@ def test_the_farthest_are_those_of_a_full_sort():
     points = torch.randn(3000, 4, generator=torch.Generator().manual_seed(3)).float()
     gaps = torch.cdist(points.double(), points.double()).fill_diagonal_(torch.inf).sort(1).values[:, 4]
     expected = gaps.argsort(descending=True)[:60]
-    view = View(np.arange(3000), points, None, torch.empty(0))
-    found = farthest(view, 60, Distances(points[0].double()), Streams(0))
-    assert found.tolist() == expected.tolist()
-    assert farthest(points, 0, Distances(points[0].double()), Streams(0)).tolist() == []
+
+    def found(points, count):
+        view = View(np.arange(len(points)), points, None, torch.empty(0))
+        return farthest(view, count, Distances(points[0].double()), Streams(0)).tolist()
+
+    assert found(points, 60) == expected.tolist()
+    assert found(points, 0) == []
     many = torch.randn(9000, 4, generator=torch.Generator().manual_seed(4))
     many[[5, 4500, 8999]] *= 50
-    assert set(farthest(many, 3, Distances(many[0].double()), Streams(0)).tolist()) == {5, 4500, 8999}
-    assert farthest(torch.zeros(50, 2), 5, Distances(torch.zeros(2).double()), Streams(0)).tolist() == []
-    assert farthest(torch.zeros(1, 2), 1, Distances(torch.zeros(2).double()), Streams(0)).tolist() == []
+    assert set(found(many, 3)) == {5, 4500, 8999}
+    assert found(torch.zeros(50, 2), 5) == []
+    assert found(torch.zeros(1, 2), 1) == []
 
 
 def test_an_outlier_does_not_set_what_is_near():
