@@ -75,6 +75,7 @@ def test_the_first_batch_is_what_the_loop_would_ask(trained, table):
         classes=["digit 0", "digit 1", "digit 2"],
         hygiene=ally.Hygiene(),
         model="linear",
+        strategy=settings.strategy,
         random_state=settings.seed,
     )
     ranked = [entry.row for entry in store.models.ranking(store.models.newest().number)]
