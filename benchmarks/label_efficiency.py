@@ -1,7 +1,7 @@
 """How many labels `ally` saves: the development suite, its comparators, the ablation, and the page about them.
 
     python benchmarks/label_efficiency.py [--scale small|full] [--data-dir DATA] [--text-encoder FOLDER]
-        [--sets NAME ...] [--seeds K] [--ablation] [--workers 1] [--runs FOLDER]
+        [--sets NAME ...] [--strategy NAME ...] [--seeds K] [--ablation] [--workers 1] [--runs FOLDER]
     python benchmarks/label_efficiency.py --page    # docs/label-efficiency.md's tables and figures; runs nothing
 
 Every set has one learner, the same for all strategies, a pool of at most 5000 samples, and eight rounds. A killed run
@@ -222,21 +222,19 @@ def cells(names: list[str], seeds: range, ablation: bool, trial: Callable[[str],
 
 
 def run(out: Path, found: list[tuple[str, Cell]], trial: Callable[[str], Trial], runs: Path, workers: int) -> None:
-    """Seed by seed and set by set; what is finished goes to `out`."""
+    """Seed by seed; what is finished goes to `out`."""
     before = pd.read_csv(out, keep_default_na=False) if out.exists() else None
     done = {} if before is None else {tuple(k): int(v) for k, v in before.groupby(KEY)["round"].max().items()}
     todo = [(name, cell) for name, cell in found if done.get(cell.identity(name), -1) < cell.rounds]
     print(f"{len(todo)} of {len(found)} campaigns to run", flush=True)
-    groups: dict[tuple[int, str], list[tuple[str, Cell]]] = {}
-    for name, cell in todo:
-        groups.setdefault((cell.seed, name), []).append((name, cell))
-    for (seed, name), group in groups.items():
+    for seed in sorted({cell.seed for _, cell in todo}):
+        group = [(name, cell) for name, cell in todo if cell.seed == seed]
         wanted = {cell.identity(name) for name, cell in group}
         table = run_grid(trial, group, runs / out.stem, workers)
         fresh = table[[tuple(row) in wanted for row in table[KEY].itertuples(index=False)]]
         before = fresh if before is None else pd.concat([before, fresh], ignore_index=True)
         write_whole(out, before.to_csv(index=False).encode())
-        print(f"  seed {seed}, {name}", flush=True)
+        print(f"  seed {seed}", flush=True)
 
 
 def main() -> None:
@@ -245,6 +243,7 @@ def main() -> None:
     parser.add_argument("--data-dir", type=Path)
     parser.add_argument("--text-encoder")
     parser.add_argument("--sets", nargs="*", choices=list(SETS))
+    parser.add_argument("--strategy", nargs="*")
     parser.add_argument("--seeds", type=int)
     parser.add_argument("--ablation", action="store_true")
     parser.add_argument("--workers", type=int, default=1)
@@ -258,6 +257,7 @@ def main() -> None:
     seeds = range(given.seeds or (2 if given.scale == "small" else 10))
     trial = partial(load, given.data_dir, given.runs, given.text_encoder)
     found = list(cells(names, seeds, given.ablation, trial))
+    found = [one for one in found if given.strategy is None or one[1].strategy in given.strategy]
     run(ABLATION if given.ablation else RESULTS, found, trial, given.runs, given.workers)
 
 

@@ -49,8 +49,7 @@ def suite(results: pd.DataFrame, tuned: tuple[str, ...]) -> str:
     named = add_series(results)
     seeds = named.groupby("dataset")["seed"].nunique()
     lines = [
-        f"{named['dataset'].nunique()} sets, {seeds.min()} to {seeds.max()} seeds; "
-        f"{named.groupby('dataset').ngroups * 6} lines of campaigns with 8 rounds each.",
+        f"{len(seeds)} sets, {seeds.min()} to {seeds.max()} seeds, 8 rounds each. What a table lacks was not run.",
         "",
         "### Mean over the curve",
         "",
@@ -131,12 +130,12 @@ def ratios(named: pd.DataFrame) -> list[str]:
 
 def ranks(rows: list[tuple[str, pd.DataFrame, dict[str, float], Any]]) -> list[str]:
     """Mean ranks over the sets, by the mean over the curve, and the figure with Nemenyi's critical difference."""
+    roles = [role for role in columns() if all(role in means for _, _, means, _ in rows)]
     table = []
     for _, part, means, _ in rows:
         sign = metric_named(str(part["metric"].iloc[0])).sign
-        if set(means) == set(columns()):
-            table.append(rankdata([-sign * means[role] for role in columns()]))
-    found = dict(zip(columns(), np.mean(table, axis=0).tolist(), strict=True))
+        table.append(rankdata([-sign * means[role] for role in roles]))
+    found = dict(zip(roles, np.mean(table, axis=0).tolist(), strict=True))
     k, sets = len(found), len(table)
     critical = float(studentized_range.ppf(0.95, k, np.inf) / np.sqrt(2) * np.sqrt(k * (k + 1) / (6 * sets)))
     diagram(found, critical).savefig(FIGURES / "ranks.png", dpi=100)
