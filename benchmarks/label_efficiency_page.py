@@ -49,7 +49,7 @@ def suite(results: pd.DataFrame, tuned: tuple[str, ...]) -> str:
     named = add_series(results)
     seeds = named.groupby("dataset")["seed"].nunique()
     lines = [
-        f"{len(seeds)} sets, {seeds.min()} to {seeds.max()} seeds, 8 rounds each. What a table lacks was not run.",
+        f"{len(seeds)} sets, {_told(seeds)}, 8 rounds each. What a table lacks was not run.",
         "",
         "### Mean over the curve",
         "",
@@ -200,6 +200,9 @@ def changes(results: pd.DataFrame) -> str:
             whole = np.expm1(np.mean([np.mean(logs) for logs in by_set.values()]))
             lines.append(f"| {line} | {' | '.join(each)} | {whole:+.1%} |")
     seeds = named.groupby("dataset")["seed"].nunique()
-    return "\n".join(
-        [*lines, "", f"{seeds.min()} to {seeds.max()} seeds: differences of a few per cent are within noise."]
-    )
+    return "\n".join([*lines, "", f"{_told(seeds)}: differences of a few per cent are within noise."])
+
+
+def _told(seeds: pd.Series[int]) -> str:
+    least, most = int(seeds.min()), int(seeds.max())
+    return f"{least} to {most} seeds" if least < most else f"{most} seed{'s' if most > 1 else ''}"

@@ -70,7 +70,7 @@ class Influence:
     features: Representation = Embedding()
     normalise: bool = False
     representatives: int = 1024
-    shortlist: int = 8192
+    shortlist: int = 4096
     tasks: ClassVar[frozenset[Task]] = BOTH_TASKS
     reads: ClassVar[bool] = True
     label_free: ClassVar[bool] = True
@@ -165,9 +165,14 @@ class Doubt:
         self.weights = self.own[self.places]
 
     def seen_from(self, x: Doubles) -> tuple[Double, Double]:
-        """k_L(x, u), (n, m), and φ(x), (L, n)."""
-        explained = self.kernel.explained(x)
-        return self.kernel.prior(x, self.rows) - explained.T @ self.explained, explained
+        """k_L(x, u), (n, m), and φ(x), (L, n); block by block, so that nothing else of that size is held."""
+        count = len(x[0])
+        seen, explained = np.empty((count, len(self.weights))), np.empty((len(self.explained), count))
+        for block in blocks(count):
+            some = tuple(factor[block] for factor in x)
+            explained[:, block] = self.kernel.explained(some)
+            np.subtract(self.kernel.prior(some, self.rows), explained[:, block].T @ self.explained, out=seen[block])
+        return seen, explained
 
     def gains(self, places: IntArray, total: Double, left: Double) -> Double:
         """w_x g(x) of the candidates at `places`, (n,), from A(x) and k_S(x, x).
@@ -207,7 +212,7 @@ def greedy(doubt: Doubt, x: Doubles, places: IntArray, n: int) -> tuple[IntArray
     noise, kernel = doubt.kernel.noise, doubt.kernel
     first, explained = doubt.seen_from(x)
     left = np.maximum(1.0 - np.square(explained).sum(0), 0.0)
-    total = np.square(first) @ doubt.weights
+    total = np.concatenate([np.square(first[block]) @ doubt.weights for block in blocks(len(first))])
     here, there = np.empty((n, len(places))), np.empty((n, len(doubt.weights)))
     positions, values = np.empty(n, np.int64), np.empty(n)
     everything = float(doubt.weights.sum())
