@@ -264,7 +264,7 @@ def test_divergence_is_an_error():
 
 
 def test_nan_rows_can_be_left_out_through_candidates():
-    q = ally.query(with_value(X, 25, 1, np.nan), Y, n=3, candidates=np.arange(30) < 25, random_state=0)
+    q = ally.query(with_value(X, 25, 1, np.nan), Y, n=3, candidates=np.arange(30) < 25, model="linear", random_state=0)
     assert max(q.ids) < 25
 
 
@@ -300,7 +300,7 @@ def test_parts_of_the_wrong_kind():
 
 
 def test_a_one_column_table_of_labels_is_fine():
-    assert len(ally.query(X, pd.DataFrame({"label": Y}), n=2, random_state=0)) == 2
+    assert len(ally.query(X, pd.DataFrame({"label": Y}), n=2, model="linear", random_state=0)) == 2
 
 
 def test_settings_of_an_estimator_that_a_query_does_not_use_are_noted():

@@ -47,7 +47,7 @@ def test_parkinsons_regression(data_folder):
     X = table.drop(columns=["subject#", "motor_UPDRS", "total_UPDRS"])
     y = table["total_UPDRS"].where(np.arange(len(table)) < 200)
     for strategy in ("ally", "coreset", "lcmd"):
-        q = ally.query(X, y, n=50, strategy=strategy, random_state=0)
+        q = ally.query(X, y, n=50, strategy=strategy, model="mlp", random_state=0)
         assert len(set(q.ids.tolist())) == 50
         assert q.why["predicted"].between(-50, 150).all()
     assert "regression" in q.notes[0]

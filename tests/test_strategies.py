@@ -67,8 +67,8 @@ def test_tasks_follow_from_the_parts():
 
 def test_an_objective_is_a_free_choice():
     scene = blobs("classification")
-    plain = ally.query(scene.X, scene.y, n=5, strategy="margin", random_state=0)
-    constrained = ally.query(scene.X, scene.y, n=5, strategy="margin", objective="pdcl", random_state=0)
+    plain = ally.query(scene.X, scene.y, n=5, strategy="margin", model="mlp", random_state=0)
+    constrained = ally.query(scene.X, scene.y, n=5, strategy="margin", model="mlp", objective="pdcl", random_state=0)
     assert plain.report["fit"].positive_duals is None
     assert constrained.report["fit"].positive_duals is not None
 
@@ -104,7 +104,9 @@ def test_settings_of_the_trainer_come_before_the_methods_patience():
     validation = held_out.X, held_out.y
     own = Training(epochs=30, patience=5)
     fit = (
-        ally.Loop(scene.X, scene.y, strategy="ally-paper", validation=validation, training=own, random_state=0)
+        ally.Loop(
+            scene.X, scene.y, strategy="ally-paper", validation=validation, model="mlp", training=own, random_state=0
+        )
         .fit()
         .report
     )
@@ -121,7 +123,7 @@ def test_rounds_draw_anew():
 
 def test_percentiles_are_shares_of_the_candidates():
     scene = blobs("classification", n=212)
-    q = ally.query(scene.X, scene.y, n=4, strategy="margin", random_state=0)
+    q = ally.query(scene.X, scene.y, n=4, strategy="margin", model="linear", random_state=0)
     assert q.why["percentile"].tolist() == [100.0, 99.5, 99.0, 98.5]
 
 

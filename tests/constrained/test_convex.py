@@ -16,6 +16,7 @@ from ally.models import MLP
 from ally.rng import streams
 
 ACTIVE = 1e-3
+pytestmark = pytest.mark.xdist_group("convex")  # they share trainings
 
 
 @dataclass(frozen=True)
@@ -53,11 +54,11 @@ class Case:
         return x, (x @ rng.standard_normal((d, self.classes)) + rng.standard_normal((n, self.classes))).argmax(1)
 
 
-RIDGE = Case(lr=0.02, epochs=1600)
-ABSOLUTE = Case(secondary="absolute", lr=0.02, epochs=1200)
-BINARY = Case(classes=2, level=0.62, weight=0.05)
+RIDGE = Case(lr=0.02, epochs=1120)
+ABSOLUTE = Case(secondary="absolute", lr=0.02, epochs=900)
+BINARY = Case(classes=2, level=0.62, weight=0.05, epochs=1400)
 MULTICLASS = Case(classes=3, level=0.42, weight=0.02, epochs=1200)
-FEASIBLE_RIDGE = Case(Feasibility, level=0.4, weight=0.5, dual_lr=0.1, epochs=4000)
+FEASIBLE_RIDGE = Case(Feasibility, level=0.4, weight=0.5, dual_lr=0.1, epochs=2000)
 FEASIBLE_MULTICLASS = Case(Feasibility, classes=3, level=0.7, weight=0.5, lr_decay=0.999, epochs=4000)
 CASES = {
     "ridge": RIDGE,
@@ -124,6 +125,11 @@ def centred(bias):
     return bias - bias.mean() if len(bias) > 1 else bias
 
 
+@cache
+def reached(case, slacks="minibatch"):
+    return reach(case, slacks=slacks)
+
+
 def reach(case, *, batch_size=None, y=None, dtype=torch.float32, **settings):
     x, targets = case.data
     targets = targets if y is None else y
@@ -181,7 +187,7 @@ def test_the_cases_have_unique_duals(case):
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_parameters_and_duals_are_the_saddle_point(case, slacks):
     best = optimum(case)
-    fit = reach(case, slacks=slacks)
+    fit = reached(case, slacks)
     assert_reached(fit, best)
     assert (duals_of(fit) > 0).tolist() == (best.duals > ACTIVE).tolist()
     assert fit.report.positive_duals == pytest.approx((best.duals > ACTIVE).mean())
@@ -220,7 +226,7 @@ def test_the_unit_of_the_target_does_not_matter():
 @pytest.mark.parametrize("case", [RIDGE, BINARY, FEASIBLE_RIDGE], ids=["ridge", "binary", "feasible-ridge"])
 def test_duals_are_the_sensitivity_of_the_optimum(case):
     """Theorem 3.2: ∂P*/∂ε_i = −λ_i/n."""
-    duals, eps, solve = duals_of(reach(case)), case.eps, solver(case)
+    duals, eps, solve = duals_of(reached(case)), case.eps, solver(case)
     n, h = len(eps), 1e-3
     slopes = np.array([(solve(eps + step).value - solve(eps - step).value) / (2 * h) for step in h * np.eye(n)])
     np.testing.assert_allclose(slopes, -duals / n, rtol=1e-3, atol=1e-5)

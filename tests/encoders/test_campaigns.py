@@ -110,6 +110,8 @@ def test_texts_from_the_command_line(mails, run, minilm, monkeypatch):
         "--by-hand",
         "--batch",
         8,
+        "--model",
+        "linear",
     )
     assert "the learner reads 384 numbers that the encoder all-MiniLM-L6-v2 makes of each sample" in said
     assert not Path("mails.encoded").exists()
@@ -133,7 +135,7 @@ def test_texts_from_the_command_line(mails, run, minilm, monkeypatch):
 def test_photos_from_the_command_line(photos, run, lite0, monkeypatch):
     monkeypatch.setattr("ally.campaign.encoding.open_encoder", lambda *given: lite0)
     monkeypatch.setenv("ALLY_ENCODER", "auto")
-    said = run("new", "shapes", "--from", "photos", "--classes", "disk,stripe", "--by-hand", "--batch", 8)
+    said = run("new", "shapes", "--from", "photos", "--classes", "disk,stripe", "--by-hand", "--model", "linear")
     assert "the learner reads 1280 numbers that the encoder efficientnet-lite0 makes of each sample" in said
     run("ask", "shapes", "--n", "10", "--out", "next.csv")
     answers(Path("next.csv"), lambda id: id[:-6])
