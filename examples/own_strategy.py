@@ -39,6 +39,5 @@ if __name__ == "__main__":
     check_strategy(unfamiliar)
     X, truth = load_digits(return_X_y=True)
     y = [int(label) if row < 100 else None for row, label in enumerate(truth)]
-    print(
-        ally.query(X, y, n=5, strategy=unfamiliar, random_state=0).why[["score", "predicted", "probability"]].round(2)
-    )
+    found = ally.query(X, y, n=5, strategy=unfamiliar, model="mlp", random_state=0)
+    print(found.why[["score", "predicted", "probability"]].round(2))

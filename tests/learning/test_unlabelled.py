@@ -577,7 +577,7 @@ def test_smoothness_over_the_pool_saves_labels():
     X, label = moons(600, 0)
     test, truth = moons(400, 1)
     scores = {}
-    for name, objective in (("erm", ERM()), ("smooth", SmoothUnlabelled(Smoothness(radius=0.3), batch=128, steps=800))):
+    for name, objective in (("erm", ERM()), ("smooth", SmoothUnlabelled(Smoothness(radius=0.3), batch=128, steps=400))):
         learner = Network(lambda s, o: MLP(s, o, (32, 32)), Training(lr=5e-3, epochs=40, device="cpu"))
         found = []
         for seed in range(3):
