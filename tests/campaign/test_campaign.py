@@ -111,7 +111,7 @@ def test_a_reopened_campaign_has_all_its_state(table, tmp_path, clock):
 
 def test_a_campaign_in_postgresql(table, new_database, answer_all):
     url = new_database()
-    with Campaign.create(url, table[0], batch=10, automatic=False) as campaign:
+    with Campaign.create(url, table[0], batch=10, model="linear", automatic=False) as campaign:
         for _ in range(3):
             answer_all(campaign, table[1])
         campaign.retrain()
@@ -368,7 +368,7 @@ def test_a_source_that_changes(photos, tmp_path):
 
 def test_frames_and_arrays_in_memory(tmp_path, table, answer_all):
     frame = pd.read_csv(table[0])
-    with Campaign.create(tmp_path / "d.db", frame, batch=10) as campaign:
+    with Campaign.create(tmp_path / "d.db", frame, batch=10, model="linear") as campaign:
         for _ in range(3):
             answer_all(campaign, table[1])
         assert campaign.retrain() is not None
