@@ -133,7 +133,7 @@ CASES = {
         r"strategy 'badge' is not defined for regression; use one of ally",
     ),
     "duals without constraints": (
-        {"objective": "erm"},
+        {"objective": "erm", "strategy": "ally-clusters"},
         InputError,
         r"needs an objective with constraints; use objective='pdcl'",
     ),
