@@ -27,8 +27,8 @@ SLOW, SLOWER = 0.01, 3.0
 """A share of the workers of any round takes so many times as long."""
 LIFE = 1000 * 3600.0
 """Seconds between losses of a worker, on average."""
-PICKS = 100
-"""Of the measured batch."""
+POOL, PICKS = (1_000_000, 128), 100
+"""Of the measurements that costs are taken from."""
 MESSAGE = 2e-3
 """Seconds of a call of all workers: assumed."""
 NETWORK = 1.25e9
@@ -127,7 +127,8 @@ def simulate(plan: Plan, costs: Costs, n: int, b: int, d: int, runs: int, seed: 
 
 def costs_of(path: Path) -> tuple[Costs, int]:
     """From measurements of one pool, and its columns: a row on Ray, a pick by what coreset takes beyond margin."""
-    found = {(one["strategy"], one["engine"]): one for one in json.loads(path.read_text())}
+    measured = [one for one in json.loads(path.read_text()) if (one["rows"], one["columns"]) == POOL]
+    found = {(one["strategy"], one["engine"]): one for one in measured}
     on_ray, margin, coreset = found["margin", "ray"], found["margin", "local"], found["coreset", "local"]
     n = on_ray["rows"]
     pick = (coreset["cpu_seconds"] - margin["cpu_seconds"]) / (n * PICKS)

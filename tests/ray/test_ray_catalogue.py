@@ -106,7 +106,7 @@ while True:
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL], ids=["interrupted", "killed"])
 def test_nothing_is_left_of_a_driver_that_ends(how, tmp_path):
-    environment = {**os.environ, "RAY_TMPDIR": str(tmp_path), "TMPDIR": str(tmp_path)}
+    environment = {**os.environ, "ALLY_TEST_DRIVER": str(tmp_path)}
     environment.pop("RAY_ADDRESS", None)
     driver = subprocess.Popen(
         [sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, text=True, env=environment, start_new_session=True
@@ -115,7 +115,7 @@ def test_nothing_is_left_of_a_driver_that_ends(how, tmp_path):
     for line in driver.stdout:
         if line.startswith("embed"):
             break
-    mark = f"RAY_TMPDIR={tmp_path}".encode()
+    mark = f"ALLY_TEST_DRIVER={tmp_path}".encode()
     assert len(_processes(mark)) > 3
     driver.send_signal(how)
     driver.wait(60)
