@@ -1,4 +1,4 @@
-"""Rows as compiled loops take them."""
+"""Rows in the form that compiled loops take."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Arrays(NamedTuple):
     a: Real
     """(n, C)"""
     places: Int
-    """(n,) which entry of a row of a is replaced; (0,) if none is."""
+    """(n,) the entry of `a` that is replaced in each row; (0,) if none is."""
     values: Real
-    """(n,) or (0,) by what."""
+    """(n,) or (0,) the replacements."""
     h: Real
     """(n, d)"""
 
@@ -30,7 +30,7 @@ class Arrays(NamedTuple):
         return Arrays(*(array[which] for array in self))
 
     def read(self, which: slice) -> tuple[Real, Real]:
-        """Copies of both factors of some rows, entries replaced."""
+        """Copies of both factors of some rows, with entries replaced."""
         left = self.a[which].copy()
         if len(self.places):
             left[np.arange(len(left)), self.places[which]] = self.values[which]
@@ -38,7 +38,7 @@ class Arrays(NamedTuple):
 
 
 def arrays(rows: ProductRows) -> Arrays:
-    """Without copying, for rows of one or two factors. Of more, all but the last become one, (n, C₁·C₂·…)."""
+    """Rows of one or two factors, without copying. With more factors, all but the last become one, (n, C₁·C₂·…)."""
     *lefts, right = rows.stored
     h = right[:]
     left, places, values = h[:, :0], torch.empty(0, dtype=torch.int32), h.new_empty(0)

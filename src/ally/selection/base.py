@@ -18,18 +18,18 @@ from ally.types import FloatArray, IntArray, Task
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """What was picked, in the order of picking."""
+    """The picks, in the order they were made."""
 
     rows: IntArray
-    """(b,) absolute rows, distinct."""
+    """(b,) distinct row numbers in the pool."""
     values: FloatArray
-    """(b,) what each row was picked for: its score, or the gain of picking it."""
+    """(b,) why each row was picked: its score, or the gain from picking it."""
     clusters: IntArray | None = None
     """(b,) cluster of each row."""
     cluster_sizes: IntArray | None = None
     """(b,) number of candidates in that cluster."""
     notes: tuple[str, ...] = ()
-    """What the user should know about how they were picked, in sentences."""
+    """Sentences that tell the user how the batch was picked."""
 
 
 @dataclass(frozen=True)
@@ -38,20 +38,20 @@ class Limits:
 
     memory_budget: int = field(default_factory=default_budget)
     engine: Engine = LocalEngine()
-    """Where shards of the candidates are worked on."""
+    """Runs the work on shards of the candidates."""
 
 
 @runtime_checkable
 class Select(Protocol):
-    """A frozen dataclass that picks exactly n of the candidates of a snapshot (it holds at least n)."""
+    """A frozen dataclass that picks exactly n candidates from a snapshot, which has at least n."""
 
     @property
     def tasks(self) -> frozenset[Task]: ...
 
     reads: ClassVar[bool]
-    """Whether the selection looks at the snapshot beyond the scores.
+    """Whether the selection uses more of the snapshot than the scores.
 
-    A selection, or its features, may also have ``label_free = True``: it uses distances between samples only, and so
+    A selection, or its features, may also set ``label_free = True``: it only uses distances between samples, so it
     works before there are labels."""
 
     def __call__(
@@ -60,7 +60,7 @@ class Select(Protocol):
 
 
 def check_selection(selection: Selection, snapshot: Snapshot, n: int, select: Select) -> None:
-    """Raises unless exactly n distinct candidates were picked, each for a finite value."""
+    """Raises unless exactly n distinct candidates were picked, each with a finite value."""
     rows = np.asarray(selection.rows)
     if len(rows) != n or len(np.unique(rows)) != n or len(selection.values) != n:
         raise BrokenPart(
@@ -77,7 +77,7 @@ def check_selection(selection: Selection, snapshot: Snapshot, n: int, select: Se
 
 
 def largest(values: torch.Tensor, n: int) -> torch.Tensor:
-    """Positions of the n largest values, largest first, equal ones by position. (m,) → (n,) int64."""
+    """Positions of the n largest values, largest first, ties by position. (m,) → (n,) int64."""
     if n >= len(values):
         keep = torch.arange(len(values))
     else:

@@ -1,15 +1,15 @@
-r"""BatchBALD: the batch whose labels tell most about the weights together (Kirsch et al., 2019).
+r"""BatchBALD: the batch whose labels together tell most about the weights (Kirsch et al., 2019).
 
-Greedy on the joint mutual information of the labels of a batch S with the weights,
+It greedily maximises the joint mutual information between the labels of a batch S and the weights,
 
     I(y_S; θ) = H[E_θ Π_{i∈S} p(y_i | θ)] − Σ_{i∈S} E_θ H[p(y_i | θ)],
 
-where H runs over all C^|S| configurations of labels. The gain of a sample never grows as the batch does (I is
-submodular): a gain from an earlier pick bounds the present one, and most need not be computed again.
+where H sums over all C^|S| configurations of labels. The gain of a sample never grows as the batch does (I is
+submodular), so a gain from an earlier pick bounds the current one, and most need not be computed again.
 
-Labels are taken as independent given θ, so where the network is unsure the second label of one sample would count as
-news. A sample with the predictions of a picked one is a copy of it to the network, and waits until no other sample adds
-anything.
+Labels are assumed independent given θ, so where the network is unsure, labelling the same sample twice would count as
+new information. A sample with the same predictions as a picked one is a copy of it to the network. Copies wait until no
+other sample adds anything.
 """
 
 from __future__ import annotations
@@ -38,18 +38,17 @@ SAME = 1e-6
 
 @dataclass(frozen=True)
 class BatchBALD:
-    """Small batches for classification. Joint mutual information is at most log K, so later picks need many samples K.
+    """Small batches for classification. Joint mutual information is at most log K, so later picks need a large K.
 
-    Memory: 4·n·K·C bytes of scratch space for the n candidates (on disk above the budget), 24·m·K·C for the shortlist
-        of m, and
-    16·K per configuration.
+    Memory: 4·n·K·C bytes of scratch space for the n candidates (on disk above the budget), 24·m·K·C for a shortlist of
+    m, and 16·K per configuration.
 
     Attributes:
-        samples: K for a network with dropout: masks drawn.
-        members: K otherwise: networks trained.
+        samples: K for a network with dropout: the number of masks.
+        members: K for other networks: the number trained.
         limit: the largest batch.
-        shortlist: only this many samples with the highest mutual information are compared (at least the batch); None
-            for all.
+        shortlist: compare only this many samples, those with the highest mutual information (at least the batch); None
+            compares all.
         configurations: the most configurations of labels, C^(b−1), that the b-th pick may sum over.
     """
 
@@ -91,13 +90,13 @@ class BatchBALD:
         )
         information = snapshot.candidates.mapped(partial(_information, self._readout().name))
         best = largest(information, n if n > feasible else kept)
-        if n > feasible:  # everything is taken: there is nothing to choose but the order
+        if n > feasible:  # every candidate is taken, so only the order is left to choose
             return picked(snapshot, best, information[best])
         order, gains = greedy(_normalized(samples[best]), n)
         return picked(snapshot, best[order], gains)
 
     def feasible(self, classes: int) -> int:
-        """The largest batch that can be chosen for that many classes."""
+        """The largest possible batch for that many classes."""
         n = 1
         while n < self.limit and classes**n <= self.configurations:
             n += 1
@@ -108,9 +107,10 @@ class BatchBALD:
 
 
 def greedy(p: torch.Tensor, n: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """n positions, each the largest gain in joint mutual information given those before, and the gains, in nats.
+    """n positions, each with the largest gain in joint mutual information given those before, and the gains in nats.
 
-    `p` is (m, K, C) float64. Gains equal up to rounding go to the first position, copies after all that have a gain.
+    `p` is (m, K, C) float64. Among gains equal up to rounding the first position wins. Copies come after every sample
+    that has a gain.
     """
     draws = p.shape[1]
     bounds = mutual_information(p)
@@ -129,10 +129,10 @@ def greedy(p: torch.Tensor, n: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _tightened_best(p: torch.Tensor, joint: torch.Tensor, bounds: torch.Tensor) -> int:
-    """The position with the largest gain, given `joint` (M, K): p(y_S | θ) for all M configurations of what is picked.
+    """The position with the largest gain, given `joint` (M, K): p(y_S | θ) for all M label configurations of the picks.
 
-    `bounds` (m,) are at least the gains, −∞ for what is picked; they become the gains where those are computed, from
-    the largest bound down until no other can win; a bound of 0 (set for copies) is computed only if no other gain is
+    `bounds` (m,) are upper bounds on the gains, −∞ for picks. Gains are computed from the largest bound down until no
+    other can win, and replace their bounds. A bound of 0 (set for copies) is computed only if no other gain is
     positive.
     """
     known = float(entropy(joint.mean(1)))
@@ -161,7 +161,7 @@ def _joint_entropies(joint: torch.Tensor, p: torch.Tensor) -> torch.Tensor:
 
 
 def _information(readout: str, view: View, start: int) -> torch.Tensor:
-    """(n,) mutual information of each candidate alone."""
+    """(n,) mutual information of each candidate on its own."""
     samples = view.readouts[readout]
     information = torch.empty(len(samples), dtype=torch.float64)
     for block in blocks(len(samples)):
@@ -176,6 +176,6 @@ def _information(readout: str, view: View, start: int) -> torch.Tensor:
 
 
 def _normalized(samples: torch.Tensor) -> torch.Tensor:
-    """float64 probabilities that sum to 1; their float32 rounding would otherwise show in small gains."""
+    """float64 probabilities that sum to 1; otherwise float32 rounding would show in small gains."""
     p = samples.double()
     return p / p.sum(-1, keepdim=True)

@@ -1,13 +1,13 @@
-r"""Monte-Carlo best matching: the batch that stands for what a sequential policy would have asked (Azimi et al., 2012).
+r"""Monte-Carlo best matching: the batch that best matches the picks of a sequential policy (Azimi et al., 2012).
 
-The policy is run b steps on S simulated label paths (`paths.py`). With P_s the picks of path s, the batch B of size b
+The policy runs for b steps on S simulated label paths (`paths.py`). With P_s the picks of path s, the batch B of size b
 maximises
 
     F(B) = mean over s of  max over one-to-one π: B → P_s of  Σ_{x ∈ B} κ(x, π(x)),      κ(x, x') = exp(−‖x − x'‖² /
     σ²),
 
-greedily among ⋃ P_s: every pick is one that the policy made on some path. The value of an assignment is monotone and
-submodular in B, so that the greedy batch reaches at least 1 − 1/e of the best value.
+greedily over ⋃ P_s, so every pick is one that the policy made on some path. The value of an assignment is monotone and
+submodular in B, so the greedy batch reaches at least 1 − 1/e of the best value.
 """
 
 from __future__ import annotations
@@ -37,20 +37,18 @@ TIE = 1e-12
 
 @dataclass(frozen=True)
 class BestMatch:
-    """A pick's value is what it adds to F: 1 if every path holds it.
+    """A pick's value is what it adds to F: 1 if every path contains it.
 
-    The policy scores the shortlist ``paths * n`` times, on views that follow the simulated labels, and that is most of
-    the cost. λ that an objective holds for the candidates themselves is not changed by a label: with it, the paths are
-    alike.
+    The policy scores the shortlist ``paths * n`` times, on views updated with the simulated labels; that is most of the
+    cost. If the objective keeps λ for the candidates themselves, labels do not change it, and all paths are the same.
 
     Attributes:
-        policy: the score of the sequential policy; it may look at all of a snapshot but readouts.
-        paths: S, how many label paths are drawn.
-        shortlist: only the ``shortlist * n`` candidates of highest score take part; None for all of them.
-        ridge: how firmly the head holds against simulated labels, on embeddings of unit mean square length, see
-            `paths.py`.
-        bandwidth: σ; None is the median distance of a path's pick to the nearest other one on its path, copies left
-            out: samples closer than a batch is spaced stand for each other.
+        policy: the score of the sequential policy; it may use all of a snapshot except readouts.
+        paths: S, the number of label paths.
+        shortlist: consider only the ``shortlist * n`` candidates with the highest scores; None considers all.
+        ridge: how strongly the head resists simulated labels, on embeddings of unit mean square length, see `paths.py`.
+        bandwidth: σ; None uses the median distance from a pick to the nearest other pick on its path, ignoring copies.
+            Samples closer than the spacing of a batch then match each other.
         features: the space of x in κ.
     """
 
@@ -111,15 +109,14 @@ class BestMatch:
 
 
 def squared_distances(rows: ProductRows) -> FloatArray:
-    """‖x_i − x_j‖², (u, u) float64, less a margin of rounding, so that copies are at exactly 0."""
+    """‖x_i − x_j‖², (u, u) float64, minus a margin for rounding, so that copies are at exactly 0."""
     inner = functools.reduce(torch.mul, [factor.double() @ factor.double().T for factor in rows.factors])
     norms = (1.0 - 8.0 * torch.finfo(inner.dtype).eps) * inner.diagonal()
     return inner.mul_(-2.0).add_(norms[:, None]).add_(norms[None, :]).clamp_(min=0.0).numpy()
 
 
 def spacing(gaps: FloatArray, members: IntArray) -> float:
-    """Median distance of a pick to the nearest other one on its path, those at distance 0 left out; 1 if nothing is
-    left.
+    """Median distance from a pick to the nearest other one on its path, ignoring distances of 0; 1 if none are left.
 
     `gaps` are squared distances, (u, u); `members` (S, b) the samples of each path.
     """
@@ -130,17 +127,16 @@ def spacing(gaps: FloatArray, members: IntArray) -> float:
 
 
 class Matching:
-    """The best assignment of what is chosen to the picks of every path, its slots, and what another sample would add to
-    it.
+    """The best assignment of the chosen samples to each path's picks (its slots), and what another sample would add.
 
-    A slot's price is what the assignment would lose without that slot: 0 where nobody holds it, else the least loss of
-    a chain in which its holder moves to another slot, that one's holder to the next, and so on up to an empty one. The
-    gain of a sample x on a path is then exactly the largest κ(x, slot) − price, and the chain of that slot is how the
-    assignment changes.
+    A slot's price is what the assignment would lose without that slot. It is 0 for an empty slot. Otherwise it is the
+    smallest loss over chains in which the holder moves to another slot, that slot's holder to the next, and so on to an
+    empty one. The gain of a sample x on a path is then exactly the largest κ(x, slot) − price, and the assignment
+    changes along the chain of that slot.
     """
 
     def __init__(self, weights: FloatArray, members: IntArray) -> None:
-        """`weights` κ among the samples, (u, u); `members` (S, b) the samples of each path."""
+        """`weights` (u, u) is κ between the samples; `members` (S, b) are the samples of each path."""
         self._weights, self._members = weights, members
         self._holders = np.full(members.shape, -1)
         self._moves = np.zeros(members.shape, dtype=np.int64)
@@ -151,13 +147,12 @@ class Matching:
 
     @property
     def value(self) -> float:
-        """F of what is chosen."""
+        """F of the chosen samples."""
         paths, slots = np.nonzero(self._holders >= 0)
         return float(self._weights[self._holders[paths, slots], self._members[paths, slots]].sum()) / len(self._holders)
 
     def gains(self, which: IntArray) -> FloatArray:
-        """What each of `which` would add to F, as single-precision numbers, so that rounding does not decide between
-        copies."""
+        """What each of `which` would add to F, in single precision so that rounding does not decide between copies."""
         total = np.zeros(len(which))
         for path, prices in zip(self._members, self._prices, strict=True):
             total += (self._weights[np.ix_(which, path)] - prices).max(1)
@@ -173,7 +168,7 @@ class Matching:
             self._reprice(path)
 
     def _reprice(self, path: int) -> None:
-        """Shortest chains to an empty slot, by Bellman and Ford: no round of moves among holders gains anything."""
+        """Shortest chains to an empty slot (Bellman–Ford); no cycle of moves among holders gains anything."""
         holders = self._holders[path]
         taken, empty = np.flatnonzero(holders >= 0), np.flatnonzero(holders < 0)
         if not len(empty):
@@ -197,10 +192,10 @@ class Matching:
 
 
 def greedy_matching(matching: Matching, n: int) -> tuple[IntArray, FloatArray]:
-    """n samples, each of the largest gain given those before (the first among equals), and the gains.
+    """n samples, each with the largest gain given those before (the first among equals), and the gains.
 
-    Gains never grow, so that one from an earlier pick bounds the present one: only those that may still win are
-    computed again.
+    Gains never grow, so a gain from an earlier pick bounds the current one. Only those that may still win are computed
+    again.
     """
     bounds = matching.gains(np.arange(len(matching)))
     positions, added = np.empty(n, dtype=np.int64), np.empty(n)

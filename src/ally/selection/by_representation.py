@@ -1,4 +1,4 @@
-"""One selection for classes in an embedding that the network learns anew in every round, another for everything
+"""One selection for classification in an embedding that the network relearns every round, another for everything
 else."""
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from ally.types import Task
 
 @dataclass(frozen=True)
 class ByRepresentation:
-    """What a sample tells about its neighbours holds for all rounds where distances are fixed. Where a network learns
-    them together with the classes, it holds for this round only, and covering what is in doubt does better. A note of
-    the query says which it was.
+    """Where distances are fixed, what a sample tells about its neighbours stays true in later rounds. Where a network
+    learns them together with the classes, it is true for this round only, and covering the uncertain samples works
+    better. A note in the query says which selection was used.
 
     Attributes:
-        usual: for numbers, and for classes where distances are fixed: an encoder's vectors, vectors given as
+        usual: for regression, and for classification where distances are fixed: an encoder's vectors, vectors given as
             ``embeddings=``, the inputs of trees and linear models.
-        learned: for classes in a network's own embedding.
+        learned: for classification in a network's own embedding.
     """
 
     usual: Select = Influence()
@@ -35,7 +35,7 @@ class ByRepresentation:
 
     @property
     def tasks(self) -> frozenset[Task]:
-        """Those of both selections and of their representations."""
+        """The tasks that both selections and their representations support."""
         return frozenset.intersection(*(part.tasks for part in self._parts))
 
     @property

@@ -19,13 +19,13 @@ from ally.types import BOTH_TASKS, FloatArray, IntArray, Task
 
 @dataclass(frozen=True)
 class ClusterCentre:
-    """k-means with k = n, then argmin_{i ∈ C} ‖h_i − μ_C‖ of every cluster C; a pick's value is its score.
+    """k-means with k = n, then argmin_{i ∈ C} ‖h_i − μ_C‖ in every cluster C; a pick's value is its score.
 
-    Clusters left empty are made up for by the next nearest of the others.
+    If a cluster is empty, the next nearest sample of another takes its place.
 
     Attributes:
-        threshold: cluster only candidates of at least this score (DropQuery: 0.5, half the dropout predictions
-            disagree); None, or fewer than n of them, clusters all.
+        threshold: cluster only candidates with at least this score (DropQuery uses 0.5: half the dropout predictions
+            disagree). None clusters all of them, and so do fewer than n such candidates.
         iterations: Lloyd iterations.
     """
 
@@ -54,6 +54,6 @@ class ClusterCentre:
 
 
 def squared_to_centroid(points: torch.Tensor, clusters: IntArray, k: int, among: IntArray | None = None) -> FloatArray:
-    """‖h_i − mean of its cluster‖² of the points, or of those at positions `among` only, (m, d) → (m,) float64."""
+    """‖h_i − mean of its cluster‖² for the points, or only those at positions `among`, (m, d) → (m,) float64."""
     number = torch.from_numpy(clusters)
     return squared_to(points, cluster_means(points, number, k, among), number, among).numpy()

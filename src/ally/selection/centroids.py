@@ -1,7 +1,7 @@
-r"""The nearest centroid of each point, the same to the bit for any chunk size, number of threads and matrix library.
+r"""The nearest centroid of each point, bit for bit the same for any chunk size, number of threads and matrix library.
 
-Matrix products do the work but decide nothing: a point goes to a centroid only where a bound on rounding shows that no
-other is nearer. The few points in doubt are measured again, in float64 and in the end by sums of one fixed order.
+Matrix products do the work but never decide: a point goes to a centroid only if a bound on rounding shows that no other
+is nearer. The few unclear points are measured again in float64, and finally by sums in one fixed order.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ally.sources import BLOCK, blocks
 from ally.types import IntArray
 
 GROUP, GROUPS = 32, 64
-"""Centroids are looked at in groups of 32, or of more so that there are at most 64."""
+"""Centroids are searched in groups of 32; groups are larger where there would be more than 64."""
 PRODUCT = 2**21
-"""About so many distances are held at a time."""
+"""About how many distances are held at a time."""
 NONE = 2.0**120
 """Farther than any centroid."""
 TINY = 2.0**-100
-"""More than what squares lose where they vanish."""
+"""More than squares lose to underflow."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +50,8 @@ Rows: TypeAlias = torch.Tensor | UnitRows
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """x ↦ (x − centre) · scale in single precision: no square overflows or vanishes, and a common offset hides
-    nothing."""
+    """x ↦ (x − centre) · scale in single precision: squares neither overflow nor vanish, and a common offset costs no
+    precision."""
 
     centre: torch.Tensor
     """(d,) float64."""
@@ -67,13 +67,13 @@ class Frame:
         return Frame(centre, 2.0 ** -math.frexp(largest)[1])
 
     def __call__(self, points: torch.Tensor) -> torch.Tensor:
-        """(m, d) → (m, d + 2): x, ‖x‖ and 1. Coordinates beyond 2**40 are cut there, so that squares stay finite."""
+        """(m, d) → (m, d + 2): x, ‖x‖ and 1. Coordinates are clipped at 2**40, so that squares stay finite."""
         x = ((points.double() - self.centre) * self.scale).clamp_(-(2.0**40), 2.0**40).float()
         return torch.cat([x, x.norm(dim=1, keepdim=True), torch.ones(len(x), 1)], dim=1)
 
 
 class Centroids:
-    """`means` (k, d), float64. Points are what a frame gives, (m, d + 2)."""
+    """`means` (k, d), float64. Points come from a frame, (m, d + 2)."""
 
     def __init__(self, means: torch.Tensor) -> None:
         self.means = means
@@ -86,9 +86,9 @@ class Centroids:
         return (slice(first, min(first + step, size)) for first in range(0, size, step))
 
     def nearest(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """argmin_c Σ_j (x_j − c_j)² with the sums in float64, the lowest of equal ones, (m,).
+        """argmin_c Σ_j (x_j − c_j)² with the sums in float64, ties to the lowest, (m,).
 
-        Also bounds below the distance to all other centroids, by group, (m, groups).
+        Also lower bounds on the distance to all other centroids, by group, (m, groups).
         """
         found, rest, limit, _ = self._bounds.search(x)
         apart = self._bounds.distance(x, rest)
@@ -99,7 +99,7 @@ class Centroids:
         return found, apart
 
     def others(self, x: torch.Tensor, own: torch.Tensor, group: int) -> torch.Tensor:
-        """Bounds below the distance to the centroids of one group other than a point's `own` (m,), (m,)."""
+        """Lower bounds on the distance to the centroids of one group other than a point's `own` (m,), (m,)."""
         columns = slice(group * self._bounds.group, (group + 1) * self._bounds.group)
         low = x @ self._bounds.factor[:, columns]
         mine = ((own >= columns.start) & (own < columns.stop)).nonzero().squeeze(1)
@@ -107,14 +107,14 @@ class Centroids:
         return self._bounds.distance(x, low.amin(1))
 
     def above(self, x: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
-        """Bounds above the distance to `own` (m,), (m,)."""
+        """Upper bounds on the distance to `own` (m,), (m,)."""
         result = torch.empty(len(x))
         for block in blocks(len(x)):
             result[block] = (x[block, :-2] - self._rounded.index_select(0, own[block])).norm(dim=1)
         return result.mul_(1.0 + self._bounds.slack).add_(self._bounds.norms[own], alpha=2.0**-22).add_(2.0**-50)
 
     def moved_from(self, means: torch.Tensor) -> torch.Tensor:
-        """A bound above the distance of any centroid of a group to its place among other `means` (k, d), (groups,)."""
+        """For each group, an upper bound on how far its centroids are from those in `means` (k, d), (groups,)."""
         moves = torch.nn.functional.pad((self.means - means).norm(dim=1), (0, -len(means) % self._bounds.group))
         return (moves.view(-1, self._bounds.group).amax(1) * (1.0 + 2.0**-20)).float()
 
@@ -131,11 +131,11 @@ class Centroids:
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """Bounds below ‖x − c‖² − ‖x‖² for many x and c by one matrix product.
+    """Lower bounds on ‖x − c‖² − ‖x‖² for many x and c from one matrix product.
 
-    With u the unit roundoff, ‖c‖² − 2x·c comes out within (d + 8)u(2‖x‖‖c‖ + ‖c‖²) of its value, in whatever order it
-    is summed. `slack` is twice as much and more: enough also for the rounding of what is computed from it and of direct
-    sums in float64.
+    With u the unit roundoff, the computed ‖c‖² − 2x·c is within (d + 8)u(2‖x‖‖c‖ + ‖c‖²) of its value, whatever the
+    order of summation. `slack` is more than twice that, which also covers rounding in what is computed from it and in
+    direct float64 sums.
     """
 
     factor: torch.Tensor
@@ -158,23 +158,23 @@ class Bounds:
         )
 
     def search(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-        """The likely centroid (m,); the bounds of all others by group (m, groups), of which those up to `limit` (m,)
-        may be nearer; all bounds (m, K)."""
+        """The likely centroid (m,); the bounds of all others by group (m, groups); the `limit` (m,) up to which one of
+        those may be nearer; all bounds (m, K)."""
         low = x @ self.factor
         found, best, rest = split_lowest(low, self.group)
         return found, rest, best + 2.0 * self.slack * (x[:, -2] + self.norms[found]).square() + TINY, low
 
     def distance(self, x: torch.Tensor, low: torch.Tensor) -> torch.Tensor:
-        """From bounds (m, ...) to bounds below the distance."""
+        """Turns bounds (m, ...) into lower bounds on the distance."""
         squares = (1.0 - self.slack) * x[:, -2].square() - TINY
         return (low + squares.view(-1, *[1] * (low.dim() - 1))).clamp_(min=0.0).sqrt_().mul_(1.0 - 2.0**-20)
 
 
 def split_lowest(values: torch.Tensor, group: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Of each row of (m, K): the column of the lowest value, that value, and the lowest of all others by group, (m, K /
-    group).
+    """For each row of (m, K): the column of the lowest value, that value, and the lowest other value in each group,
+    (m, K / group).
 
-    The lowest of each group first, because an argmin over all columns takes several times as long.
+    It finds the lowest of each group first, because an argmin over all columns takes several times as long.
     """
     rest = values.view(len(values), -1, group).amin(2)
     best, which = rest.min(1)
@@ -185,5 +185,5 @@ def split_lowest(values: torch.Tensor, group: int) -> tuple[torch.Tensor, torch.
 
 
 def row_squares(differences: torch.Tensor) -> torch.Tensor:
-    """Sums of squares of float64 rows, (m, d) → (m,); numpy sums each row by itself and in one order."""
+    """Sums of squares of float64 rows, (m, d) → (m,); numpy sums each row on its own, in one order."""
     return torch.from_numpy(np.square(differences.numpy()).sum(1))

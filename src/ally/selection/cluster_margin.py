@@ -1,7 +1,7 @@
-"""Cluster-Margin (Citovsky et al., 2021): the highest scores, spread over clusters by turns, small clusters first.
+"""Cluster-Margin (Citovsky et al., 2021): the highest scores, taken from clusters in turn, small clusters first.
 
-The paper clusters by average-linkage HAC, which needs all pairs; k-means stands in for it here at every size, so that
-one pool is treated alike however large it grows.
+The paper clusters by average-linkage HAC, which needs all pairs. We use k-means at every size, so that a pool is
+treated the same however large it grows.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ MOST_CLUSTERS = 1000
 
 @dataclass(frozen=True)
 class ClusterMargin:
-    """Of the ``shortlist * n`` highest scores, one drawn at random per cluster and turn; a pick's value is its score.
+    """Draws one of the ``shortlist * n`` highest scores per cluster and turn, at random; a pick's value is its score.
 
     Attributes:
         shortlist: how many times n candidates are kept (the paper's k_m / k_t).
-        clusters: k over all candidates; None is one for every ten candidates, at most 1000.
+        clusters: k over all candidates; None is one per ten candidates, at most 1000.
         iterations: Lloyd iterations.
     """
 
@@ -60,9 +60,9 @@ class ClusterMargin:
 
 
 def round_robin(clusters: IntArray, uniforms: FloatArray, n: int) -> IntArray:
-    """Positions of n picks: one of every cluster per turn, from the smallest to the largest, until none or n are left.
+    """Positions of n picks: each turn takes one from every cluster, smallest cluster first, until there are n.
 
-    `uniforms` (m,) put the members of a cluster in random order. Clusters of one size go by number.
+    `uniforms` (m,) put the members of a cluster in random order. Clusters of equal size go by number.
     """
     sizes = np.bincount(clusters)
     by_cluster = np.lexsort((uniforms, clusters))

@@ -1,4 +1,4 @@
-"""ALLY's batch: k-means clusters of the candidates, the highest scores of each (paper, section 5.1)."""
+"""ALLY's batch: the highest scores in each k-means cluster of the candidates (paper, section 5.1)."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ RUN = 2**17
 
 @dataclass(frozen=True)
 class ClusterTop:
-    """Equal numbers from each of `clusters` k-means clusters of the embeddings (None: k = n), always exactly n.
+    """Picks exactly n, in equal numbers from each of `clusters` k-means clusters of the embeddings (None: k = n).
 
     Attributes:
         clusters: k; more than n is the same as n.
-        shortlist: cluster only the ``shortlist * n`` candidates of highest score; None clusters all of them.
+        shortlist: cluster only the ``shortlist * n`` candidates with the highest scores; None clusters all of them.
         iterations: Lloyd iterations.
     """
 
@@ -61,10 +61,9 @@ class ClusterTop:
 
 
 def equal_top(scores: FloatArray, clusters: IntArray, k: int, n: int) -> IntArray:
-    """Positions of n picks: by turns the next best of every cluster, higher scores first within a turn, until n are
-    found.
+    """Positions of n picks: each turn takes the next best of every cluster, higher scores first, until there are n.
 
-    Every cluster that holds enough gives n // k or n // k + 1; clusters that run out are made up for by the others.
+    Every cluster with enough members gives n // k or n // k + 1; when one runs out, the others make up for it.
     """
     sizes = np.bincount(clusters, minlength=k)
     by_turn = np.bincount(sizes)[::-1].cumsum()[::-1][1:]
@@ -72,7 +71,7 @@ def equal_top(scores: FloatArray, clusters: IntArray, k: int, n: int) -> IntArra
     kept, lowest = np.empty(0, dtype=np.int64), np.full(k, -np.inf)
     for start in range(0, len(scores), RUN):
         run = slice(start, start + RUN)
-        # An equal score comes too late: ties go to the lowest position.
+        # An equal score loses, because ties go to the lowest position.
         rivals = np.flatnonzero(scores[run] > lowest[clusters[run]]) + start
         kept, turn = best_of_each(np.concatenate([kept, rivals]), scores, clusters, turns)
         last = kept[turn == turns - 1]
@@ -82,7 +81,7 @@ def equal_top(scores: FloatArray, clusters: IntArray, k: int, n: int) -> IntArra
 
 
 def best_of_each(positions: IntArray, scores: FloatArray, clusters: IntArray, most: int) -> tuple[IntArray, IntArray]:
-    """Of the given positions the `most` highest scores of each cluster, positions ascending, and the place of each in
+    """The `most` highest scores of each cluster among the given positions, in ascending order, and the rank of each in
     its cluster."""
     order = positions[np.lexsort((positions, -scores[positions], clusters[positions]))]
     place = np.arange(len(order)) - np.searchsorted(clusters[order], clusters[order])

@@ -1,19 +1,19 @@
-r"""Greedy coverage: pick after pick the candidate x of the largest gain
+r"""Greedy coverage: each pick is the candidate x with the largest gain
 
     g(x) = Σ_z w_z max(0, k(z, x) − max_{c ∈ L ∪ S} k(z, c))
 
 over targets z, with L the labelled, S the picks so far, and k a Gaussian or a ball.
 
-Gains only fall as S grows, so three kinds of number bound g(x), each at least the next: one found before an earlier
-pick; one from products in single precision (`Covering.bounds`); and g(x) itself, a float64 sum over the targets in
-their order, rounded to single precision so that rounding does not decide between equals (`Covering.gains`). Only the
-head of the ranking is brought from one kind to the next, and it is offered when its number is a gain. These are the
-picks of plain greedy, ties to the lowest position, whatever the number of threads or shards.
+Gains only fall as S grows, so three kinds of number bound g(x), each at least as large as the next: one computed before
+an earlier pick; one from products in single precision (`Covering.bounds`); and g(x) itself, a float64 sum over the
+targets in order, rounded to single precision so that rounding does not break ties (`Covering.gains`). Only the head of
+the ranking is refined from one kind to the next, and it is offered once its number is a gain. The picks are those of
+plain greedy with ties to the lowest position, for any number of threads or shards.
 
-A centre adds to a target only if it is nearer than all others: after c centres, for one pair in about c. Where sketches
-of a few numbers (`SingleFrame.sketches`) leave few pairs to look at, as they do for trained embeddings, bounds come
-from those pairs alone. No pair is stored: beyond the targets, of which there are few, the ranking costs 9
-bytes a candidate.
+A centre adds to a target only if it is nearer than all others; after c centres, that is about one pair in c. Where
+sketches of a few numbers (`SingleFrame.sketches`) leave few pairs to check, as they do for trained embeddings, bounds
+come from those pairs alone. No pairs are stored. Apart from the targets, which are few, the ranking costs 9 bytes per
+candidate.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ from ally.types import IntArray
 GROUP = 64
 """Candidates that share an entry of the ranking."""
 FIRST_GROUPS, MOST_GROUPS = 32, 1024
-"""Groups of the ranking whose heads are bounded at once: few at first, twice as many each time."""
+"""Groups of the ranking whose heads are bounded together: few at first, twice as many each time."""
 EARLIER, BOUND, GAIN = 0, 1, 2
 FEW, REST = 16, 32
-"""Sketches pay if they leave one pair in `FEW`; where they do not, they rest for so many blocks of targets."""
+"""Sketches pay off if they leave one pair in `FEW`; otherwise they are skipped for this many blocks of targets."""
 FEWEST, PER_PICK, MOST, PAIRS = 4 * BLOCK, 20, 32 * BLOCK, 2**28
 """See `representatives`."""
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Some targets: their rows, how far each is from its nearest centre (squared), what k is there, and w."""
+    """Some targets: their rows, the squared distance of each to its nearest centre, k at that distance, and w."""
 
     rows: Doubles
     singles: Singles
@@ -84,11 +84,11 @@ class Kernel(Protocol):
         ...
 
     def add_pairs(self, total: Double, i: Ints, j: Ints, x: Doubles, block: Block) -> None:
-        """At least the gain of each row, if only these pairs of a row and a target can gain."""
+        """An upper bound on the gain of each row, if only these pairs of a row and a target can gain."""
         ...
 
     def add_bound(self, total: Double, x: Singles, block: Block, scale: float, room: Single) -> None:
-        """At least the gain of each row, by way of products written into `room`."""
+        """An upper bound on the gain of each row, from products written into `room`."""
         ...
 
 
@@ -112,7 +112,7 @@ class Gaussian:
 
     def add_bound(self, total: Double, x: Singles, block: Block, scale: float, room: Single) -> None:
         rate = np.float32(min(np.log2(np.e) / (self._square * scale**2), 1e30))
-        # A target that is a centre or its copy gains nothing, though rounding may say otherwise.
+        # A target that is a centre, or a copy of one, gains nothing, though rounding may say otherwise.
         covered, weights = (
             block.covered.astype(np.float32),
             np.where(block.near > 0.0, block.weights, 0.0).astype(np.float32),
@@ -156,10 +156,10 @@ class Ball:
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """What is to be covered, in the order in which it comes into use. Workers share it; nothing in it changes."""
+    """The samples to cover, in the order they come into use. Workers share them and never change them."""
 
     rows: tuple[tuple[Doubles, Singles, Singles | None], ...]
-    """Blocks of targets, and how they are seen in single precision."""
+    """Blocks of targets, and their frame in single precision."""
     weights: Double
     """(t,) w."""
     kernel: Kernel
@@ -171,7 +171,7 @@ class Cover:
 
     Args:
         points: the candidates.
-        known: centres from the start, the labelled samples.
+        known: the labelled samples, which are centres from the start.
         order: (t,) positions of the targets among the candidates.
         weights: (t,) w.
         kernel: k.
@@ -188,10 +188,10 @@ class Cover:
     def picks(
         self, crew: Crew, n: int, sizes: Callable[[int], int] | None = None, while_adding: bool = False
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Positions of n picks and what each added, as a share of the weight of the targets in use.
+        """Positions of n picks and what each added, as a share of the total weight of the targets in use.
 
-        The workers of the crew are `Covering` shards. Pick p counts the first `sizes(p)` targets, whole blocks, or all
-        of them. `while_adding` ends with the last pick that adds something.
+        The workers of the crew are `Covering` shards. Pick p counts the first `sizes(p)` targets, in whole blocks, or
+        all of them. With `while_adding`, picking stops when nothing is added any more.
         """
         everything = len(self.targets.weights)
         positions, added = np.empty(n, dtype=np.int64), np.empty(n)
@@ -227,8 +227,8 @@ class Covering:
         self._ranking = Ranking(len(self._points))
 
     def offer(self, more: Double) -> Pick:
-        """The largest gain of the shard, after taking targets into use whose squared distances to their nearest centre
-        are `more`."""
+        """The largest gain in the shard, after adding targets whose squared distances to their nearest centre are
+        `more`."""
         if len(more):
             before = len(self._near)
             self._near = np.concatenate([self._near, more])
@@ -238,7 +238,7 @@ class Covering:
         return Pick(value, self._start + row, self._points[row : row + 1])
 
     def take(self, pick: Pick, more: Double) -> Pick:
-        """The pick becomes a centre, and is no candidate any more."""
+        """The pick becomes a centre and is no longer a candidate."""
         for block in self._blocks():
             lower_to_row(block.near, block.rows, pick.row)
         self._covered = self._targets.kernel.values(self._near)
@@ -248,8 +248,8 @@ class Covering:
         return self.offer(more)
 
     def bounds(self, which: slice | IntArray, since: int = 0) -> Double:
-        """At least what each row of `which` (at most a block) would add, counting targets from the one numbered
-        `since`, (m,)."""
+        """Upper bounds on what each row of `which` (at most a block) would add, counting targets from number `since`
+        on, (m,)."""
         rows, seen = self._points[which], self._targets.frame
         singles, sketches = None, seen.sketches(rows)
         total = np.zeros(len(rows[0]))
@@ -268,7 +268,7 @@ class Covering:
         return total.astype(np.float32).astype(np.float64)
 
     def _add_few(self, total: Double, rows: Doubles, sketches: Singles | None, block: Block) -> bool:
-        """Adds bounds if sketches leave few pairs that can gain. If they do not, they are not asked for a while."""
+        """Adds bounds if sketches leave few pairs that can gain. If they do not, sketches are skipped for a while."""
         self._rest -= 1
         if sketches is None or block.sketches is None or self._rest > 0:
             return False
@@ -292,7 +292,7 @@ class Covering:
 
 
 class Ranking:
-    """Rows, ranked by a number that is at least the gain of each."""
+    """Rows ranked by an upper bound on the gain of each."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -310,7 +310,7 @@ class Ranking:
         self.age()
 
     def age(self) -> None:
-        """There is another centre: every number is an earlier one."""
+        """Marks every number as out of date, because there is a new centre."""
         self._kind[:] = EARLIER
 
     def drop(self, row: int) -> None:
@@ -326,15 +326,15 @@ class Ranking:
             group = int(self._peaks.argmax())
             place = int(self._upper[group].argmax())
             value, kind = float(self._upper[group, place]), int(self._kind[group, place])
-            # No gain is negative, so a number of 0 is one.
+            # No gain is negative, so a bound of 0 is the gain itself.
             if kind == GAIN or value <= 0.0:
                 return value, group * GROUP + place
             self._advance(kind, heads[kind], bounds if kind == EARLIER else gains)
             heads[kind] = min(2 * heads[kind], MOST_GROUPS)
 
     def _advance(self, kind: int, count: int, numbers: Callable[[IntArray], Double]) -> None:
-        """Finds the next kind of number for the heads of the `count` highest groups, and for others in them that are as
-        high."""
+        """Computes the next kind of number for the heads of the `count` highest groups, and for other rows in them that
+        are as high."""
         highest = (
             np.argpartition(-self._peaks, count)[:count] if count < len(self._peaks) else np.arange(len(self._peaks))
         )
@@ -350,12 +350,11 @@ class Ranking:
 
 
 def representatives(pick: int, n: int, size: int) -> int:
-    """How many of `size` candidates pick number `pick` (from 0) of n counts, if there are as many.
+    """How many of `size` candidates are targets for pick number `pick` (from 0) of n.
 
-    Greedy picks fit themselves to the targets they are counted on: with few targets for each, much of what they gain is
-    not there for other samples. Hence at least 20 for each pick so far, doubling when needed, from 4096 up to 32 768;
-    and more from the start in a small pool, as long as there are no more than 2²⁸ pairs (16 384 candidates are all
-    counted).
+    Greedy picks overfit the targets they are measured on: with few targets per pick, much of the gain does not carry
+    over to other samples. So there are at least 20 targets for each pick so far, doubling when needed, from 4096 up to
+    32 768. A small pool starts with more, up to 2²⁸ pairs (a pool of 16 384 candidates is counted in full).
     """
     first = max(FEWEST, -(-PAIRS // (size * BLOCK)) * BLOCK)
     doubled = first << max(0, math.ceil(math.log2(PER_PICK * (pick + 1) / first)))

@@ -26,21 +26,21 @@ CHECK_EVERY = 20
 
 @dataclass(frozen=True)
 class Discriminative:
-    """Picks what a classifier of labelled against unlabelled embeddings is surest to be unlabelled; its value is the
-    log-odds.
+    """Trains a classifier of labelled against unlabelled embeddings and picks the samples most likely to be unlabelled;
+    a pick's value is its log-odds.
 
     The batch is picked in near-equal sub-batches. Each joins the labelled side before a new classifier is fitted, so
-    that the next goes where the pool is still not covered. Without labelled samples the first pick is the embedding of
-    largest norm.
+    the next sub-batch goes where the pool is not covered yet. Without labelled samples the first pick is the embedding
+    with the largest norm.
 
     Attributes:
         sub_batches: how often the classifier is fitted.
-        accuracy: balanced training accuracy at which a fit stops, as the paper does short of a perfect fit, so that
-            samples like the labelled ones are not called unlabelled with confidence.
+        accuracy: balanced training accuracy at which a fit stops. Like the paper, it stops short of a perfect fit, so
+            that samples similar to labelled ones do not confidently count as unlabelled.
         width: units in each of its three hidden layers.
-        steps: the largest number of steps of a fit.
-        ratio: unlabelled samples per labelled one that a fit may draw on; all candidates are scored.
-        lr: step of its Adam.
+        steps: the largest number of steps per fit.
+        ratio: unlabelled samples per labelled one that a fit may use; all candidates are scored.
+        lr: learning rate of its Adam.
     """
 
     sub_batches: int = 10
@@ -85,7 +85,7 @@ class Discriminative:
     def _fit(
         self, candidates: torch.Tensor, covered: torch.Tensor, free: torch.Tensor, scale: _Scale, streams: Streams
     ) -> nn.Module:
-        """A classifier with positive log-odds for unlabelled. Both sides weigh the same."""
+        """A classifier with positive log-odds for unlabelled samples. Both sides have equal weight."""
         generator = streams.torch("batches")
         pool = torch.nonzero(free).squeeze(1)
         drawn = pool[torch.randperm(len(pool), generator=generator)[: self.ratio * len(covered)]]
@@ -126,7 +126,7 @@ class _Scale:
 
 
 def _sums(rows: torch.Tensor, mean: torch.Tensor | None = None) -> torch.Tensor:
-    """Of each block the sum of its rows, or of their squared distances to the mean, feature by feature."""
+    """For each block and feature, the sum over its rows, or of squared distances to the mean."""
     found = torch.empty(-(-len(rows) // BLOCK), rows.shape[1], dtype=torch.float64)
     for number, block in enumerate(blocks(len(rows))):
         some = rows[block].double()
@@ -174,6 +174,6 @@ def _balanced_accuracy(classifier: nn.Module, labelled: torch.Tensor, unlabelled
 
 
 def _near_equal(n: int, parts: int) -> list[int]:
-    """n as a sum of at most `parts` positive numbers that differ by one at most."""
+    """n as a sum of at most `parts` positive numbers that differ by at most one."""
     parts = min(n, parts)
     return [n // parts + (place < n % parts) for place in range(parts)] if parts else []

@@ -1,18 +1,17 @@
 r"""D of every row of a shard, and the scan that lowers it.
 
-D_i = min_s ‖g_i − c_s‖² over the centres so far; the owner of i is the earliest s that reaches it. Beyond the rows
-themselves a shard keeps D, the owner, a sketch and, of two factors, a length, 48 bytes a row.
+D_i = min_s ‖g_i − c_s‖² over the centres so far; the owner of i is the earliest s that attains it. Besides the rows, a
+shard keeps D, the owner, a sketch and, for rows of two factors, a length: 48 bytes per row.
 
-A scan computes few distances and misses none that would lower D. Four lower bounds let it pass over a row:
+A scan computes few distances and misses none that would lower D. Four lower bounds let it skip a row:
 
 - the distance of its sketch to the centre's (`sketch`);
 - for many centres at once, a matrix product in single precision (`products`);
 - the triangle inequality: if s owns i and ‖c − c_s‖² ≥ 4 D_i, then ‖g_i − c‖ ≥ ‖c − c_s‖ − ‖g_i − c_s‖ ≥ ‖g_i − c_s‖.
-- for rows of two factors, what the first ones and the lengths of the second leave possible
-  (`scans.first_factor_bound`).
+- for rows of two factors, a bound from the first factors and the lengths of the second (`scans.first_factor_bound`).
 
-All of them leave a margin of rounding. A distance that is computed is a float64 sum over one row, so neither the bounds
-nor the number of shards change a bit of D.
+All of them leave a margin for rounding. A computed distance is a float64 sum over one row, so neither the bounds nor
+the number of shards change a bit of D.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ class Field:
         self.longest = self._survey(rows, self._sketches, self._lengths)
         """The first row of largest norm."""
         self.largest_norm = float(self._largest[2])
-        """Its square."""
+        """Its squared norm."""
         self.near = np.full(size, np.finfo(np.float64).max)
         """(n,) D."""
         self.owner: Int = np.zeros(size, np.int32)
@@ -78,11 +77,11 @@ class Field:
         weigh(self.near, self.owner, scale, BLOCK, self.totals, self.sums)
 
     def scan(self, centres: Arrays, first: int, by: Bounds, reach: Double = NO_REACH) -> Long:
-        """Centres number `first`, first + 1, … come; rows nearer to one than D are its own from then on.
+        """Adds centres number `first`, first + 1, …; a centre becomes the owner of rows that are nearer to it than D.
 
-        `reach` (first,) gives the D up to which rows of an owner are passed over; of one centre only. Returns how many
-        rows (times centres) were looked at, how many `by` left, and of those how many `reach` left: these were
-        computed.
+        `reach` (first,) is for a single centre: the D up to which rows of each owner are skipped. Returns how many rows
+        (times centres) were considered, how many were left after `by`, and how many of those after `reach`; the last
+        were computed.
         """
         sketches, counts = np.empty((1, NUMBERS, len(centres.h)), np.float32), np.zeros(3, np.int64)
         self._survey(centres, sketches, NO_LENGTHS)
@@ -100,7 +99,7 @@ class Field:
         return counts
 
     def reach(self, centre: Arrays, groups: list[Arrays]) -> Double:
-        """‖c − c_s‖² / 4 for the centres s of all groups, less rounding."""
+        """‖c − c_s‖² / 4 for the centres s of all groups, minus a margin for rounding."""
         squared = np.empty(sum(len(group.h) for group in groups))
         start = 0
         for group in groups:
@@ -137,7 +136,7 @@ class Field:
         )
 
     def _survey(self, rows: Arrays, sketches: Single, lengths: Single) -> int:
-        """The sketches of rows or centres; the first of largest norm."""
+        """Writes the sketches of rows or centres; returns the first of largest norm."""
         seen, largest = self._frame, np.empty(4)
         longest = survey(*rows, seen.mean, seen.u, seen.v, seen.unit, sketches, lengths, largest)
         if not largest[2] <= min(float(np.finfo(rows.h.dtype).max), 2.0**1000):
@@ -153,11 +152,11 @@ class Field:
 
     @property
     def _roundoff(self) -> float:
-        """More than a sum over a row is wrong, relative to the sum of the sizes of its terms."""
+        """An upper bound on the error of a sum over a row, relative to the sum of its terms' magnitudes."""
         return 8.0 * float(self.rows.a.shape[1] + self.rows.h.shape[1] + 16) * 2.0**-53
 
     @property
     def _error(self) -> float:
-        """More than a squared distance is wrong for rows of two factors: its terms may cancel, and add up to 16 max‖a‖²
-        max‖h‖² at most."""
+        """An upper bound on the error of a squared distance between rows of two factors: its terms may cancel, and add
+        up to at most 16 max‖a‖² max‖h‖²."""
         return 16.0 * self._roundoff * float(self._largest[0] * self._largest[1]) if self.rows.a.shape[1] else 0.0

@@ -1,4 +1,4 @@
-r"""What is known so far: A, the inverse of the information, and AFA, both (kd, kd), through additions and removals.
+r"""The design so far: A, the inverse of the information, and AFA, both (kd, kd), updated as rows come and go.
 
 With X (k×kd) the factor of a row, U = AXᵀ, Z = AFAXᵀ, K = XZ and M = (I ± XU)⁻¹ = NNᵀ,
 
@@ -20,16 +20,16 @@ from ally.features.fisher import FisherFactors, FisherRows, total_information
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """A row that was added or removed, as all other rows see it."""
+    """A row that was added or removed, in the form that other rows need to update themselves."""
 
     sign: float
-    """1 if it was added, −1 if it was removed."""
+    """1 if added, −1 if removed."""
     columns: torch.Tensor
     """(2·k·r, d): u and then p, class by class, as rows of length d."""
 
 
 class FisherDesign:
-    """A, AFA, and a bound of the largest eigenvalue of AF."""
+    """A, AFA, and a bound on the largest eigenvalue of AF."""
 
     def __init__(self, matrix: torch.Tensor, pooled: torch.Tensor) -> None:
         self._matrix, self._pooled = matrix, pooled
@@ -37,8 +37,8 @@ class FisherDesign:
         self.renew()
 
     def renew(self) -> None:
-        """A and AFA from the information itself: their rounding is then relative to what they are, not to what they
-        once were."""
+        """Recomputes A and AFA from the information, so that their rounding is relative to their present size, not to
+        an earlier, larger one."""
         for row, sign in self._taken:
             h = row.embeddings[0]
             self._matrix += torch.kron(sign * row.curvature[0], torch.outer(h, h))
@@ -47,10 +47,10 @@ class FisherDesign:
         self.inverse = (0.5 * (inverse + inverse.T)).contiguous()
         self.spread = (self.inverse @ self._pooled @ self.inverse).contiguous()
         self.ceiling = float((self._pooled * self.spread).sum().clamp(min=0.0).sqrt())
-        """No eigenvalue of AF is larger; at first, the root of the sum of their squares."""
+        """No eigenvalue of AF is larger. It starts as the root of the sum of their squares."""
 
     def tighten(self) -> None:
-        """Lowers the ceiling in steps of a fifth for as long as it is one: cA − AFA is then positive definite."""
+        """Lowers the ceiling c in steps of a fifth while it holds, that is, while cA − AFA is positive definite."""
         while self.ceiling > 0.0:
             lower = 0.8 * self.ceiling
             if int(torch.linalg.cholesky_ex(torch.sub(lower * self.inverse, self.spread)).info) != 0:
@@ -58,8 +58,8 @@ class FisherDesign:
             self.ceiling = lower
 
     def take(self, row: FisherFactors, sign: float) -> tuple[float, Step]:
-        """Adds (sign 1) or removes (−1) one row, h (1, d) and S (1, k, k); by how much the objective fell, and the step
-        for others."""
+        """Adds (sign 1) or removes (−1) one row, h (1, d) and S (1, k, k). Returns how much the objective fell, and the
+        step for other rows."""
         h, s = row.embeddings[0], row.roots[0]
         k, size = len(s), len(h)
         u, z = (((matrix.view(-1, size) @ h).view(-1, k) @ s.T) for matrix in (self.inverse, self.spread))
@@ -78,9 +78,9 @@ class FisherDesign:
 def first_design(
     parts: Sequence[torch.Tensor], count: int, labelled: FisherRows, classes: int, n: int, ridge: float
 ) -> FisherDesign:
-    """The design before any pick, from the summed information (kd, kd) of the parts of `count` candidates.
+    """The design before any pick, from the information (kd, kd) summed over the parts of `count` candidates.
 
-    The labelled mean weighs L / (L + n). Measured against the last of C classes, λI becomes λ(I − 11ᵀ/C) ⊗ I.
+    The labelled mean has weight L / (L + n). Measured against the last of C classes, λI becomes λ(I − 11ᵀ/C) ⊗ I.
     """
     pooled = sum(parts[1:], parts[0].clone())
     k = max(1, classes - 1)

@@ -1,12 +1,12 @@
-r"""The matrices Q and G of rows, followed through picks.
+r"""The matrices Q and G of each row, updated with every pick.
 
 With A (kd×kd) the inverse of the information so far, F the mean information of the pool and :math:`X = S \otimes
 h^\top` (k×kd) the factor of a row, the row keeps two k×k matrices,
 
     Q = X A Xᵀ   and   G = X AFA Xᵀ.
 
-Both are held packed, in double precision, with the row's probabilities, of which S is made: 8C² bytes a row, as much as
-two full C×C matrices of single precision, and nothing drifts.
+Both are packed, in double precision, next to the row's probabilities, from which S is made. That is 8C² bytes per row,
+as much as two full C×C matrices in single precision, and nothing drifts.
 
 Adding XᵀX to the information lowers tr(AF) by the row's gain tr((I + Q)⁻¹G); removing it raises tr(AF) by tr((I −
 Q)⁻¹G).
@@ -23,9 +23,9 @@ from ally.selection.fisher_loops import LANES, advance, project, traces
 from ally.types import FloatArray, IntArray
 
 CHUNK = 512
-"""Rows computed at a time; whole groups of lanes."""
+"""Rows computed at a time, in whole groups of lanes."""
 FEW = 8
-"""Up to so many columns are projected row by row."""
+"""Up to this many columns are projected row by row."""
 
 
 class Forms:
@@ -41,8 +41,8 @@ class Forms:
         """(count,) the row in each slot."""
 
     def gains(self, sign: float = 1.0) -> FloatArray:
-        """By slot: how much tr(AF) falls if the row is added (sign 1), or −(how much it rises) if it is removed
-        (−1)."""
+        """By slot: how much tr(AF) falls if the row is added (sign 1); if it is removed (−1), the same with a negative
+        sign, since tr(AF) rises."""
         return sign * self._traces(self._g, sign)
 
     def reaches(self) -> FloatArray:
@@ -50,7 +50,7 @@ class Forms:
         return self._traces(self._q, 1.0)
 
     def take(self, step: Step) -> None:
-        """Follows one pick."""
+        """Updates all slots for one pick."""
         rank = len(step.columns) // (2 * self.classes)
         columns = self._scale**0.5 * step.columns
         h = torch.zeros(CHUNK, self.size, dtype=torch.float64)
@@ -68,8 +68,7 @@ class Forms:
             advance(self._q[groups], self._g[groups], self._p[groups], projected.numpy(), rank, step.sign)
 
     def hold(self, places: IntArray, inverse: torch.Tensor, spread: torch.Tensor) -> None:
-        """Holds the rows `places` and no others; those that are new are computed from A = `inverse` and AFA =
-        `spread`."""
+        """Holds exactly the rows `places`; new ones are computed from A = `inverse` and AFA = `spread`."""
         stay = np.isin(self.places, places)
         new = places[~np.isin(places, self.places)]
         slots, count = np.arange(len(self.places)), len(places)
@@ -109,7 +108,7 @@ class Forms:
 
 
 def _form(factors: FisherFactors, matrix: torch.Tensor) -> torch.Tensor:
-    """X B Xᵀ with X = S ⊗ hᵀ for every row, (n, k, k). B is symmetric: the blocks above its diagonal say all."""
+    """X B Xᵀ with X = S ⊗ hᵀ for every row, (n, k, k). B is symmetric, so the blocks above its diagonal suffice."""
     h, s = factors.embeddings, factors.roots
     classes, size = s.shape[1], h.shape[1]
     middle = h.new_zeros(len(h), classes, classes)

@@ -1,15 +1,15 @@
 r"""BAIT: greedy Bayesian A-optimal design on the last layer's Fisher information (Ash et al., 2021).
 
 Minimise tr(AF), where A⁻¹ = λI + (labelled information) + (picked information) and F is the mean information of the
-pool. 2n rows are added one by one, each the one that lowers the objective most; then n are removed again, each the one
-whose loss raises it least.
+pool. 2n rows are added one by one, each time the one that lowers the objective most; then n are removed, each time the
+one whose loss raises it least.
 
-Most rows need not be followed. With Q and G as in `fisher_forms` and μ the largest eigenvalue of AF, G ≼ μQ, so that
+Most rows need not be kept up to date. With Q and G as in `fisher_forms` and μ the largest eigenvalue of AF, G ≼ μQ, so
 
     gain = tr((I + Q)⁻¹G) ≤ μ tr((I + Q)⁻¹Q),
 
-and both factors only fall while rows are added. Q and G are kept up to date for those rows alone whose bound reaches
-half the best gain; no other can be picked until the best gain has halved. Then μ is bounded anew, and rows that reach
+and both factors only fall while rows are added. Q and G are kept up to date only for rows whose bound reaches half the
+best gain; no other row can be picked until the best gain has halved. Then μ is bounded again, and the rows that reach
 the new mark are computed.
 """
 
@@ -40,10 +40,10 @@ from ally.sources import BLOCK
 from ally.types import BOTH_TASKS, FloatArray, IntArray, Task
 
 TIE = 1e-9
-"""Gains that agree to nine digits are equal: the first row wins."""
+"""Gains that agree to nine digits count as equal; the first row wins."""
 FRESH = 1e-3
-"""All is computed anew when the best gain has fallen to this share of what it was: AFA falls with its square, rounding
-stays."""
+"""Everything is recomputed when the best gain has fallen to this share of what it was, because AFA falls with its
+square while its rounding error stays."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +52,10 @@ class FisherGreedy:
 
     Attributes:
         ridge: λ of the reference implementation.
-        oversample: how many times n are picked before removal.
-        classes: None is exact. A number is an approximation for many classes: only the classes − 1 of them whose
-            prediction varies most over the candidates, by Σ p(1 − p), are told apart, and all others count as one. As
-            many as there are changes nothing.
+        oversample: ``oversample * n`` are picked before removal.
+        classes: None is exact. A number is an approximation for many classes: it keeps apart only the classes − 1 whose
+            predictions vary most over the candidates, by Σ p(1 − p), and merges all others into one. The full number
+            of classes changes nothing.
     """
 
     ridge: float = 1.0
@@ -101,7 +101,7 @@ class FisherGreedy:
 
 
 def memory(n: int, size: int, classes: int, parts: int) -> int:
-    """Bytes that are needed at most, when every candidate is kept up to date."""
+    """The most bytes needed: every candidate is kept up to date."""
     k = max(1, classes - 1)
     held = (n + parts * CHUNK) * (k * (k + 1) + (classes if classes > 1 else 0) + 6)
     chunks = parts * BLOCK * (size * (k + 3) + 4 * classes**2 + 2 * k**2)
@@ -113,7 +113,7 @@ def _candidates(apart: torch.Tensor | None, scale: float, shard: Shard) -> Candi
 
 
 def weight(labelled: FisherRows, n: int) -> float:
-    """What a pick weighs beside the labelled samples: s = n / (L + n)."""
+    """The weight of a pick relative to the labelled samples: s = n / (L + n)."""
     return n / (len(labelled) + n)
 
 
@@ -124,7 +124,7 @@ def information(candidates: FisherRows, labelled: FisherRows, n: int, ridge: flo
 
 
 class Candidates:
-    """A worker: one run of candidates, of which some are kept up to date."""
+    """A worker: one run of candidates, some of which are kept up to date."""
 
     def __init__(self, part: tuple[int, FisherRows], scale: float) -> None:
         self._start, self._rows = part
@@ -137,12 +137,12 @@ class Candidates:
         return total_information(self._rows)
 
     def survey(self, inverse: torch.Tensor) -> float:
-        """Finds tr((I + Q)⁻¹Q) of every row; the largest."""
+        """Computes tr((I + Q)⁻¹Q) of every row and returns the largest."""
         self._reach = self._forms.survey(inverse)
         return float(self._reach.max())
 
     def rally(self, inverse: torch.Tensor, spread: torch.Tensor, least: float, fresh: bool) -> Pick | None:
-        """From now on keeps up to date the rows whose tr((I + Q)⁻¹Q) reaches `least`; the best of them."""
+        """From now on, keeps the rows whose tr((I + Q)⁻¹Q) reaches `least` up to date. Returns the best of them."""
         self._reach[self._forms.places] = self._forms.reaches()
         if fresh:
             self._forms.hold(self._forms.places[:0], inverse, spread)
@@ -150,7 +150,7 @@ class Candidates:
         return self._offer()
 
     def take(self, position: int, step: Step) -> Pick | None:
-        """Follows a pick; the best of the rows that are kept up to date."""
+        """Updates for a pick. Returns the best of the rows that are kept up to date."""
         if 0 <= position - self._start < len(self._free):
             self._free[position - self._start] = False
         self._forms.take(step)
@@ -169,7 +169,7 @@ class Candidates:
 
 
 class FisherState:
-    """The coordinator of a crew of `Candidates`: adds some of them, and removes some of those again."""
+    """The coordinator of a crew of `Candidates`: adds some of them, then removes some of those."""
 
     def __init__(self, crew: Crew, labelled: FisherRows, count: int, n: int, ridge: float) -> None:
         self._crew, self._scale = crew, weight(labelled, n)
@@ -184,7 +184,7 @@ class FisherState:
         self._offers = self._rally(0.0)
 
     def add(self, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Picks `count` candidates one by one; positions and the decrease of the objective by each."""
+        """Picks `count` candidates one by one. Returns their positions and how much each lowered the objective."""
         positions, gains = torch.empty(count, dtype=torch.int64), torch.empty(count, dtype=torch.float64)
         for number in range(count):
             pick = self._best()
@@ -194,7 +194,7 @@ class FisherState:
         return positions, gains
 
     def remove(self, positions: torch.Tensor, count: int) -> torch.Tensor:
-        """Takes `count` of the picked `positions` out again; the places in `positions` that stay, in order."""
+        """Removes `count` of the picked `positions`. Returns the places in `positions` that stay, in order."""
         rows = together([self._rows[position] for position in positions.tolist()])
         forms = Forms(rows, self._scale, len(rows))
         self._design.renew()
@@ -207,11 +207,11 @@ class FisherState:
         return torch.from_numpy(np.flatnonzero(keep))
 
     def _best(self) -> Pick:
-        """The best candidate of all: whatever is not kept up to date gains less than μ · least."""
+        """The best of all candidates: those not kept up to date gain less than μ · least."""
         pick = best_pick(self._offers)
         while self._least > 0.0 and pick.value <= 1.001 * self._design.ceiling * self._least:
             self._design.tighten()
-            # Where nothing gains any more, everybody is kept: rounding can make a reach negative.
+            # When nothing gains any more, every row is kept, because rounding can make a reach negative.
             self._least = (
                 0.5 * pick.value / self._design.ceiling if min(pick.value, self._design.ceiling) > 0.0 else -math.inf
             )
@@ -233,7 +233,7 @@ def best_places(gains: FloatArray) -> IntArray:
 
 
 def best_pick(offers: Iterable[Pick | None]) -> Pick:
-    """Of the best offers the one of lowest position; an offer of −1 if there is none."""
+    """The best offer, ties to the lowest position; an offer of −1 if there is none."""
     found = [offer for offer in offers if offer is not None]
     if not found:
         return Pick(-1.0, -1, None)

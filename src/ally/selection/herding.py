@@ -4,7 +4,7 @@ Greedily maximise, over the picks S given the labelled L, the weighted mean over
 
     Σ_i w_i max_{j ∈ L ∪ S} k(x_i, x_j) / Σ_i w_i,   k(x, x') = exp(−‖x − x'‖² / σ²),
 
-with w = 1 (MaxHerding) or w = the score (UHerding). Of a large pool a seeded sample stands for the mean.
+with w = 1 (MaxHerding) or w = the score (UHerding). For a large pool, the mean is over a seeded sample.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from ally.types import BOTH_TASKS, IntArray, Task
 
 @dataclass(frozen=True)
 class Herding:
-    """Each pick adds most to the coverage; its value is what it adds, a share of 1.
+    """Each pick adds most to the coverage; its value is what it adds, as a share of 1.
 
     Attributes:
-        weighted: weigh samples by their scores, see `coverage_weights`.
+        weighted: weight samples by their scores, see `coverage_weights`.
         bandwidth: σ; None adapts it to the pool and the number of labels, see `covering_radius`.
         features: the space of x.
         normalise: scale x to unit length.
-        representatives: cover at most this many candidates of positive weight, a seeded sample; every candidate may
-            still be picked. None takes more as picks are made, see `coverage.representatives`.
+        representatives: cover a seeded sample of at most this many candidates with positive weight; every candidate may
+            still be picked. None uses more as picks are made, see `coverage.representatives`.
     """
 
     weighted: bool = False
@@ -75,19 +75,19 @@ class Herding:
 
 
 def coverage_weights(scores: torch.Tensor) -> torch.Tensor:
-    """w ∈ [0, 1], (m,): scores less their minimum where that is negative, divided by the largest; 1 where that leaves
-    only 0."""
+    """w ∈ [0, 1], (m,): scores minus their minimum if that is negative, divided by the largest; all 1 if that leaves
+    only zeros."""
     shifted = scores.double() / scores.double().abs().max().clamp(min=torch.finfo(torch.float64).tiny)
     shifted = shifted - shifted.min().clamp(max=0.0)
     return shifted / shifted.max() if float(shifted.max()) > 0 else torch.ones_like(shifted)
 
 
 def covering_radius(points: Points, known: Points, n: int, shuffled: IntArray) -> float:
-    """How far a sample is from the nearest of len(known) + n: the median over up to `BLOCK` candidates, with n others
-    drawn at random.
+    """The median distance from a candidate to the nearest of the known samples and n random others, over up to `BLOCK`
+    candidates.
 
-    A pick then serves the neighbourhood it will be nearest to, and the kernel narrows as labels grow, as in UHerding,
-    whose authors take the smallest distance between two labelled samples. Distances of 0 are left out; 1 if nothing is
+    A pick then covers the neighbourhood it will be nearest to, and the kernel narrows as labels grow, as in UHerding,
+    whose authors use the smallest distance between two labelled samples. Distances of 0 are ignored; 1 if none are
     left. `shuffled` is a random order of the points.
     """
     order, half = np.asarray(shuffled), len(points) // 2

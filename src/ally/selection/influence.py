@@ -1,16 +1,17 @@
-r"""Influence on the pool: ask for the labels that teach most about the samples still in doubt.
+r"""Influence on the pool: ask for the labels that tell most about the samples still uncertain.
 
-The paper reads informativeness from a sensitivity: how much the optimum moves when a constraint is put on a sample.
-Here the sensitivity is that of the *pool*. A constraint on candidate x moves the predictor along k_S(·, x), the kernel
-conditioned on everything labelled or picked so far, and the expected violation of the pool falls by about
+The paper measures informativeness by a sensitivity: how far the optimum moves when a constraint is put on a sample.
+Here it is the sensitivity of the *pool*. A constraint on candidate x moves the predictor along k_S(·, x), the kernel
+conditioned on everything labelled or picked so far, and the expected violation over the pool falls by about
 
     g(x) = Σ_u w_u k_S(u, x)² / (k_S(x, x) + σ²),   k(x, x') = exp(−‖x − x'‖² / s²),
 
-over representatives u ≠ x with weights w, the doubt about each. Greedy: take the largest w_x g(x), condition k on it,
-repeat. Noise does not raise g, and a far-off sample has no influence on the others.
+over representatives u ≠ x, where the weight w_u is the uncertainty of u. Greedily take the largest w_x g(x), condition
+k on it, and repeat. Noise does not raise g, and an outlier has no influence on other samples.
 
-Conditioning on a pick p takes the rank-one term c_p(u) c_p(x) off k_S(u, x), with c_p = k_S(·, p) / √(k_S(p, p) + σ²).
-So the numerators A(x) = Σ_u w_u k_S(u, x)² follow from products with the *first* kernel alone:
+Conditioning on a pick p subtracts the rank-one term c_p(u) c_p(x) from k_S(u, x), with
+c_p = k_S(·, p) / √(k_S(p, p) + σ²). So the numerators A(x) = Σ_u w_u k_S(u, x)² follow from products with the *first*
+kernel alone:
 
     A(x) ← A(x) − 2 c_p(x) B(x) + c_p(x)² Σ_u w_u c_p(u)²,   B(x) = Σ_u w_u c_p(u) k_S(u, x)
          = Σ_u w_u c_p(u) k_L(u, x) − Σ_q c_q(x) Σ_u w_u c_p(u) c_q(u)   over the earlier picks q.
@@ -43,25 +44,25 @@ NEIGHBOUR = 15
 """The unit of s² is the median squared distance to this neighbour."""
 WIDTHS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 USUAL_WIDTH = 4.0
-"""In those units: what the labels choose among, and what is taken while there are fewer than `FEW` of them."""
+"""In those units: the values of s² that the labels choose from, and the one used with fewer than `FEW` labels."""
 FEW = 10
 KNOWN = 2048
-"""Labelled samples that the kernel is conditioned on, a seeded sample of more."""
+"""The most labelled samples that the kernel is conditioned on; if there are more, a seeded sample of them."""
 
 
 @dataclass(frozen=True)
 class Influence:
-    """Each pick takes most doubt off the pool; its value is the share it takes, times its own weight.
+    """Each pick reduces the pool's uncertainty most; its value is the share it removes, times its own weight.
 
     Attributes:
-        weighted: weigh samples by their scores, see `coverage_weights`.
+        weighted: weight samples by their scores, see `coverage_weights`.
         noise: σ², in units of k(x, x) = 1.
-        width: s; None takes the one under which a Gaussian process makes the labels likeliest.
+        width: s; None uses the width under which a Gaussian process gives the labels the highest likelihood.
         features: the space of x.
         normalise: scale x to unit length.
-        representatives: at most so many candidates stand for the pool, a seeded sample.
-        shortlist: the greedy steps look at so many candidates of the largest first gain (at least 4 n). They take
-            8 (representatives + labels + n) bytes for each.
+        representatives: a seeded sample of at most this many candidates stands for the pool.
+        shortlist: the greedy steps consider this many candidates, those with the largest first gain (at least 4 n).
+            Each takes 8 (representatives + labels + n) bytes.
     """
 
     weighted: bool = True
@@ -125,7 +126,7 @@ class Influence:
 
 
 def _neighbours(select: Influence, probes: Points, count: int, view: View, start: int) -> torch.Tensor:
-    """Squared distances of the probes to their nearest samples of a run, (1, m, count)."""
+    """Squared distances from the probes to their nearest samples in a run, (1, m, count)."""
     return torch.from_numpy(nearest(probes, Points(select.features(view), select.normalise), count))[None]
 
 
@@ -160,12 +161,12 @@ class Doubt:
         self.places = np.sort(chosen)
         self.rows = points[self.places]
         self.explained = kernel.explained(self.rows)
-        # Where nobody is in doubt, everybody is equally so.
+        # If no sample is uncertain, all weigh the same.
         self.own = weights if weights.any() else np.ones_like(weights)
         self.weights = self.own[self.places]
 
     def seen_from(self, x: Doubles) -> tuple[Double, Double]:
-        """k_L(x, u), (n, m), and φ(x), (L, n); block by block, so that nothing else of that size is held."""
+        """k_L(x, u), (n, m), and φ(x), (L, n), computed block by block so that nothing else of that size is held."""
         count = len(x[0])
         seen, explained = np.empty((count, len(self.weights))), np.empty((len(self.explained), count))
         for block in blocks(count):
@@ -177,8 +178,8 @@ class Doubt:
     def gains(self, places: IntArray, total: Double, left: Double) -> Double:
         """w_x g(x) of the candidates at `places`, (n,), from A(x) and k_S(x, x).
 
-        Representatives leave themselves out. Rounded to single precision so that rounding does not decide between
-        equals.
+        A representative does not count itself. Gains are rounded to single precision so that rounding does not break
+        ties.
         """
         among = np.minimum(np.searchsorted(self.places, places), len(self.places) - 1)
         itself = np.where(self.places[among] == places, self.own[places], 0.0)
@@ -188,7 +189,7 @@ class Doubt:
 
 
 class FirstGains:
-    """A shard of candidates before any pick. Block by block, so that shards do not change a bit."""
+    """A shard of candidates before any pick. It works block by block, so that shards do not change a bit."""
 
     def __init__(self, features: Representation, unit: bool, doubt: Doubt, shard: Shard) -> None:
         self._points = Points(features(shard.view), unit)
@@ -207,8 +208,8 @@ class FirstGains:
 
 
 def greedy(doubt: Doubt, x: Doubles, places: IntArray, n: int) -> tuple[IntArray, Double]:
-    """Positions of n picks among the rows x, the candidates at `places` (ascending), and the share of the doubt that
-    each takes, times its weight."""
+    """Positions of n picks among the rows x, the candidates at `places` (ascending), and the share of the uncertainty
+    that each removes, times its weight."""
     noise, kernel = doubt.kernel.noise, doubt.kernel
     first, explained = doubt.seen_from(x)
     left = np.maximum(1.0 - np.square(explained).sum(0), 0.0)
@@ -235,7 +236,7 @@ def greedy(doubt: Doubt, x: Doubles, places: IntArray, n: int) -> tuple[IntArray
 
 
 def distances(x: Doubles, z: Doubles) -> Double:
-    """‖x_i − z_j‖², (n, m); for rows of several factors by way of their inner products."""
+    """‖x_i − z_j‖², (n, m); for rows of several factors, from their inner products."""
     inner = np.ones((len(x[0]), len(z[0])))
     norms = [np.ones(len(rows[0])) for rows in (x, z)]
     centre = x[0].mean(0) if len(x) == 1 and len(x[0]) else 0.0
@@ -247,8 +248,7 @@ def distances(x: Doubles, z: Doubles) -> Double:
 
 
 def columns(labels: Double, task: Task) -> Double:
-    """What a Gaussian process is to explain, (L, t): classes as indicators, numbers standardised; each column
-    centred."""
+    """The targets of a Gaussian process, (L, t): classes as indicators, numbers standardised, each column centred."""
     if task == "classification":
         found = (labels[:, None] == np.unique(labels)[None, :]).astype(np.float64)
     else:
@@ -257,7 +257,7 @@ def columns(labels: Double, task: Task) -> Double:
 
 
 def evidence(squared: Double, targets: Double, square: float, noise: float) -> float:
-    """The log marginal likelihood of the targets (L, t) at the best scale of k, but for a constant."""
+    """The log marginal likelihood of the targets (L, t) at the best scale of k, up to a constant."""
     factor = root(np.exp(-squared / square), noise)
     explained = np.square(solve_triangular(factor, targets, lower=True, check_finite=False)).mean()
     count, tasks = targets.shape

@@ -23,14 +23,15 @@ from ally.sources import BLOCK
 from ally.types import BOTH_TASKS, FloatArray, IntArray, Task
 
 OFFERED = 16
-"""Rows that a shard offers at once, so that one message may decide several picks."""
+"""Rows that a shard offers at once, so that one message can decide several picks."""
 
 
 @dataclass(frozen=True)
 class KCenter:
     """Each pick is the candidate farthest from everything labelled or picked; its value is that distance.
 
-    Ties go to the lowest position. Without labels the first pick is the row of largest norm, which is its value.
+    Ties go to the lowest position. Without labels the first pick is the row with the largest norm; its value is that
+    norm.
     """
 
     features: Representation = Embedding()
@@ -45,20 +46,20 @@ class KCenter:
 
 
 class FarthestRows(NamedTuple):
-    """The rows of largest D of a shard, largest first, equal ones by position; no other has more than `bound`."""
+    """The rows of a shard with the largest D, largest first, ties by position; no other row exceeds `bound`."""
 
     picks: list[Pick]
     bound: float
 
 
 class Farthest(Nearest):
-    """A shard offers its rows of largest D."""
+    """A shard that offers its rows with the largest D."""
 
     def offer(self) -> FarthestRows:
         first = self.farthest()
         field = self._field
         if self.count == 0 or first.value <= 0 or field.rows.a.shape[1]:
-            # Before the first centre, among copies, and for rows of two factors picks are decided one by one.
+            # Before the first centre, among copies, and for rows of two factors, picks are decided one by one.
             return FarthestRows([first], np.inf)
         blocks = np.argsort(-field.peaks, kind="stable")[: OFFERED + 1]
         rows = (np.sort(blocks)[:, None] * BLOCK + np.arange(BLOCK)).reshape(-1)
@@ -86,9 +87,9 @@ def farthest_first(crew: Crew, n: int) -> tuple[IntArray, FloatArray]:
 
 
 def decided(offers: Sequence[FarthestRows], most: int) -> list[Pick]:
-    """The next picks, at least one: for as long as the farthest row of those offered is farther than any other can be.
+    """The next picks, at least one: as many as are certain to be farther than every row that was not offered.
 
-    D only falls, and what the rows offered fall to is known here, by the sums that the shards would make.
+    D only falls, and for the offered rows it is computed here, by the same sums as in the shards.
     """
     rows, bound = [pick for offer in offers for pick in offer.picks], max(offer.bound for offer in offers)
     near, positions = np.asarray([pick.value for pick in rows]), np.asarray([pick.position for pick in rows])

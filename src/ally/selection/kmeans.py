@@ -1,6 +1,7 @@
-r"""k-means of pools of any size, the same to the bit for any chunk size and number of threads.
+r"""k-means for pools of any size, bit for bit the same for any chunk size and number of threads.
 
-Lloyd's algorithm on a seeded sample, from a greedy k-means++ start; then every point goes to its nearest centroid.
+It runs Lloyd's algorithm on a seeded sample from a greedy k-means++ start, then assigns every point to its nearest
+centroid.
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ from ally.sources import blocks
 from ally.types import IntArray
 
 SAMPLE, PER_CLUSTER = 100_000, 64
-"""Centroids are trained on `PER_CLUSTER` points for each, but on at least `SAMPLE`."""
+"""Centroids are trained on `PER_CLUSTER` points per cluster, but at least `SAMPLE`."""
 DENSE = 0.4
-"""When more of the bounds than this share are stale, one product over everything is faster."""
+"""When more than this share of the bounds is stale, one product over everything is faster."""
 
 
 def k_means(
     points: Rows, k: int, iterations: int, seed: int, among: IntArray | None = None, engine: Engine = LocalEngine(1)
 ) -> IntArray:
-    """The cluster of each of the (m, d) points, or of those at ascending positions `among` only; numbers below k, some
-    perhaps unused.
+    """The cluster of each of the (m, d) points, or only of those at ascending positions `among`; numbers below k, some
+    possibly unused.
 
-    The sample, drawn from the seed alone and without replacement, is the only copy of points that is made. The `engine`
-    shares out points beyond it.
+    The sample depends on the seed alone, is drawn without replacement, and is the only copy of points that is made. The
+    `engine` distributes the assignment of larger pools.
     """
     rng = np.random.default_rng(seed)
     size = len(points) if among is None else len(among)
@@ -58,7 +59,7 @@ def k_means(
 
 
 def at_hand(points: Rows, rows: IntArray) -> tuple[Rows, IntArray]:
-    """Points among which those at `rows` are, and where; points held elsewhere come over once."""
+    """Local points that include those at `rows`, and their positions; points held elsewhere are fetched once."""
     if isinstance(points, UnitRows):
         inner, places = at_hand(points.rows, rows)
         return UnitRows(cast(torch.Tensor, inner)), places
@@ -73,14 +74,14 @@ def _of_held(
 
 
 class PointRun(NamedTuple):
-    """A run of points, of which those at positions `among` are asked about; None is all."""
+    """A run of points and the positions `among` them to assign; None is all."""
 
     points: Rows
     among: IntArray | None
 
 
 def parts(points: Rows, among: IntArray | None, number: int) -> list[PointRun]:
-    """Near-equal runs of the points, not copied."""
+    """Near-equal runs of the points, without copying."""
     if isinstance(points, UnitRows):
         return [
             PointRun(UnitRows(cast(torch.Tensor, part)), which) for part, which in parts(points.rows, among, number)
@@ -124,7 +125,7 @@ def framed(points: Rows, rows: IntArray) -> tuple[Frame, torch.Tensor]:
 
 
 def train(x: torch.Tensor, k: int, iterations: int, rng: np.random.Generator) -> Members:
-    """At most k clusters of points in a frame; fewer if fewer are distinct."""
+    """At most k clusters of points in a frame; fewer if there are fewer distinct points."""
     means = neighbours_together(x[seeds(x[:, :-2], k, rng), :-2].double())
     members = Members(x, Centroids(means))
     for _ in range(iterations):
@@ -134,10 +135,11 @@ def train(x: torch.Tensor, k: int, iterations: int, rng: np.random.Generator) ->
 
 
 class Members:
-    """The cluster of each point in a frame, (m,), kept while the centroids move.
+    """The cluster of each point in a frame, (m,), maintained while the centroids move.
 
-    Bounds below the distance to the centroids of each group but a point's own fall by as much as these move; only where
-    a bound falls to the distance of the own centroid is there anything to measure (Yinyang k-means, Ding et al., 2015).
+    For each group of centroids there is a lower bound on a point's distance to them, its own centroid left out. When
+    centroids move, the bounds fall by as much. A point is measured again only where a bound falls to the distance of
+    its own centroid (Yinyang k-means, Ding et al., 2015).
     """
 
     def __init__(self, x: torch.Tensor, centroids: Centroids) -> None:
@@ -148,7 +150,7 @@ class Members:
         self._search(None)
 
     def follow(self, centroids: Centroids) -> bool:
-        """Moves the centroids; whether any point changed its cluster."""
+        """Moves the centroids. Returns whether any point changed its cluster."""
         before, old, self.centroids = self.clusters.clone(), self.centroids, centroids
         if len(old.means) != len(centroids.means):
             self._search(None)
@@ -166,7 +168,7 @@ class Members:
         return not torch.equal(before, self.clusters)
 
     def _search(self, rows: torch.Tensor | None) -> None:
-        """Finds the nearest centroid of `rows` anew; None is all."""
+        """Searches again for the nearest centroid of `rows`; None is all."""
         for run in self.centroids.runs(len(self._x) if rows is None else len(rows)):
             which = run if rows is None else rows[run]
             x = self._x[run] if rows is None else self._x.index_select(0, rows[run])
@@ -177,15 +179,15 @@ class Members:
 
 
 def neighbours_together(means: torch.Tensor) -> torch.Tensor:
-    """Orders means by which of the first few is nearest, so that groups of centroids are near each other."""
+    """Orders means by which of the first few is nearest, so that the centroids of a group are near each other."""
     frame = Frame(torch.zeros(means.shape[1], dtype=torch.float64), 1.0)
     first = Centroids(means[: -(-len(means) // GROUP)])
     return means[torch.sort(first.nearest(frame(means))[0], stable=True).indices]
 
 
 def improved(x: torch.Tensor, clusters: torch.Tensor, count: int, k: int) -> torch.Tensor:
-    """The means of `count` clusters; where they are empty, or fewer than k, the points farthest from their mean, if any
-    are left."""
+    """The means of `count` clusters. Empty or missing clusters (fewer than k) get the points farthest from their mean,
+    as long as there are any."""
     means = cluster_means(x, clusters, count)
     empty = (torch.bincount(clusters, minlength=count) == 0).nonzero().squeeze(1)
     missing = k - count + len(empty)
@@ -201,7 +203,7 @@ def improved(x: torch.Tensor, clusters: torch.Tensor, count: int, k: int) -> tor
 
 
 def cluster_means(points: Rows, clusters: torch.Tensor, k: int, among: IntArray | None = None) -> torch.Tensor:
-    """(k, d) float64, 0 for an empty cluster. Sums are in the order of the points, block by block."""
+    """(k, d) float64, 0 for an empty cluster. Sums follow the order of the points, block by block."""
     sums = torch.zeros(k, points.shape[1], dtype=torch.float64)
     for block in blocks(len(clusters)):
         sums.index_add_(0, clusters[block], read(points, block, among).double())

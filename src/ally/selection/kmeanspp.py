@@ -22,9 +22,10 @@ from ally.types import BOTH_TASKS, FloatArray, Task
 
 @dataclass(frozen=True)
 class KMeansPP:
-    """The first pick has the largest norm; each next one is drawn by squared distance to those picked (its value).
+    """The first pick has the largest norm; each next one is drawn in proportion to its squared distance to the picks
+    so far, which is its value.
 
-    When every row left is a copy of a picked one, the lowest positions follow.
+    When only copies of picks are left, the lowest positions follow.
     """
 
     features: Representation = Embedding()
@@ -40,7 +41,7 @@ class KMeansPP:
 
 
 class Weight(NamedTuple):
-    """What a shard says before a draw."""
+    """A shard's message before a draw."""
 
     centres: int
     peak: float
@@ -50,7 +51,7 @@ class Weight(NamedTuple):
 
 
 class Weighted(Nearest):
-    """A shard offers its weight."""
+    """A shard that offers its weight."""
 
     def offer(self) -> Weight:
         return Weight(self.count, self.peak(), self.total())
@@ -61,10 +62,10 @@ class Weighted(Nearest):
 
 
 def draw(crew: Crew, size: int, uniforms: FloatArray, offers: list[Weight]) -> Pick:
-    """A row with probability weight / total: the shard first, then the block, then the row. `size` is the number of all
-    rows.
+    """Draws a row with probability weight / total: first the shard, then the block, then the row. `size` is the total
+    number of rows.
 
-    Without weights it is the first pick, or a copy.
+    If all weights are 0, this is the first pick, or only copies are left.
     """
     totals, centres = [offer.total for offer in offers], offers[0].centres
     peak = max(offer.peak for offer in offers)

@@ -5,10 +5,10 @@ With S the labelled and picked samples, c(i) = argmin_{s ∈ S} ‖g_i − g_s�
 
     argmax_{i : c(i) = s*} D_i,   s* = argmax_s Σ_{i : c(i) = s} D_i.
 
-The paper's g are gradients of the whole network, sketched. Here they are any representation; the catalogue takes
-gradients of the last layer (`features.LastLayer`), in factored form and so without a sketch. For regression the
-distances of these are those of the embeddings. For classification, samples that the network is sure of have gradients
-near 0, labelled ones too.
+The paper's g are sketched gradients of the whole network. Here g can be any representation. The catalogue uses
+gradients of the last layer (`features.LastLayer`), in factored form and so without a sketch. For regression, their
+distances equal those of the embeddings. For classification, samples that the network is sure of have gradients near 0,
+and so do labelled ones.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ from ally.types import BOTH_TASKS, IntArray, Task
 
 @dataclass(frozen=True)
 class LCMD:
-    """Each pick is the point farthest from its centre in the cluster of largest summed D; its value is that distance.
+    """Each pick is the point farthest from its centre in the cluster with the largest sum of D; its value is that
+    distance.
 
-    Equal clusters go to the earliest centre, equal points to the lowest position. Without labels the first pick is the
-    row of largest norm. When every row left is a copy of a centre, the lowest positions follow.
+    Ties between clusters go to the earliest centre, ties between points to the lowest position. Without labels the
+    first pick is the row with the largest norm. When only copies of centres are left, the lowest positions follow.
     """
 
     features: Representation = Embedding()
@@ -52,7 +53,7 @@ class LCMD:
 
 
 class AfterPick(NamedTuple):
-    """What a shard says after a pick."""
+    """A shard's message after a pick."""
 
     centres: int
     peak: float
@@ -64,7 +65,7 @@ class AfterPick(NamedTuple):
 
 
 class Clusters(Nearest):
-    """A shard offers what has changed in the sums of its clusters."""
+    """A shard that offers the changes in the sums of its clusters."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -88,7 +89,7 @@ class Clusters(Nearest):
 
 
 def farthest_of_largest(crew: Crew, size: int, sums: IntArray, offers: list[AfterPick]) -> Pick:
-    """The pick of LCMD; `sums` (centres,) are kept from call to call, `size` is the number of all rows."""
+    """LCMD's next pick; `sums` (centres,) are kept between calls, `size` is the total number of rows."""
     peak = max(offer.peak for offer in offers)
     for offer in offers:
         sums[offer.which] += offer.by

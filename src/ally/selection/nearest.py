@@ -1,4 +1,4 @@
-"""A shard of candidates and the centres so far: what k-center, k-means++ and LCMD ask of it."""
+"""A shard of candidates and the centres so far, as k-center, k-means++ and LCMD use it."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ally.selection.shards import Pick, Shard
 from ally.sources import BLOCK
 
 BATCH = 256
-"""Known centres that come at once."""
+"""Known centres added at a time."""
 REMEMBERED = 4096
-"""Picks kept for the triangle inequality; later ones own few rows, and those are near."""
+"""Picks kept for the triangle inequality; later picks own few rows, all close to them."""
 NOTHING = Pick(-1.0, -1, None)
 Prune: TypeAlias = Literal["auto", "always", "never"]
 
 
 class Nearest:
-    """Centres are the samples of `known`, if it is given, then up to `picks` more. `prune` changes the time, not the
+    """The centres are the samples of `known`, if given, then up to `picks` more. `prune` changes the time, not the
     result."""
 
     def __init__(
@@ -45,18 +45,18 @@ class Nearest:
         self._meet()
 
     def add(self, pick: Pick) -> None:
-        """The pick becomes a centre (unless it is a copy of one), and is no longer free if it is one of these rows."""
+        """Makes the pick a centre (unless it is a copy of one). If it is one of these rows, it is no longer free."""
         if self.count == 0 or pick.value > 0:
             self._approach(as_arrays(*(factor[None] for factor in pick.row)))
         if 0 <= pick.position - self._start < len(self._field.near):
             self._field.near[pick.position - self._start] = -1.0
 
     def farthest(self, centre: int | None = None) -> Pick:
-        """The free row of largest D, of all or of one centre's; before there are centres the row of largest norm, with
-        its square as D.
+        """The free row with the largest D, among all rows or those of one centre. Before there are centres, the row
+        with the largest norm, with its squared norm as D.
 
-        If the largest D is 0, all free rows are copies of centres, and the first is given. Without a free row the value
-        is −1.
+        If the largest D is 0, all free rows are copies of centres, and the first is returned. Without a free row the
+        value is −1.
         """
         field = self._field
         if self.count == 0:
@@ -81,7 +81,7 @@ class Nearest:
         return float(self._field.peaks.max())
 
     def weigh(self, scale: float) -> int:
-        """The weight of a row is ⌊D · scale⌋ from now on; their sum."""
+        """Sets the weight of each row to ⌊D · scale⌋ and returns the sum of the weights."""
         self._field.weigh(scale)
         return self.total()
 
@@ -90,7 +90,7 @@ class Nearest:
         return int(self._field.totals.sum())
 
     def sums(self) -> Long:
-        """The weights of the rows of each centre, (centres,), at present."""
+        """The current total weight of each centre's rows, (centres,)."""
         return self._field.sums
 
     def at(self, weight: int) -> Pick:
@@ -107,7 +107,7 @@ class Nearest:
         return Pick(value, self._start + row, (left[0], right[0]))
 
     def _meet(self) -> None:
-        """The known centres come: bounded by sketches, or by matrix products while sketches leave too much."""
+        """Adds the known centres, bounded by sketches, or by matrix products while sketches leave too many rows."""
         sketches = PruneCheck(self._prune, share=0.125, rest=7)
         for first in range(0, len(self._known.h), BATCH):
             batch = self._known.part(slice(first, first + BATCH))
@@ -118,8 +118,8 @@ class Nearest:
         self.count = len(self._known.h)
 
     def _approach(self, centre: Arrays) -> None:
-        """One centre comes. The triangle inequality is asked if it may spare many more rows than there are centres to
-        compare with."""
+        """Adds one centre. Uses the triangle inequality if it may save many more rows than there are centres to compare
+        with."""
         by: Bounds = "sketches" if self.count and self._sketches.due() else "none"
         rows, reach = self._left_by_sketches if by == "sketches" else len(self._field.near), NO_REACH
         picks = min(self.count - len(self._known.h), len(self._picks.h))
@@ -140,8 +140,8 @@ class Nearest:
 
 
 class PruneCheck:
-    """Whether a check is worth its time: it rests `rest` times after it has let more than a `share` of the rows
-    pass."""
+    """Decides whether a check is worth its time: after it lets more than a `share` of the rows through, it is skipped
+    `rest` times."""
 
     def __init__(self, prune: Prune, share: float, rest: int) -> None:
         self._prune, self._share, self._rest, self._resting = prune, share, rest, 0

@@ -1,13 +1,13 @@
 r"""Distances between rows: screened by matrix products in single precision, decided in double precision.
 
-The squared distance of two rows is a float64 sum in a fixed order (`pairs.squared_distance`): it does not depend on how
-many rows are computed at once, it is the same from both sides, and copies are at exactly 0. Matrix products are several
-times faster, but they round. With u = 2⁻²⁴ and rows of d numbers, whatever the order of summation,
+The squared distance between two rows is a float64 sum in a fixed order (`pairs.squared_distance`). It does not depend
+on how many rows are computed at once, it is symmetric, and copies are at exactly 0. Matrix products are several times
+faster, but they round. With u = 2⁻²⁴ and rows of d numbers, whatever the order of summation,
 
     | (‖x‖² + ‖z‖² − 2⟨x, z⟩ in single precision) − ‖x − z‖² | ≤ (d + 24) u (‖x‖² + ‖z‖²),
 
-so norms made smaller by that share give a lower bound of the distance. A pair whose bound is too large already is done
-with; the few others are computed. What comes out is what one loop over all pairs gives.
+so norms reduced by that share give a lower bound on the distance. If the bound is already too large, the pair is done;
+the few others are computed. The result is the same as that of one loop over all pairs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ HELD = 8
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Rows read in double precision, of unit length if `unit` (rows of 0 stay 0): all of them, or those at the
+    """Rows read in double precision, scaled to unit length if `unit` (rows of 0 stay 0): all of them, or those at
     positions `which` (m,)."""
 
     rows: ProductRows
@@ -56,8 +56,8 @@ class Points:
 
 @dataclass(frozen=True, eq=False)
 class Singles:
-    """Rows in single precision, seen in a `SingleFrame`; norms_i + norms_j − 2⟨i, j⟩ is at most scale² times the
-    squared distance."""
+    """Rows in single precision, in a `SingleFrame`; norms_i + norms_j − 2⟨i, j⟩ is at most scale² times the squared
+    distance."""
 
     factors: tuple[Single, ...]
     norms: Single
@@ -66,7 +66,7 @@ class Singles:
         return len(self.norms)
 
     def products(self, others: Singles, room: Single) -> Single:
-        """⟨i, j⟩, (len(self), len(others)), written into `room`, which holds at least as many numbers."""
+        """⟨i, j⟩, (len(self), len(others)), written into `room`, which must be large enough."""
         inner = torch.from_numpy(room[: len(self) * len(others)].reshape(len(self), len(others)))
         for number, (a, b) in enumerate(zip(self.factors, others.factors, strict=True)):
             if number == 0:
@@ -78,24 +78,23 @@ class Singles:
 
 
 def room() -> Single:
-    """For products of two blocks. To ask the system for new memory block after block would take as long as the
-    products."""
+    """A buffer for the products of two blocks. Allocating memory for every block would take as long as the products."""
     return np.empty(BLOCK * BLOCK, np.float32)
 
 
 @dataclass(frozen=True, eq=False)
 class SingleFrame:
-    """How rows are seen in single precision: less `centre` (d,) where they have one factor, each factor times a power
-    of two."""
+    """How rows are converted to single precision: rows of one factor minus `centre` (d,), each factor times a power of
+    two."""
 
     centre: Double | None
     scales: tuple[float, ...]
     axes: Double | None = None
-    """(r, d) orthonormal directions for sketches; None for rows of several factors, and of few numbers."""
+    """(r, d) orthonormal directions for sketches; None for rows of several factors or of few numbers."""
 
     @property
     def scale(self) -> float:
-        """What distances are multiplied by."""
+        """The factor that distances are multiplied by."""
         return float(np.prod(self.scales))
 
     def singles(self, rows: Doubles) -> Singles:
@@ -108,17 +107,17 @@ class SingleFrame:
         return Singles(factors, ((1.0 - margin) * norms - UNDERFLOW).astype(np.float32))
 
     def sketches(self, rows: Doubles) -> Singles | None:
-        """Singles of r + 1 numbers, no farther apart than the rows: coordinates along the axes, and the length of what
-        is left.
+        """Singles of r + 1 numbers, no farther apart than the rows: coordinates along the axes, and the length of the
+        rest.
 
-        Trained embeddings vary in few directions, so that most distances need not be known any better.
+        Trained embeddings vary in few directions, so most distances need not be computed more exactly.
         """
         if self.axes is None or self.centre is None:
             return None
         norms = np.empty(len(rows[0]))
         factor = to_sketch(rows[0], self.centre, self.scales[0], self.axes, norms)
-        # What is left is the root of a difference. It is wrong by up to √(d 2⁻⁵²) of the length, distances by twice
-        # that, squares by more.
+        # The length of the rest is the root of a difference. It is off by up to √(d 2⁻⁵²) of the row's length,
+        # distances by twice that, squares by more.
         margin = ROUNDOFF * (factor.shape[1] + 24) + 8.0 * np.sqrt(len(self.centre) * 2.0**-52)
         return Singles((factor,), ((1.0 - margin) * norms - UNDERFLOW).astype(np.float32))
 
@@ -138,7 +137,7 @@ def frame(*groups: Points) -> SingleFrame:
 
 
 def directions(rows: Double) -> Double | None:
-    """About the directions in which (m, d) rows vary most, (AXES, d) orthonormal, by subspace iteration; None for d
+    """Roughly the directions in which (m, d) rows vary most, (AXES, d) orthonormal, by subspace iteration; None for d
     below 4 AXES."""
     if rows.shape[1] < 4 * AXES or len(rows) < AXES:
         return None
@@ -149,9 +148,9 @@ def directions(rows: Double) -> Double | None:
 
 
 def nearest(points: Points, others: Points, k: int = 1, labels: tuple[IntArray, IntArray] | None = None) -> Double:
-    """Squared distances of each point to its k nearest others, ascending, (m, k); infinite where there are fewer.
+    """Squared distances from each point to its k nearest others, ascending, (m, k); infinite where there are fewer.
 
-    With `labels`, those of the points and of the others, only others of a different label count.
+    With `labels` of the points and of the others, only others with a different label count.
     """
     found = np.full((len(points), k), np.inf)
     if not len(points) or not len(others):

@@ -1,4 +1,4 @@
-r"""Label paths: what a sequential policy would ask next if its answers were drawn from the learner's own predictions.
+r"""Label paths: what a sequential policy would ask if the answers were drawn from the learner's own predictions.
 
 The network is not trained again. Its prediction head gets a correction that is linear in the frozen embedding,
 
@@ -7,12 +7,12 @@ The network is not trained again. Its prediction head gets a correction that is 
 
 which is 0 until the first simulated label. Rows of Δ, and δ / σ, have the prior N(0, A) with A = (ridge·I + Σ w
 h̃h̃ᵀ)⁻¹ over the labelled samples: a Laplace approximation around the trained head. The labelled samples do not enter
-the fit otherwise, because the head is fitted to them already: doing so again would move it before any answer is known,
-at a cost that grows with L. Their weight w is the curvature of their loss: 1 for regression, and tr(diag(p) − ppᵀ)/(C −
-1) for classification, which is the exact one for C = 2 and its mean over directions for more.
+the fit in any other way, because the head is already fitted to them. Fitting them again would move the head before any
+answer is known, at a cost that grows with L. Their weight w is the curvature of their loss: 1 for regression, and
+tr(diag(p) − ppᵀ)/(C − 1) for classification, which is exact for C = 2 and the mean over directions for more.
 
-With T the picks of a path and k(x, x') = h̃ᵀAh̃', the fitted correction is k(x, T)α for a few numbers α per pick, so
-that a path costs O(t²) for its t-th pick, and the paths go forward together.
+With T the picks of a path and k(x, x') = h̃ᵀAh̃', the fitted correction is k(x, T)α with a few numbers α per pick, so
+the t-th pick of a path costs O(t²). All paths advance together.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from ally.sources import blocks
 from ally.types import IntArray
 
 TOLERANCE = 1e-4
-"""A refit stops when no α is farther than this, a difference of probabilities, from where it belongs."""
+"""A refit stops when every α is within this of its optimum, as a difference of probabilities."""
 STEPS = 50
 
 
 @dataclass(frozen=True, eq=False)
 class Paths:
-    """S executions of a policy for b steps."""
+    """S runs of a policy for b steps."""
 
     places: IntArray
-    """(S, b) positions among the candidates, distinct on each path, in the order of picking."""
+    """(S, b) positions among the candidates, distinct on each path, in the order they were picked."""
     labels: torch.Tensor
     """(S, b) simulated class numbers or targets, float64."""
 
@@ -50,11 +50,11 @@ class SimulatedHead(Protocol):
     """The learner's predictions for the candidates on every path, after the simulated labels so far."""
 
     def view(self, path: int, which: torch.Tensor) -> View:
-        """Candidates at the positions `which` as the learner sees them on that path."""
+        """The learner's view, on that path, of the candidates at positions `which`."""
         ...
 
     def draw(self, places: torch.Tensor, generator: np.random.Generator) -> torch.Tensor:
-        """A label for one candidate of each path from its predictive distribution, (S,) float64."""
+        """Draws a label for one candidate of each path from its predictive distribution, (S,) float64."""
         ...
 
     def learn(self, places: torch.Tensor, labels: torch.Tensor) -> None:
@@ -63,8 +63,8 @@ class SimulatedHead(Protocol):
 
 
 def label_paths(snapshot: Snapshot, policy: Score, n: int, paths: int, ridge: float, streams: Streams) -> Paths:
-    """Runs `policy` for n steps on each path: the highest score (the lowest row among equals), its label drawn, head
-    and scores anew."""
+    """Runs `policy` for n steps on each path. Each step picks the highest score (ties to the lowest row), draws its
+    label, and updates the head and the scores."""
     candidates = snapshot.candidates
     kind = TargetHead if candidates.probabilities is None else ClassHead
     head: SimulatedHead = kind(snapshot, paths, n, ridge)
@@ -91,8 +91,8 @@ def label_paths(snapshot: Snapshot, policy: Score, n: int, paths: int, ridge: fl
 
 
 def _dual_head(snapshot: Snapshot, policy: Score, streams: Streams) -> FittedHead | None:
-    """Predicts λ of simulated samples, where labelled ones have it: the policy's own head, fitted to the labelled
-    samples alone."""
+    """Predicts λ of simulated samples, if the labelled ones have it: the policy's own head, fitted to the labelled
+    samples only."""
     if snapshot.duals is None or snapshot.labels is None:
         return None
     head = policy.head if isinstance(policy, PredictedDual) else RidgeHead()
@@ -102,9 +102,9 @@ def _dual_head(snapshot: Snapshot, policy: Score, streams: Streams) -> FittedHea
 def _told(snapshot: Snapshot, picks: View, labels: torch.Tensor, duals: FittedHead | None) -> Snapshot:
     """The snapshot with `picks` among the labelled samples.
 
-    Those keep the view, label and λ of the fit. A pick has λ as predicted from the same view of it that is shown, so
-    that a head fitted to all of them stays where it is: a simulated label says how doubt moves, not how doubt and λ are
-    related.
+    Labelled samples keep the view, label and λ of the fit. A pick gets the λ predicted from its present view, so a head
+    fitted to all of them does not move: a simulated label changes the uncertainty, not the relation between uncertainty
+    and λ.
     """
     if not len(picks):
         return snapshot
@@ -131,9 +131,9 @@ def _told(snapshot: Snapshot, picks: View, labels: torch.Tensor, duals: FittedHe
 class ClassHead:
     """softmax(log p + k(x, T)α) on every path.
 
-    The cross-entropy of the picks with the prior of Δ is smallest where α = onehot − p at the picks. A step towards it
-    minimises an upper bound, the curvature of a softmax being at most ½: α ← α + (I + k/2)⁻¹(onehot − p − α), which
-    never increases it.
+    The cross-entropy of the picks plus the prior of Δ is smallest where α = onehot − p at the picks. The curvature of a
+    softmax is at most ½, so the step α ← α + (I + k/2)⁻¹(onehot − p − α) minimises an upper bound and never increases
+    the objective.
     """
 
     def __init__(self, snapshot: Snapshot, paths: int, n: int, ridge: float) -> None:
@@ -179,7 +179,7 @@ class ClassHead:
 
 
 class TargetHead:
-    """f(x) + k(x, T)α on every path with α = (k + I)⁻¹(labels − f) at the picks: Bayesian linear regression, in closed
+    """f(x) + k(x, T)α on every path with α = (k + I)⁻¹(labels − f) at the picks: Bayesian linear regression in closed
     form.
 
     A label is N(mean, σ²(1 + k(x, x) − k(x, T)(k + I)⁻¹k(T, x))). σ² is the squared error on the labelled samples
@@ -202,7 +202,7 @@ class TargetHead:
         return replace(self._candidates.at(which), predictions=self._mean[path][which])
 
     def posterior(self, places: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Mean and variance of the label of one candidate of each path, (S,) each."""
+        """Mean and variance of the label of one candidate per path, (S,) each."""
         return self._mean[torch.arange(len(places)), places], self.variance * (1 + self._picks.left_over(places))
 
     def draw(self, places: torch.Tensor, generator: np.random.Generator) -> torch.Tensor:
@@ -232,7 +232,7 @@ def kernel(snapshot: Snapshot, weights: torch.Tensor, ridge: float) -> tuple[Can
     mean = (known.sum(0) + rows.sum(0)) / total
     known, rows = known - mean, rows - mean
     length = float(((known.square().sum() + rows.square().sum()) / total).sqrt())
-    # What is left of equal rows is rounding: scaled up, it would pass for a direction.
+    # The centred rows are pure rounding if all rows are equal; scaled up, that would look like a direction.
     scale = 1.0 / length if length > 1e-6 * float(mean.norm()) else 0.0
     known, rows = (torch.nn.functional.pad(side * scale, (0, 1), value=1.0) for side in (known, rows))
     information = rows.new_zeros(rows.shape[1], rows.shape[1])
@@ -244,9 +244,9 @@ def kernel(snapshot: Snapshot, weights: torch.Tensor, ridge: float) -> tuple[Can
 
 
 class Picks:
-    """What each path has picked, T: k(T, T) as `gram` and (k(T, T) + noise·I)⁻¹ as `inverse`, (S, t, t) each.
+    """The picks T of each path: k(T, T) as `gram` and (k(T, T) + noise·I)⁻¹ as `inverse`, (S, t, t) each.
 
-    A pick borders both by a row and a column, which costs O(t²).
+    A pick adds a row and a column to both, which costs O(t²).
     """
 
     def __init__(self, kernel: CandidateKernel, paths: int, n: int, noise: float) -> None:
@@ -272,7 +272,7 @@ class Picks:
         return self._inverse[:, : self._count, : self._count]
 
     def add(self, places: torch.Tensor) -> None:
-        """One more pick on each path, (S,)."""
+        """Adds one pick to each path, (S,)."""
         t = self._count
         column, own = self._towards(places)
         solved = (self.inverse @ column[:, :, None]).squeeze(2)
@@ -286,7 +286,7 @@ class Picks:
         self._count += 1
 
     def left_over(self, places: torch.Tensor) -> torch.Tensor:
-        """k(x, x) − k(x, T)(k(T, T) + noise·I)⁻¹k(T, x) of one candidate x of each path, (S,)."""
+        """k(x, x) − k(x, T)(k(T, T) + noise·I)⁻¹k(T, x) for one candidate x per path, (S,)."""
         column, own = self._towards(places)
         return (own - torch.einsum("st,stu,su->s", column, self.inverse, column)).clamp(min=0.0)
 
@@ -298,7 +298,7 @@ class Picks:
         return everywhere.view(-1, paths, outputs).permute(1, 0, 2)
 
     def _towards(self, places: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """k(T, x), (S, t), and k(x, x), (S,), of one candidate x of each path."""
+        """k(T, x), (S, t), and k(x, x), (S,), for one candidate x per path."""
         row = self._kernel.left[places]
         column = (self._kernel.right[self.places] @ row[:, :, None]).squeeze(2)
         return column, (row * self._kernel.right[places]).sum(1)

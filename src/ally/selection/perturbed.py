@@ -1,7 +1,7 @@
 r"""Stochastic batches: the top n after Gumbel noise (Kirsch et al., *Stochastic Batch Acquisition*).
 
-Adding independent Gumbel noise to log-weights and taking the top n draws without replacement from the Plackett–Luce
-model with those weights; for n > 1 inclusion shares are not proportional to the weights.
+Adding independent Gumbel noise to log-weights and taking the top n is a draw without replacement from the Plackett–Luce
+model with those weights. For n > 1 the inclusion probabilities are not proportional to the weights.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Form = Literal["softmax", "power", "softrank"]
 
 @dataclass(frozen=True)
 class Perturbed:
-    r"""log-weight of a score s: ``softmax`` β·s, ``power`` β·log s (s ≤ 0 only after all positive ones), ``softrank``
-    −β·log rank."""
+    r"""The log-weight of a score s is β·s for ``softmax``, β·log s for ``power`` (s ≤ 0 comes after all positive
+    scores), and −β·log rank for ``softrank``."""
 
     form: Form = "power"
     sharpness: float = 1.0
@@ -46,21 +46,22 @@ class Perturbed:
         return picked(snapshot, best, scores[best])
 
     def log_weights(self, scores: torch.Tensor) -> torch.Tensor:
-        """Of positive scores, or of ranks for ``softrank``, (m,) float64."""
+        """Log-weights of positive scores, or of ranks for ``softrank``, (m,) float64."""
         if self.form == "softmax":
             return self.sharpness * scores.double()
         return (self.sharpness if self.form == "power" else -self.sharpness) * scores.double().log()
 
 
 class Noisy:
-    """A shard offers its n largest noisy log-weights and, for ``power``, its n largest noises of scores without one."""
+    """A shard that offers its n largest noisy log-weights and, for ``power``, the n largest noise values among scores
+    that have no log-weight."""
 
     def __init__(self, select: Perturbed, n: int, streams: Streams, shard: Shard) -> None:
         self._select, self._n, self._streams, self._shard = select, n, streams, shard
 
     def offer(self) -> tuple[Leaders, Leaders]:
         generator = self._streams.numpy("gumbel noise")
-        # One draw for each candidate before this shard, so that shards do not change the noise of a candidate.
+        # Skip one draw per candidate before this shard, so that shards do not change a candidate's noise.
         cast(np.random.PCG64, generator.bit_generator).advance(self._shard.start)
         first = after = NOBODY
         for start in range(0, len(self._shard.scores), RUN):
@@ -75,7 +76,7 @@ class Noisy:
 
 
 def ranks(scores: torch.Tensor) -> torch.Tensor:
-    """1 for the highest score, equal ones by position, (m,) float64."""
+    """1 for the highest score, ties by position, (m,) float64."""
     result = torch.empty(len(scores), dtype=torch.float64)
     result[torch.sort(scores, descending=True, stable=True).indices] = torch.arange(
         1, len(scores) + 1, dtype=torch.float64

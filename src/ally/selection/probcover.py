@@ -1,8 +1,8 @@
 r"""ProbCover (Yehuda et al., 2022): greedy maximum coverage by balls of radius δ.
 
 With N(x) = {x' : ‖x − x'‖ ≤ δ} over unit embeddings and U the candidates in no ball of a labelled sample, each pick is
-argmax_x |N(x) ∩ U|, and then U ← U \ N(x). Of a large pool a seeded sample is counted, while every candidate may be
-picked; no pair of samples is stored.
+argmax_x |N(x) ∩ U|, and then U ← U \ N(x). In a large pool only a seeded sample is counted, but every candidate may be
+picked. No pairs of samples are stored.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from ally.types import BOTH_TASKS, IntArray, Task
 
 @dataclass(frozen=True)
 class ProbCover:
-    """Each pick's value is the share of candidates it newly covers. When all are covered, the farthest from the centres
-    follow.
+    """A pick's value is the share of candidates it newly covers. Once all are covered, the candidates farthest from the
+    centres follow.
 
     Attributes:
-        radius: δ; None takes the largest at which a share `purity` of the balls lies in one k-means cluster of the
-            representatives (at most 32 768), see `pure_radius`.
+        radius: δ; None uses the largest radius at which a share `purity` of the balls lies in one k-means cluster of
+            the representatives (at most 32 768), see `pure_radius`.
         purity: α of the paper.
         normalise: scale embeddings to unit length.
-        clusters: k for `pure_radius`; None is the number of classes, or 10 where there are none.
-        representatives: count at most this many candidates, a seeded sample. None takes more as picks are made, see
+        clusters: k for `pure_radius`; None is the number of classes, or 10 if there are none.
+        representatives: count a seeded sample of at most this many candidates. None uses more as picks are made, see
             `coverage.representatives`.
     """
 
@@ -98,8 +98,8 @@ def pure_radius(points: Points, classes: int, purity: float, streams: Streams) -
 
 
 def farthest_first(points: Points, known: Points, positions: IntArray, n: int) -> IntArray:
-    """`positions` continued to n, each the point farthest from its nearest centre, known or picked; ties to the lowest
-    position."""
+    """Extends `positions` to n, each time by the point farthest from its nearest centre, known or picked; ties go to
+    the lowest position."""
     if len(positions) == n:
         return positions
     picks = positions.tolist()

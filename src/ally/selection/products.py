@@ -1,7 +1,7 @@
-r"""Lower bounds of distances between many rows and many centres, by matrix products in single precision.
+r"""Lower bounds on distances between many rows and many centres, from matrix products in single precision.
 
-With u = 2⁻²⁴, and whatever the order of summation, ‖x‖² + ‖c‖² − 2⟨x, c⟩ computed in single precision is wrong by less
-than (C + d + 24) u (‖x‖² + ‖c‖²). Norms made smaller by that share give a lower bound.
+With u = 2⁻²⁴, whatever the order of summation, ‖x‖² + ‖c‖² − 2⟨x, c⟩ computed in single precision is off by less than
+(C + d + 24) u (‖x‖² + ‖c‖²). Norms reduced by that share give a lower bound.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ UNDERFLOW = 1e-34
 
 @dataclass(frozen=True, eq=False)
 class Frame32:
-    """Rows less `mean` (d,), their factors times powers of two that bring them to a length of at most 1."""
+    """Rows minus `mean` (d,), with factors scaled by powers of two to a length of at most 1."""
 
     mean: Double
     left: float
@@ -28,20 +28,20 @@ class Frame32:
 
     @property
     def area(self) -> float:
-        """What bounds are multiplied by."""
+        """The factor that bounds are multiplied by."""
         return (self.left * self.right) ** -2
 
 
 @dataclass(frozen=True, eq=False)
 class ProductSingles:
-    """Rows in single precision, and their squared norms less a margin."""
+    """Rows in single precision, and their squared norms minus a margin."""
 
     left: torch.Tensor
     right: torch.Tensor
     norms: torch.Tensor
 
     def lower(self, others: ProductSingles) -> Single:
-        """At most the squared distances, (len(self), len(others))."""
+        """Lower bounds on the squared distances, (len(self), len(others))."""
         inner = self.right @ others.right.T
         if self.left.shape[1]:
             inner *= self.left @ others.left.T
@@ -50,7 +50,7 @@ class ProductSingles:
 
 
 def unit(length: float) -> float:
-    """The power of two that brings `length` to between a half and 1, within reason."""
+    """The power of two that scales `length` to between 1/2 and 1, within limits."""
     return math.ldexp(1.0, -min(max(math.frexp(length)[1], -250), 250))
 
 

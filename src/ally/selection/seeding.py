@@ -11,19 +11,19 @@ import torch
 from ally.sources import blocks
 
 CANDIDATES = 48
-"""Draws that are measured together."""
+"""Draws measured together."""
 POINTS, PER_SEED = 2**13, 64
-"""Starts are looked for among `PER_SEED` points for each, but at least `POINTS`: more take longer and hardly lower the
+"""Starts are chosen among `PER_SEED` points each, but at least `POINTS`; more points take longer and hardly lower the
 final inertia."""
 
 
 def seeds(x: torch.Tensor, k: int, rng: np.random.Generator) -> torch.Tensor:
-    """Positions of up to k distinct points, (m, d) → (k,): of 2 + ln k drawn by squared distance, the one that lowers
-    its sum most.
+    """Positions of up to k distinct points, (m, d) → (k,). Each pick draws 2 + ln k points in proportion to their
+    squared distance and takes the one that lowers the sum of squared distances most.
 
-    Draws for several picks are measured together. One that a pick has come nearer to since is kept in proportion, so
-    that it is as if drawn now. Of very many points some are looked at, drawn at random. There are fewer than k if the
-    rest of these lies on top of them.
+    Draws for several picks are measured together. If a pick has come nearer to a draw since, the draw is kept with
+    probability in proportion, as if it were drawn now. With very many points, only a random sample is considered. The
+    result has fewer than k points if all others in that sample are copies of them.
     """
     among = np.arange(len(x))
     if len(x) > (most := max(POINTS, PER_SEED * k)):
@@ -54,11 +54,10 @@ def seeds(x: torch.Tensor, k: int, rng: np.random.Generator) -> torch.Tensor:
 
 
 def on_grid(x: torch.Tensor) -> torch.Tensor:
-    """Points of whole coordinates in proportion to x, up to eight times its root mean square, then 1 and ‖x‖², (m, d +
-    2).
+    """Points with integer coordinates in proportion to x, up to eight times its root mean square, then 1 and ‖x‖²,
+    (m, d + 2).
 
-    Squared distances stay up to 2**24, so that single precision computes them, and double precision their sums, without
-    error.
+    Squared distances are at most 2**24, so they are exact in single precision, and their sums in double precision.
     """
     most = max(1, min(127, int(2**11 / math.sqrt(x.shape[1]))))
     total = sum(float(np.square(x[block].numpy(), dtype=np.float64).sum()) for block in blocks(len(x)))
@@ -71,6 +70,6 @@ def on_grid(x: torch.Tensor) -> torch.Tensor:
 
 
 def _distances(grid: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
-    """Squared distances of all points to `rows` (r,), (r, m)."""
+    """Squared distances from all points to `rows` (r,), (r, m)."""
     centres = torch.cat([-2.0 * grid[rows, :-2], grid[rows, -1:], grid[rows, -2:-1]], dim=1)
     return centres @ grid.T

@@ -1,4 +1,4 @@
-"""The skeleton of a greedy selection over shards: in memory, memory-mapped or distributed, it is one code.
+"""The skeleton of a greedy selection over shards; the same code for data in memory, memory-mapped or distributed.
 
     every shard makes an offer → one pick is chosen → every shard takes it, and makes its next offer
 
@@ -26,7 +26,7 @@ from ally.types import FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Shard:
-    """A run of candidates: whole blocks, but for the last shard. Nothing is copied."""
+    """A run of candidates, in whole blocks except for the last shard. Nothing is copied."""
 
     view: View
     scores: torch.Tensor
@@ -36,20 +36,20 @@ class Shard:
 
 
 class Pick(NamedTuple):
-    """A candidate, and what shards must know of it."""
+    """A candidate, and what shards must know about it."""
 
     value: float
     position: int
     """Among all candidates."""
     row: Any
-    """Small plain values that stand for it."""
+    """Small plain values that represent it."""
 
 
 def shard_crew(
     snapshot: Snapshot, scores: torch.Tensor, limits: Limits, build: Callable[[Shard], Any], work: int = 1
 ) -> AbstractContextManager[Crew]:
-    """A worker ``build(shard)`` for every shard of the candidates: where they are held, or as the engine divides
-    them. A candidate is as much `work` as so many in other selections."""
+    """A worker ``build(shard)`` for every shard of the candidates, where they are held or as the engine divides them.
+    `work` is the cost of a candidate relative to other selections."""
     home = snapshot.candidates.home
     if home is None:
         return limits.engine.crew(shards(snapshot, scores, limits, work), build)
@@ -61,7 +61,7 @@ def _of_shard(build: Callable[[Shard], Any], view: View, scores: torch.Tensor, s
 
 
 def shards(snapshot: Snapshot, scores: torch.Tensor, limits: Limits, work: int = 1) -> list[Shard]:
-    """The candidates in as many near-equal shards as the engine asks for, at most one for each block."""
+    """The candidates in as many near-equal shards as the engine asks for, at most one per block."""
     size = len(snapshot.candidates)
     blocks = -(-size // BLOCK)
     edges = np.linspace(0, blocks, min(limits.engine.parts(size * work), blocks) + 1).astype(int) * BLOCK
@@ -72,12 +72,12 @@ def shards(snapshot: Snapshot, scores: torch.Tensor, limits: Limits, work: int =
 
 
 def best(picks: Iterable[Pick]) -> Pick:
-    """The largest value; of equal ones the lowest position."""
+    """The pick with the largest value, ties to the lowest position."""
     return max(picks, key=lambda pick: (pick.value, -pick.position))
 
 
 def greedy(crew: Crew, n: int, choose: Callable[[list[Any]], Pick]) -> tuple[IntArray, FloatArray]:
-    """Positions of n picks and their values; `choose` makes a pick from the shards' offers."""
+    """Positions of n picks and their values; `choose` picks from the shards' offers."""
     positions, values = np.empty(n, dtype=np.int64), np.empty(n)
     offers = crew.each("offer")
     for number in range(n):

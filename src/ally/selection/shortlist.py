@@ -1,4 +1,4 @@
-"""Any selection among the highest scores only: what makes spreading techniques such as k-center follow a score."""
+"""Any selection, run on the highest scores only. It lets diversity methods such as k-center follow a score."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ally.types import Task
 
 @dataclass(frozen=True)
 class Shortlist:
-    """`select` among the ``times * n`` candidates of highest score."""
+    """Runs `select` on the ``times * n`` candidates with the highest scores."""
 
     select: Select = field(default_factory=KMeansPP)
     times: int = 20
@@ -29,7 +29,7 @@ class Shortlist:
 
     @property
     def tasks(self) -> frozenset[Task]:
-        """Those of the selection and of its representation."""
+        """The tasks that the selection and its representation support."""
         return frozenset(self.select.tasks & getattr(self.select, "features", self.select).tasks)
 
     @property

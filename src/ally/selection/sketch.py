@@ -1,17 +1,18 @@
-r"""A few numbers per row from which most distances need not be computed.
+r"""Sketches: a few numbers per row that make most distance computations unnecessary.
 
 For orthonormal directions p_r the sketch of x is (⟨x, p_1⟩, …, ⟨x, p_7⟩, ‖x − Σ_r ⟨x, p_r⟩ p_r‖), and by the triangle
 inequality in the rest of the space
 
     ‖x − c‖² ≥ ‖sketch(x) − sketch(c)‖².
 
-Any directions will do; those of largest variance over a sample leave the least in the rest. Trained embeddings vary in
-few of them. Rows of one factor are taken relative to the sample's mean. For a product a ⊗ h the directions are products
-u ⊗ v, with u and v those of a and of h.
+Any directions work; those with the largest variance over a sample leave the least in the rest. Trained embeddings vary
+in few directions. Rows of one factor are taken relative to the sample's mean. For a product a ⊗ h the directions are
+products u ⊗ v of the directions of a and of h.
 
-Sketches are kept in single precision, in units near the largest length, and clipped far beyond it (which brings no two
-farther apart). With δ = ρ (max‖x‖ + ‖c‖) a bound on what rounding changes in a distance of sketches, (√D + δ)² ≤ (1 +
-t) D + (1 + 1/t) δ² for any t > 0. A row whose sketch is that far from the centre's cannot gain from it.
+Sketches are kept in single precision, in units near the largest length, and clipped far beyond it (clipping never moves
+two rows apart). Let δ = ρ (max‖x‖ + ‖c‖) bound the effect of rounding on the distance of two sketches. Then
+(√D + δ)² ≤ (1 + t) D + (1 + 1/t) δ² for any t > 0. If a row's sketch is that far from the centre's, the centre is not
+nearer to the row than D.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ SHARE = 2.0**-13
 
 @dataclass(frozen=True, eq=False)
 class SketchFrame:
-    """How rows are sketched: their directions u (7, C) and v (7, d) after `mean` (d,) is taken off, times `unit`."""
+    """How rows are sketched: subtract `mean` (d,), project on directions u (7, C) and v (7, d), multiply by `unit`."""
 
     mean: Double
     u: Double
@@ -40,12 +41,12 @@ class SketchFrame:
 
     @property
     def area(self) -> float:
-        """What squared distances between sketches are multiplied by."""
+        """The factor that squared distances between sketches are multiplied by."""
         return self.unit**-2
 
     def slack(self, length: float) -> float:
-        """What rounding may add to a squared distance between sketches, for two rows of summed length `length`."""
-        # The rest is the root of a difference: its own rounding is the root of that of a sum of squares.
+        """The most that rounding adds to a squared distance between sketches, for two rows of total length `length`."""
+        # The rest is the root of a difference, so its rounding error is the root of that of a sum of squares.
         root = math.sqrt((self.u.shape[1] + self.v.shape[1] + 8) * 2.0**-49)
         delta = (2.0**-22 + root) * length + 2.0**-140 / self.unit
         return (2.0 + 1.0 / SHARE) * delta * delta + 2.0**-140 * self.area

@@ -42,7 +42,7 @@ NOBODY = Leaders(torch.empty(0, dtype=torch.float64), torch.empty(0, dtype=torch
 
 
 class Highest:
-    """A shard offers its n highest scores."""
+    """A shard that offers its n highest scores."""
 
     def __init__(self, n: int, shard: Shard) -> None:
         self._n, self._shard = n, shard
@@ -52,9 +52,9 @@ class Highest:
 
 
 def leaders(values: torch.Tensor, n: int, start: int = 0) -> Leaders:
-    """The n largest of (m,), largest first, equal ones by position; the first is at `start`.
+    """The n largest of (m,), largest first, ties by position; the first value is at position `start`.
 
-    It goes run by run, so that only values that may be among them take memory.
+    It works run by run, so that only values that may be among them take memory.
     """
     best, run = NOBODY, max(RUN, 4 * n)
     for first in range(0, len(values), run):
@@ -64,16 +64,16 @@ def leaders(values: torch.Tensor, n: int, start: int = 0) -> Leaders:
 
 
 def overtaken(best: Leaders, others: Leaders, n: int) -> Leaders:
-    """The n largest of both; `others` come after `best` and by position."""
+    """The n largest of both; `others` come after `best`, in order of position."""
     if len(best.values) == n:
-        # An equal value comes too late: its position is higher.
+        # An equal value loses, because its position is higher.
         ahead = others.values > best.values[-1]
         others = Leaders(others.values[ahead], others.positions[ahead])
     return joined([best, others], n)
 
 
 def joined(offers: Sequence[Leaders], n: int) -> Leaders:
-    """The n largest of several that are in the order of their positions."""
+    """The n largest of several offers, given in order of position."""
     values, positions = (torch.cat(parts) for parts in zip(*offers, strict=True))
     order = largest(values, n)
     return Leaders(values[order], positions[order])

@@ -24,23 +24,23 @@ from ally.sources import blocks
 from ally.types import BOTH_TASKS, BoolArray, FloatArray, IntArray, Task
 
 JOINT = 2**16
-"""Up to so many samples, candidates and labelled are clustered together; of more, the labelled join the clusters of the
-candidates."""
+"""Up to this many samples, candidates and labelled samples are clustered together. Above it, labelled samples join the
+clusters of the candidates."""
 
 
 @dataclass(frozen=True)
 class TypiClust:
     """k-means of the samples, k = labelled + n; a pick's value is its typicality.
 
-    Clusters take turns: fewer labelled samples first, then larger ones. In its turn a cluster gives its most typical
-    candidate left.
+    Clusters take turns: those with fewer labelled samples first, then larger ones. In its turn a cluster gives its most
+    typical remaining candidate.
 
     Attributes:
-        neighbours: the largest K; half the candidates of a smaller cluster, at least 1.
+        neighbours: the largest K; a smaller cluster uses half its candidates, at least 1.
         clusters: the largest k.
-        smallest: clusters of fewer samples come when all others are used up.
+        smallest: clusters with fewer samples come last, when all others are used up.
         iterations: Lloyd iterations.
-        members: neighbours are sought among at most this many candidates of a cluster, a seeded sample.
+        members: search neighbours in a seeded sample of at most this many candidates per cluster.
         normalise: scale embeddings to unit length, as the authors do; embeddings of 0 stay 0.
     """
 
@@ -83,8 +83,8 @@ def cluster_together(
 ) -> tuple[IntArray, IntArray]:
     """The clusters of the candidates (m,) and of the labelled samples (L,), all scaled to unit length if `unit`.
 
-    Above `JOINT` samples k-means sees the candidates only and they are not copied; a labelled sample joins the cluster
-    of nearest mean.
+    Above `JOINT` samples, k-means sees only the candidates, which are not copied; a labelled sample joins the cluster
+    with the nearest mean.
     """
 
     def rows(some: torch.Tensor) -> Rows:
@@ -115,11 +115,11 @@ def take_turns(
     members: int,
     rng: np.random.Generator,
 ) -> tuple[IntArray, FloatArray]:
-    """n positions and their typicality: by turns the next most typical of every cluster in `order`, those marked `last`
-    (k,) last.
+    """n positions and their typicality. Clusters in `order` give their next most typical candidate in turn; those
+    marked in `last` (k,) come last.
 
-    `order` lists clusters that hold candidates; the first n of them always suffice. A cluster of more than `members` is
-    sampled by `rng`.
+    `order` lists clusters with candidates; the first n always suffice. Clusters of more than `members` are sampled with
+    `rng`.
     """
     found, values, turns, ranks = [], [], [], []
     by_cluster = np.argsort(clusters, kind="stable")
@@ -139,12 +139,12 @@ def take_turns(
 
 
 def typicality(points: Points, neighbours: int, among: IntArray) -> FloatArray:
-    """1 / (1e-5 + mean distance to the K nearest other points `among` (t,) positions), (m,); 0 for a point alone.
+    """1 / (1e-5 + mean distance to the K nearest other points at positions `among` (t,)), (m,); 0 for a single point.
 
-    K is `neighbours`, or half of the m points if that is less, at least 1 and at most as many others as there are.
+    K is `neighbours`, or half of the m points if that is less, at least 1 and at most the number of other points.
 
-    1e-5 as the authors'. Rounded to single precision, so that rounding does not decide between the two points of a
-    pair.
+    The 1e-5 is the authors'. Values are rounded to single precision, so that rounding does not decide between the two
+    points of a pair.
     """
     k = min(neighbours, max(1, len(points) // 2), len(among) - 1)
     if k == 0:

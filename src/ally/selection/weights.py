@@ -1,9 +1,9 @@
-r"""Weights as whole numbers, so that their sums depend neither on the order nor on the number of shards.
+r"""Integer weights, so that their sums depend neither on the order nor on the number of shards.
 
 The weight of a row is ⌊D · s⌋ with s a power of two, the same for all shards: the largest D becomes a number of
-`bits(n)` bits, and n such numbers stay below 2⁶³. A weight is wrong by less than 2⁻ᵇⁱᵗˢ⁺¹ of the largest one: 52 bits
-for a thousand rows, 45 for a hundred thousand, 38 for ten million. As D falls, the sum is watched, and the scale agreed
-anew before more than four bits are lost (`is_worn`): a D of any size gets its weight in the end.
+`bits(n)` bits, and n such numbers stay below 2⁶³. The error of a weight is less than 2⁻ᵇⁱᵗˢ⁺¹ of the largest one: 52
+bits for a thousand rows, 45 for a hundred thousand, 38 for ten million. As D falls, so does the sum; a new scale is set
+before more than four bits are lost (`is_worn`). In the end a D of any size gets its weight.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 
 
 def bits(n: int) -> int:
-    """Bits of the largest of n weights: n · 2^bits ≤ 2⁶², and no more than a float64 holds."""
+    """Bits of the largest of n weights: n · 2^bits ≤ 2⁶², and no more than a float64 has."""
     return min(52, 62 - n.bit_length())
 
 
@@ -22,7 +22,7 @@ def scale_of(largest: float, n: int) -> float:
 
 
 def is_worn(total: int, n: int) -> bool:
-    """Whether the weights have become so small that the scale should be agreed anew."""
+    """Whether the weights have become so small that a new scale is needed."""
     return total < 1 << (bits(n) - 4)
 
 
