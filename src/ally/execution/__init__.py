@@ -1,1 +1,1 @@
-"""Where the work runs: this machine's memory and devices."""
+"""Where the work runs: engines, memory and devices."""

@@ -1,4 +1,4 @@
-"""Loops that are compiled when first called, and kept on disk where there is a place for them."""
+"""Loops compiled on their first call, and cached on disk where possible."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def compiled(*freedoms: str, **options: Any) -> Callable[[F], F]:
-    """A decorator for loops that do not hold the interpreter's lock; `freedoms` are those of LLVM with sums, such as
+    """A decorator for loops that release the interpreter's lock; `freedoms` are LLVM's fast-math flags, such as
     "reassoc"."""
 
     def decorate(function: F) -> F:

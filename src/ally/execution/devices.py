@@ -1,4 +1,4 @@
-"""Which device trains."""
+"""The device that training runs on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ally.errors import InputError
 
 
 def resolve_device(device: str | torch.device) -> str:
-    """``"auto"`` is CUDA where there is one, else the CPU; other names are checked."""
+    """``"auto"`` is CUDA if available, else the CPU; other names are checked."""
     if isinstance(device, str) and device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:

@@ -1,29 +1,30 @@
-r"""Who does the work: a crew of workers, each with its part of the pool. This is the contract of an engine.
+r"""The contract of an engine, which runs a crew of workers, each with its part of the pool.
 
-**Parts and workers.** The coordinator divides the work into parts, in order. An engine builds one worker from each,
-``build(part)``, where it likes: in this process, in threads, on other machines. Workers share nothing and never talk to
-each other. A *shard* is a part that holds samples: a run of candidates, of whole blocks. Results never depend on how
-many shards there are or on where they are.
+**Parts and workers.** The coordinator divides the work into ordered parts. An engine builds one worker from each,
+``build(part)``, wherever it likes: in this process, in threads, on other machines. Workers share nothing and never talk
+to each other. A *shard* is a part that holds samples: a run of candidates, in whole blocks. Results never depend on the
+number of shards or on where they are.
 
-**Messages.** The coordinator calls methods by name (`Crew.each`, `Crew.one`, `Crew.scatter`) and waits; what comes back
-is in the order of the parts. Arguments and results are values that can be pickled, and small: numbers, a row, numbers
-per row. What is large and the same for many goes through `Engine.share`, and is sent once.
-A worker must not change an argument, nor keep a result that it may change later: here they are the same objects.
+**Messages.** The coordinator calls methods by name (`Crew.each`, `Crew.one`, `Crew.scatter`) and waits; results come
+back in the order of the parts. Arguments and results can be pickled and are small: numbers, a row, numbers per row.
+Large values that many workers need go through `Engine.share` and are sent once.
+A worker must not change an argument, nor keep a result that it may change later: in this process they are the same
+objects.
 
-**Failure.** An error that a worker raises reaches the caller as it was raised, once no other worker is busy; the crew
-can be called again, though other workers may not have had the call. A worker's answers depend on its part and on the
-calls it has had, on nothing else. So an engine whose worker is lost (a process killed, a machine gone) builds it anew
-from its part, repeats its calls, and goes on: the coordinator notices a delay. A worker that is lost again and again is
-an error (`EngineError`), never a hang.
+**Failure.** When a worker raises an error, the caller gets that error once no other worker is busy. The crew can be
+called again, though other workers may not have received the call. A worker's answers depend only on its part and the
+calls it has received. So when an engine loses a worker (a killed process, a lost machine), it rebuilds the worker from
+its part, repeats its calls, and continues; the coordinator only notices a delay. If a worker is lost again and again,
+that is an error (`EngineError`), never a hang.
 
-**The end.** Workers live until the `with` block of their crew is left, by whatever way. Then their memory and their
-files are given back, and a call is an error (`BrokenPart`). An interrupt ends work that is under way.
+**The end.** Workers live until the `with` block of their crew ends, however it ends. Then their memory and files are
+released, and further calls are an error (`BrokenPart`). An interrupt stops work in progress.
 
-**Progress** is reported by the coordinator, between calls. A long piece of work is therefore several calls.
+**Progress** is reported by the coordinator, between calls. Long work is therefore split into several calls.
 
-**Memory.** The coordinator holds a few numbers per sample (O(n) scalars) and a chunk of samples at a time. What is wide
-(embeddings, probabilities) is held by the workers where `Engine.holds` says so: in their memory up to a budget, in
-files of theirs beyond it.
+**Memory.** The coordinator holds a few numbers per sample (O(n) scalars) and one chunk of samples at a time. If
+`Engine.holds` is true, the workers hold the wide data (embeddings, probabilities): in memory up to a budget, in their
+own files beyond it.
 
 `ally.testing.engine.check_engine` checks all this for any engine, ours and yours.
 """
@@ -49,7 +50,7 @@ ROWS_PER_THREAD = 2**16
 
 
 class Crew(Protocol):
-    """Workers in the order of their parts, until the block is left."""
+    """Workers in the order of their parts, until the `with` block ends."""
 
     def __len__(self) -> int: ...
 
@@ -62,12 +63,12 @@ class Crew(Protocol):
         ...
 
     def scatter(self, method: str, args: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Calls a method of every worker, each with arguments of its own."""
+        """Calls a method of every worker, each with its own arguments."""
         ...
 
     def passing(self) -> AbstractContextManager[None]:
-        """Calls within leave nothing behind in the workers, so that they are not repeated for one that is built anew
-        later. May be nested."""
+        """Calls inside this block do not change the workers, so they are not repeated when a worker is rebuilt. May be
+        nested."""
         ...
 
     def __enter__(self) -> Crew: ...
@@ -78,7 +79,7 @@ class Crew(Protocol):
 
 
 Shared: TypeAlias = Callable[[], T]
-"""A value as workers get it: by calling this. It can be part of an argument or of a part."""
+"""A shared value; workers get it by calling this. It can be inside an argument or a part."""
 
 
 @runtime_checkable
@@ -87,11 +88,11 @@ class Engine(Protocol):
 
     @property
     def holds(self) -> bool:
-        """Whether workers keep what a learner sees in their shards, so that the coordinator never has all of it."""
+        """Whether workers keep the learner's view of their shards, so that the coordinator never holds all of it."""
         ...
 
     def parts(self, rows: int) -> int:
-        """Into how many parts to divide so many rows."""
+        """How many parts to divide this many rows into."""
         ...
 
     def crew(self, parts: Sequence[Any], build: Callable[[Any], Any]) -> Crew:
@@ -99,7 +100,7 @@ class Engine(Protocol):
         ...
 
     def share(self, value: T) -> Shared[T]:
-        """A value that many messages or parts hold, sent to where it is needed once."""
+        """A value that many messages or parts contain; it is sent to each place only once."""
         ...
 
 
@@ -108,10 +109,9 @@ class LocalEngine:
     """Workers in this process.
 
     Attributes:
-        threads: how many work at a time; None is as many as torch uses. Compiled loops do not hold the interpreter's
-            lock.
+        threads: how many run at a time; None is as many as torch uses. Compiled loops release the interpreter's lock.
         shards: the number of parts; None is one for each thread that has enough to do.
-        holds: whether snapshots are kept shard by shard, as on a cluster. It changes no id and is slower here.
+        holds: whether snapshots are kept shard by shard, as on a cluster. It changes no ids and is slower here.
     """
 
     threads: int | None = None

@@ -34,8 +34,8 @@ def check_budget(needed: int, budget: int, what: str, remedy: str) -> None:
 class Scratch:
     """Float tensors for one query: in memory up to `budget` bytes in total, in a memory map beyond.
 
-    A map's file has no name: the system takes its space back when the query is over, however it ends, also by ``kill
-    -9``. The files lie in Python's temporary folder (``TMPDIR``).
+    A map's file has no name, so the system reclaims its space when the query ends, even by ``kill -9``. The files are
+    in Python's temporary folder (``TMPDIR``).
     """
 
     def __init__(self, budget: int | None = None) -> None:
@@ -47,7 +47,7 @@ class Scratch:
         self._others = ExitStack()
 
     def until_the_end(self, other: AbstractContextManager[T]) -> T:
-        """Enters what is to last as long as this does."""
+        """Enters a context that ends with this one."""
         return self._others.enter_context(other)
 
     def empty(self, *shape: int) -> torch.Tensor:

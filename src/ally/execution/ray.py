@@ -1,9 +1,9 @@
-"""The engine that runs on Ray: workers live in actors, on this machine or on others.
+"""The Ray engine: workers live in actors, on this machine or on others.
 
-A few actors, `Host`, hold all workers, several each where there are more parts. Messages that go to all are pickled
-once. The coordinator keeps the calls of a crew (`RayCrew`): when an actor is lost, another takes its place, builds its
-workers from their parts and repeats the calls. Actors have as many threads as torch uses here, so that a learner sees
-the same bits there as here.
+A few actors (`Host`) hold all workers, several each if there are more parts than actors. Messages to all workers are
+pickled once. The coordinator records the calls of a crew (`RayCrew`): when an actor is lost, another takes its place,
+builds its workers from their parts and repeats the calls. Actors have as many threads as torch uses here, so that a
+learner gives the same bits there as here.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from ally.execution.engine import Shared, T
 INLINE = 2**16
 """Larger messages are put where all actors can read them."""
 LOSSES = 10
-"""So often an actor may be lost in one call."""
+"""How often an actor may be lost in one call."""
 PATIENCE = 300.0
 """Seconds to wait for an actor to start."""
 PLACE = 30.0
-"""Seconds to wait for a place of its own for an actor that takes the place of another."""
+"""Seconds to wait for free CPUs for an actor that replaces another."""
 STORE = 2**28
-"""Bytes of the object store of a cluster that is started here; more goes to disk."""
+"""Size in bytes of the object store when a cluster is started here; more spills to disk."""
 _NUMBERS = itertools.count()
 
 
@@ -44,9 +44,10 @@ class RayEngine:
     """Workers on a Ray cluster.
 
     Attributes:
-        address: of the cluster; None is ``RAY_ADDRESS``, or else a cluster that is started on this machine.
-        workers: actors; None is as many as the cluster has CPUs for, with as many CPUs each as torch has threads here.
-        shards: the number of parts; None is one for each actor.
+        address: the address of the cluster; None is ``RAY_ADDRESS`` if set, else a cluster started on this machine.
+        workers: the number of actors; None is as many as the cluster has CPUs for, each with as many CPUs as torch has
+            threads here.
+        shards: the number of parts; None is one per actor.
     """
 
     address: str | None = None
@@ -101,14 +102,14 @@ def _ray() -> Any:
 
 
 def connect(address: str | None = None) -> Any:
-    """Ray, connected to a cluster, unless this process is connected already, or to one that is started on this machine
-    and ends with the process."""
+    """Ray, connected to a cluster: the one this process is already connected to, the one at the address, or one started
+    on this machine that ends with the process."""
     ray = _ray()
     if ray.is_initialized():
         return ray
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    # The driver waits for its actors: they are no background work.
+    # The driver waits for its actors, so they are not background work.
     os.environ.setdefault("RAY_worker_niceness", "0")
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     place = address or os.environ.get("RAY_ADDRESS")
@@ -126,7 +127,7 @@ def connect(address: str | None = None) -> Any:
 
 
 class Host:
-    """An actor: workers of any crews, by the number of the crew and of the part."""
+    """An actor that holds workers of any crew, by crew number and part number."""
 
     def __init__(self, threads: int, modules: Sequence[str]) -> None:
         torch.set_num_threads(threads)
@@ -147,7 +148,7 @@ class Host:
         return _answer(work)
 
     def call(self, crew: int, numbers: Sequence[int], message: bytes) -> _Answer:
-        """Calls the same method of several workers."""
+        """Calls the same method on several workers."""
         from ray import cloudpickle
 
         method, args = cloudpickle.loads(message)
@@ -170,7 +171,7 @@ def _answer(work: Callable[[], list[Any]]) -> _Answer:
 
 
 def _portable(error: Exception) -> Exception:
-    """The error, if it can be sent; else what it says."""
+    """The error itself if it can be sent, else one with its message."""
     error.__traceback__ = error.__cause__ = error.__context__ = None
     try:
         return pickle.loads(pickle.dumps(error)) and error
@@ -179,7 +180,7 @@ def _portable(error: Exception) -> Exception:
 
 
 class Hosts:
-    """The actors of one cluster, each of which may be replaced by another."""
+    """The actors of one cluster. A lost actor is replaced by another."""
 
     def __init__(self, count: int) -> None:
         ray, threads = _ray(), torch.get_num_threads()
@@ -199,12 +200,12 @@ class Hosts:
         return len(self.actors)
 
     def replace(self, number: int, life: int) -> None:
-        """Another actor for one that was lost in that life, unless somebody has replaced it since."""
+        """Replaces an actor that was lost in that life, unless it has been replaced since."""
         if self.lives[number] == life:
             self.end([number])
             self.actors[number] = self._new(self._cpus)
             if not self._started([self.actors[number]], PLACE):
-                # Its CPUs went with a machine: it shares those that are left.
+                # Its CPUs were lost with a machine, so it shares those that are left.
                 self.end([number])
                 self.actors[number] = self._new(0.0)
             self.lives[number] += 1
@@ -212,12 +213,12 @@ class Hosts:
     def end(self, numbers: Sequence[int]) -> None:
         ray = _ray()
         for number in numbers if ray.is_initialized() else ():
-            with suppress(Exception):  # it may be of a cluster that is gone
+            with suppress(Exception):  # its cluster may be gone
                 ray.kill(self.actors[number])
 
     def _new(self, cpus: float) -> Any:
         options = {"num_cpus": cpus, "max_restarts": 0, "scheduling_strategy": "SPREAD"}
-        # What the driver has imported its messages will need: that belongs to the start.
+        # Messages will need the modules that the driver has imported, so load them at the start.
         modules = sorted(name for name in sys.modules if name.startswith("ally."))
         return _ray().remote(Host).options(**options).remote(torch.get_num_threads(), modules)
 
@@ -231,7 +232,7 @@ _POOLS: dict[tuple[str, int], Hosts] = {}
 
 
 def hosts(count: int) -> Hosts:
-    """So many actors. They are kept from crew to crew, since to start one takes seconds."""
+    """This many actors. They are reused between crews, because starting one takes seconds."""
     key = _ray().get_runtime_context().get_job_id(), count
     if key not in _POOLS:
         release()
@@ -240,7 +241,7 @@ def hosts(count: int) -> Hosts:
 
 
 def release() -> None:
-    """Ends all actors. The next crew starts others."""
+    """Ends all actors. The next crew starts new ones."""
     for pool in _POOLS.values():
         pool.end(range(len(pool)))
     _POOLS.clear()
@@ -250,7 +251,7 @@ atexit.register(release)
 
 
 class _Call(NamedTuple):
-    """A call that was made: what was sent to each actor, None where nothing was."""
+    """A past call: what was sent to each actor, None where nothing was."""
 
     messages: dict[int, list[tuple[list[int], Any]]]
 
@@ -312,7 +313,7 @@ class RayCrew:
             raise BrokenPart("the workers have stopped; use them inside the `with` block")
 
     def _close(self, error: BaseException | None) -> None:
-        """After an interrupt actors may be busy, and are ended; others forget this crew."""
+        """After an interrupt, ends the actors, which may be busy; otherwise they only drop this crew."""
         if not self._open:
             return
         self._open = False
@@ -349,7 +350,7 @@ class RayCrew:
         return self._hosts.actors[host].build.remote(self._number, self._build, parts)
 
     def _collect(self, sent: dict[int, list[tuple[list[int], Any]]], call: _Call | None) -> list[Any]:
-        """Results in the order of the parts. An error is raised once nobody is busy."""
+        """Results in the order of the parts. An error is raised once no actor is busy."""
         found: dict[int, Any] = {}
         errors: list[Exception] = []
         for host, own in sent.items():
@@ -378,7 +379,7 @@ class RayCrew:
             return None
 
     def _revived(self, host: int, call: _Call | None) -> list[_Answer]:
-        """Brings the workers of a lost actor to where they were before `call`, in another; its answers to that call."""
+        """Rebuilds the workers of a lost actor in another, as they were before `call`. Returns its answers to it."""
         for _ in range(LOSSES):
             self._hosts.replace(host, self._lives[host])
             self._lives[host] = self._hosts.lives[host]
@@ -409,7 +410,7 @@ def _take(found: dict[int, Any], errors: list[Exception], numbers: list[int], an
 
 
 def _message(method: str, args: tuple[Any, ...]) -> Any:
-    """The pickled call, or where it is if it is large."""
+    """The pickled call, or a reference to it if it is large."""
     from ray import cloudpickle
 
     message: bytes = cloudpickle.dumps((method, args))  # type: ignore[no-untyped-call]

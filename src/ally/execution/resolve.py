@@ -17,7 +17,7 @@ def is_ray(engine: Any) -> bool:
 
 
 def address_of(engine: str) -> str | None:
-    """Of a Ray cluster; None for the usual one."""
+    """The address of a Ray cluster; None for the default one."""
     return None if engine == RAY else engine
 
 
@@ -28,7 +28,7 @@ def ensure_named(engine: Any) -> None:
 
 
 def resolve_engine(engine: Any) -> Engine:
-    """An engine by name, or the one that is given."""
+    """The engine with this name, or the engine itself."""
     if isinstance(engine, Engine) and not isinstance(engine, str):
         return engine
     ensure_named(engine)
