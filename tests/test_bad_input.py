@@ -145,7 +145,7 @@ CASES = {
         r"Linear has no `backbone`; wrap your network as ally.models.Split",
     ),
     "unknown device": ({"device": "warp"}, InputError, r"device='warp' cannot be used here"),
-    "unknown engine": ({"engine": "slurm"}, InputError, r"engine='slurm' is not available"),
+    "unknown engine": ({"engine": "slurm"}, InputError, r"engine='slurm' is not known; use 'local', 'ray'"),
     "bad seed": ({"random_state": "x"}, InputError, r"random_state='x' is not a seed"),
     "negative seed": ({"random_state": -1}, InputError, r"random_state=-1"),
     "bad chunk size": ({"chunk_size": 0}, InputError, r"chunk_size=0 must be a whole number of at least 1"),

@@ -135,7 +135,7 @@ def test_names_are_checked_before_anything_is_fetched(served, tmp_path):
     with pytest.raises(UnknownName, match="unknown data set 'nope'"):
         invoke("fetch", "served", "nope", "--data-dir", tmp_path / "data")
     assert not (tmp_path / "data").exists()
-    with pytest.raises(InputError, match="no data set is named"):
+    with pytest.raises(InputError, match="no data set given"):
         invoke("fetch")
 
 

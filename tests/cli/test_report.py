@@ -20,7 +20,9 @@ def grid(tmp_path_factory):
     """Real results: four strategies on digits, two seeds."""
     folder = tmp_path_factory.mktemp("grid")
     table = pd.read_csv(RESULTS / "catalogue_digits.csv", keep_default_na=False)
-    table[table["strategy"].isin(["ally", "margin", "badge", "random"])].to_csv(folder / "results.csv", index=False)
+    table[table["strategy"].isin(["ally-clusters", "margin", "badge", "random"])].to_csv(
+        folder / "results.csv", index=False
+    )
     return folder
 
 
@@ -30,7 +32,7 @@ def test_answers_table_and_files(run, grid):
     text = " ".join(done.stdout.split())
     assert "digits: test accuracy" in text
     assert "On digits, against random: " in text
-    assert "ally is not shown to differ from random on digits: " in text
+    assert "ally-clusters is not shown to differ from random on digits: " in text
     assert f"{grid / 'report.html'} (2." in text
     assert {file.name for file in grid.iterdir()} == {
         "results.csv",
@@ -62,7 +64,7 @@ def test_json_holds_the_same(run, grid):
     found = json.loads(done.stdout)
     assert found["baseline"] == "random"
     assert found["answer"].startswith("On digits, against random: ")
-    assert [row["series"] for row in found["series"]] == ["ally", "random", "margin", "badge"]
+    assert [row["series"] for row in found["series"]] == ["ally-clusters", "random", "margin", "badge"]
     random = next(row for row in found["series"] if row["series"] == "random")
     assert (random["gain"], random["verdict"]) == (None, "baseline")
     assert all(Path(file).is_file() for file in found["files"])

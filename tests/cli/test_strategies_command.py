@@ -51,13 +51,13 @@ def test_the_list_fits_and_is_grouped_by_family(shown, columns):
 
 @pytest.mark.parametrize("columns", [60, 80, 120])
 def test_one_card_in_full(shown, columns):
-    text = " ".join(shown(columns, "ally").split())
-    card = CARDS["ally"]
+    text = " ".join(shown(columns, "ally-clusters").split())
+    card = CARDS["ally-clusters"]
     for said in (card.use_when, card.cost.time, card.references[0].title, *card.equation.split("\n")):
         assert " ".join(said.split()) in text, said
     assert "shortlist 20" in text
     assert "ClusterTop's own default: None" in text
-    assert 'ally.query(X, y, n=20, strategy="ally")' in text
+    assert 'ally.query(X, y, n=20, strategy="ally-clusters")' in text
     assert "objective=PDCL(eps=0.01)," in text
 
 

@@ -171,7 +171,7 @@ def test_a_folder_that_cannot_be_written(tmp_path, counting):
         (lambda texts: np.zeros((len(texts) + 1, 4)), "gave 5 vectors for 4 samples"),
         (lambda texts: np.zeros((len(texts), 3)), "gave vectors of width 3; before they had 4"),
         (lambda texts: np.zeros(len(texts)), r"shape \(4,\) for 4 samples"),
-        (lambda texts: ["no numbers"] * len(texts), "no array of numbers"),
+        (lambda texts: ["no numbers"] * len(texts), "not an array of numbers"),
     ],
 )
 def test_bad_encoder_outputs_are_refused(call, message, tmp_path):

@@ -206,7 +206,7 @@ def test_other_settings_are_other_cells(tmp_path):
 
 def test_names_of_files_stay():
     """A folder of an earlier run goes on only while equal settings have equal names."""
-    assert replace(cell(), model="linear").key("a") == "a-ally-b5-s0-052a6d0ec6"
+    assert replace(cell("margin"), model="linear").key("a") == "a-margin-b5-s0-900cd81f3b"
 
 
 def test_a_table_holds_what_was_asked_for(finished):
@@ -341,7 +341,7 @@ def test_settings_of_a_cell_are_on_record(finished_once):
         "settings"
     ]
     assert settings["dataset"] == "blobs"
-    assert settings["composition"].startswith("Strategy(score=PredictedDual")
+    assert settings["composition"].startswith("Strategy(score=Reducible(")
     assert {"ally", "torch", "training", "seed"} <= set(settings)
 
 
