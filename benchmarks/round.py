@@ -71,7 +71,7 @@ def main() -> None:
         with Scratch() as scratch:
             read, candidates = clocked(lambda fit=fit, free=free, scratch=scratch: view(fit, source, free, scratch))
             labelled = view(fit, source, known, scratch)
-            seen = Labelled(labelled, torch.from_numpy(examples.y), fit.duals["labelled"])
+            seen = Labelled(labelled, torch.from_numpy(examples.labels), fit.duals["labelled"])
             ridge, head = clocked(lambda seen=seen: RidgeHead().fit(seen, Streams(0)))
             paper, _ = clocked(lambda seen=seen: PaperHead().fit(seen, Streams(0)))
             score, scores = clocked(lambda head=head, candidates=candidates: head(candidates))

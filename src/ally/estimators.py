@@ -110,17 +110,17 @@ class _ConstrainedEstimator(BaseEstimator):  # type: ignore[misc]
             )
         return objective
 
-    def _fit(self, X: Any, y: FloatArray, code: LabelCode, sample_weight: Any = None) -> None:
+    def _fit(self, X: Any, labels: FloatArray, code: LabelCode, sample_weight: Any = None) -> None:
         for name in ("duals_", "_head"):
             self.__dict__.pop(name, None)
         seeds = streams(self.random_state)
         classes = None if code.classes is None else tuple(code.classes.tolist())
-        rows, held_out = self._split(X, y, code, seeds)
+        rows, held_out = self._split(X, labels, code, seeds)
         rows, weights = self._weighted(X, rows, sample_weight)
         source = as_source(X)
         learner = Network(self._network(), self._training()).prepared(source, rows)
         self._fitted: FittedNetwork = learner.fit(
-            Examples(source, rows, y[rows], self._task, classes, weights),
+            Examples(source, rows, labels[rows], self._task, classes, weights),
             self._objective(rows),
             seeds.child("training"),
             validation=held_out,
@@ -134,11 +134,11 @@ class _ConstrainedEstimator(BaseEstimator):  # type: ignore[misc]
             self.duals_ = duals.numpy()
             with Scratch() as scratch:
                 seen = view(self._fitted, source, rows, scratch)
-            self._head = RidgeHead().fit(Labelled(seen, torch.tensor(y[rows]), duals), seeds.child("dual head"))
+            self._head = RidgeHead().fit(Labelled(seen, torch.tensor(labels[rows]), duals), seeds.child("dual head"))
 
-    def _split(self, X: Any, y: FloatArray, code: LabelCode, seeds: Streams) -> tuple[IntArray, Examples | None]:
+    def _split(self, X: Any, labels: FloatArray, code: LabelCode, seeds: Streams) -> tuple[IntArray, Examples | None]:
         """Rows to train on, and validation samples: none, a share of the samples, or ``(X, y)`` as given."""
-        everyone = np.arange(len(y))
+        everyone = np.arange(len(labels))
         if self.validation is None:
             return everyone, None
         if isinstance(self.validation, (int, float, np.number)):
@@ -149,11 +149,11 @@ class _ConstrainedEstimator(BaseEstimator):  # type: ignore[misc]
             train, held = train_test_split(
                 everyone, test_size=float(self.validation), random_state=seeds.seed("validation") % 2**32
             )
-            return np.sort(train), Examples.of(X[held], y[held], code.classes)
+            return np.sort(train), Examples.of(X[held], labels[held], code.classes)
         if not isinstance(self.validation, (tuple, list)) or len(self.validation) != 2:
             raise InputError.about("validation", self.validation, "; pass a share, or (X, y)")
-        other, labels = self.validation
-        encoded = np.asarray([code.encode(label) for label in labels])
+        other, given = self.validation
+        encoded = np.asarray([code.encode(label) for label in given])
         return everyone, Examples.of(
             validate_data(self, other, reset=False, accept_sparse="csr"), encoded, code.classes
         )
@@ -248,8 +248,8 @@ class ConstrainedClassifier(ClassifierMixin, _ConstrainedEstimator):  # type: ig
         self.classes_ = unique_labels(y)
         code = LabelCode("classification", self.classes_)
         if self.classes is not None:
-            labels = parse_labels(y, len(y), task="classification", classes=self.classes)
-            code = labels.code
+            parsed = parse_labels(y, len(y), task="classification", classes=self.classes)
+            code = parsed.code
             assert code.classes is not None
             self.classes_ = code.classes
         self._fit(X, np.asarray([code.encode(label) for label in y.tolist()]), code, sample_weight)
@@ -280,8 +280,8 @@ class ConstrainedRegressor(RegressorMixin, _ConstrainedEstimator):  # type: igno
         out."""
         X, y = validate_data(self, X, y, accept_sparse="csr", y_numeric=True)
         code = LabelCode("regression", None)
-        targets = np.asarray([code.encode(target) for target in np.asarray(y, dtype=np.float64)])
-        self._fit(X, targets, code, sample_weight)
+        labels = np.asarray([code.encode(target) for target in np.asarray(y, dtype=np.float64)])
+        self._fit(X, labels, code, sample_weight)
         return self
 
     def predict(self, X: Any) -> FloatArray:

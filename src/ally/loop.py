@@ -105,15 +105,15 @@ class Loop:
     ) -> None:
         self._strategy = resolve_strategy(strategy)
         source = as_source(X, objects=takes_objects(model), channels=channels)
-        labels = parse_labels(y, len(source), task=task, classes=classes, missing_label=missing_label)
-        if labels.known.any() or task != "auto" or classes is not None:
+        parsed = parse_labels(y, len(source), task=task, classes=classes, missing_label=missing_label)
+        if parsed.known.any() or task != "auto" or classes is not None:
             self._strategy.ensure_task(
-                labels.code.task, f"strategy {strategy!r}" if isinstance(strategy, str) else "this strategy"
+                parsed.code.task, f"strategy {strategy!r}" if isinstance(strategy, str) else "this strategy"
             )
         self._ids = Ids(len(source), ids)
-        self._pool = Pool(labels.values)
-        self._code = labels.code
-        self._task_notes = labels.notes
+        self._pool = Pool(parsed.labels)
+        self._code = parsed.code
+        self._task_notes = parsed.notes
         self._declared = classes is not None or task == "regression"
         self._decided = classes is not None or task != "auto"
         if candidates is not None:
@@ -379,7 +379,7 @@ class Loop:
     def _ensure_not_replaced(self, row: int, value: float | None) -> None:
         """An answer never replaces a different label."""
         if self._pool.state(row) is State.LABELLED:
-            before = self._pool.values(np.asarray([row]))
+            before = self._pool.labels(np.asarray([row]))
             if value != before[0]:
                 name, label = self._ids.of(np.asarray([row])).tolist()[0], self._code.decode(before).tolist()[0]
                 raise AnswerError(

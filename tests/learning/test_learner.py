@@ -145,7 +145,7 @@ def test_the_kept_epoch_has_the_lowest_validation_loss():
     for epoch in range(1, fit.report.epochs + 1):
         model = learner(epochs=epoch, **settings).fit(data, ERM(), streams(0)).model
         losses.append(
-            cross_entropy(evaluate(model, torch.from_numpy(features(held_out))), torch.from_numpy(held_out.y))
+            cross_entropy(evaluate(model, torch.from_numpy(features(held_out))), torch.from_numpy(held_out.labels))
             .mean()
             .item()
         )
@@ -189,7 +189,8 @@ def test_a_module_is_copied_and_never_modified():
 @pytest.mark.parametrize("build", [normed, model_builder(normed((6,), 3), (6,))], ids=["builder", "module"])
 def test_no_state_leaks_between_fits(build):
     alone = state(learner(build).fit(examples(), PDCL(), streams(0)))
-    learner(build, epochs=20).fit(Examples.of(100 + features(examples()), examples().y, CLASSES), PDCL(), streams(1))
+    far = Examples.of(100 + features(examples()), examples().labels, CLASSES)
+    learner(build, epochs=20).fit(far, PDCL(), streams(1))
     assert same(state(learner(build).fit(examples(), PDCL(), streams(0))), alone)
 
 
@@ -306,7 +307,9 @@ def test_auto_eps_is_of_the_loss_that_is_constrained(task, loss, held_out):
     data, validation = examples(task=task), examples(40, task=task, seed=1) if held_out else None
     trains = learner(lr=0.05, epochs=30, patience=3)
     plain = trains.fit(data, ERM(), streams(0), validation=validation)
-    targets = torch.from_numpy(data.y if task == "classification" else plain.scale.apply(data.y).astype(np.float32))
+    targets = torch.from_numpy(
+        data.labels if task == "classification" else plain.scale.apply(data.labels).astype(np.float32)
+    )
     mean = loss(plain.embed(torch.from_numpy(features(data)))[1], targets).mean().item()
     assert abs(mean / plain.report.train_loss - 1) > 0.1
     if loss is thousandfold:
@@ -328,11 +331,13 @@ def test_auto_eps_is_of_the_loss_that_is_constrained(task, loss, held_out):
 def test_the_report_can_be_recomputed(task, objective, loss):
     data = examples(task=task)
     fit = learner(epochs=15).fit(data, objective, streams(0), validation=examples(40, task=task, seed=1))
-    targets = torch.from_numpy(data.y if task == "classification" else fit.scale.apply(data.y).astype(np.float32))
+    targets = torch.from_numpy(
+        data.labels if task == "classification" else fit.scale.apply(data.labels).astype(np.float32)
+    )
     eps = (
         np.asarray(objective.eps)
         if isinstance(objective.eps, tuple)
-        else np.array([objective.eps[CLASSES[k]] for k in data.y])
+        else np.array([objective.eps[CLASSES[k]] for k in data.labels])
     )
     outputs = fit.embed(torch.from_numpy(features(data)))[1]
     slacks = loss(outputs, targets) - torch.from_numpy(eps).float()
@@ -543,7 +548,7 @@ def test_the_loss_can_be_given_and_constraints_are_in_its_units(slacks):
     fit = learner(loss="brier", epochs=10).fit(data, objective, streams(0))
     own = learner(loss=lambda outputs, targets: brier(outputs, targets), epochs=10).fit(data, objective, streams(0))
     assert same(state(fit), state(own))
-    losses = brier(fit.embed(torch.from_numpy(features(data)))[1], torch.from_numpy(data.y))
+    losses = brier(fit.embed(torch.from_numpy(features(data)))[1], torch.from_numpy(data.labels))
     assert fit.report.train_loss == pytest.approx(float(losses.mean()), rel=1e-5)
     assert fit.report.slacks.largest == pytest.approx(float(losses.max()) - 0.1, rel=1e-4)
     plain = learner(epochs=10).fit(data, objective, streams(0))

@@ -93,8 +93,8 @@ class Means:
     def fit(self, examples, objective, streams, *, validation=None, unlabelled=None, progress=None, member=0):
         places = np.arange(len(examples)) if not member else streams.numpy("draw").integers(0, len(examples), 40)
         few, width = examples.at(places), examples.outputs
-        x, y = few.source.read(few.rows), few.y
-        means = np.stack([x[y == k].mean(0) if (y == k).any() else x.mean(0) for k in range(width)])
+        x, labels = few.source.read(few.rows), few.labels
+        means = np.stack([x[labels == k].mean(0) if (labels == k).any() else x.mean(0) for k in range(width)])
         report = FitReport(len(examples), 1, 1, 0.0, None if validation is None else 0.0, None, None, seconds=1e-6)
         return FittedMeans(torch.from_numpy(means), "classification", examples.classes, report, few.source.shape)
 

@@ -20,22 +20,22 @@ from ally.pool import LabelCode, parse_labels
     ],
 )
 def test_auto_decides_as_scikit_learn_would(y, task, classes):
-    labels = parse_labels(y, 3)
-    assert labels.code.task == task
-    assert (labels.code.classes.tolist() if classes else labels.code.classes) == classes
-    assert labels.known.sum() == 2
-    assert np.isnan(labels.values[~labels.known]).all()
-    assert labels.notes
+    parsed = parse_labels(y, 3)
+    assert parsed.code.task == task
+    assert (parsed.code.classes.tolist() if classes else parsed.code.classes) == classes
+    assert parsed.known.sum() == 2
+    assert np.isnan(parsed.labels[~parsed.known]).all()
+    assert parsed.notes
 
 
 def test_decoding_inverts_encoding():
-    labels = parse_labels(["b", "a", "c", None], 4)
-    assert labels.code.decode(labels.values[:3]).tolist() == ["b", "a", "c"]
+    parsed = parse_labels(["b", "a", "c", None], 4)
+    assert parsed.code.decode(parsed.labels[:3]).tolist() == ["b", "a", "c"]
 
 
 def test_nulls_are_missing_beside_a_given_marker():
-    labels = parse_labels([0, -1, None, 1], 4, missing_label=-1)
-    assert labels.known.tolist() == [True, False, False, True]
+    parsed = parse_labels([0, -1, None, 1], 4, missing_label=-1)
+    assert parsed.known.tolist() == [True, False, False, True]
 
 
 def test_declared_classes_keep_their_order():

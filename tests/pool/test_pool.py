@@ -35,7 +35,7 @@ class PoolMachine(RuleBasedStateMachine):
 
     @rule(row=st.integers(0, 5), value=st.sampled_from([1.0, 2.0]))
     def label(self, row, value):
-        if self.model[row] == State.LABELLED and self.pool.values(np.asarray([row]))[0] != value:
+        if self.model[row] == State.LABELLED and self.pool.labels(np.asarray([row]))[0] != value:
             with pytest.raises(AnswerError):
                 self.pool.label(row, value)
         else:

@@ -102,9 +102,9 @@ def learn(
             (`Training.patience`).
     """
     source = as_source(X)
-    labels = parse_labels(y, len(source), task=task, classes=classes)
+    parsed = parse_labels(y, len(source), task=task, classes=classes)
     seeds = streams(random_state)
-    pool, held_out = _split(labels.values, check_count("validation", validation, least=0), seeds)
+    pool, held_out = _split(parsed.labels, check_count("validation", validation, least=0), seeds)
     learner = resolve_learner(model, source.shape, training)
     if not isinstance(learner, Network):
         raise ModelError(f"model={model!r} is not a network, so its duals have no gradient; use model='mlp'")
@@ -114,10 +114,10 @@ def learn(
         learner=learner,
         objective=resolve_objective(objective),
         streams=seeds.child("training"),
-        validation=(source.read(held_out), labels.code.decode(labels.values[held_out])) if len(held_out) else None,
+        validation=(source.read(held_out), parsed.code.decode(parsed.labels[held_out])) if len(held_out) else None,
         progress=progress,
     )
-    fit = pool_learner.fit(pool, labels.code)
+    fit = pool_learner.fit(pool, parsed.code)
     assert isinstance(fit, FittedNetwork)
     with Scratch() as scratch:
         snapshot = pool_learner.snapshot(fit, pool, pool.rows(State.FREE), scratch)
@@ -129,20 +129,20 @@ def learn(
             for side in (snapshot.candidates, snapshot.labelled)
         )
         dual = DualOf(fit, fitted)
-    return Learned(dual, bounds_of(X), fit.report, fitted.rank_quality, pooled, labelled, labels.notes, len(held_out))
+    return Learned(dual, bounds_of(X), fit.report, fitted.rank_quality, pooled, labelled, parsed.notes, len(held_out))
 
 
-def _split(values: FloatArray, validation: int, seeds: Streams) -> tuple[Pool, IntArray]:
+def _split(labels: FloatArray, validation: int, seeds: Streams) -> tuple[Pool, IntArray]:
     """The pool without `validation` of its labelled rows, and these rows; they are neither trained on nor started
     from."""
-    known = np.flatnonzero(~np.isnan(values))
+    known = np.flatnonzero(~np.isnan(labels))
     if validation and validation >= len(known):
         raise InputError.about(
             "validation", validation, f"of {len(known)} labelled samples leaves none to train on; hold out fewer"
         )
     held_out = np.sort(seeds.numpy("validation").permutation(known)[:validation])
-    rest = values.copy()
+    rest = labels.copy()
     rest[held_out] = np.nan
     pool = Pool(rest)
-    pool.restrict(np.setdiff1d(np.arange(len(values)), held_out))
+    pool.restrict(np.setdiff1d(np.arange(len(labels)), held_out))
     return pool, held_out

@@ -173,7 +173,7 @@ def _prepared(candidate: Candidate, source: Source, rows: IntArray, chunk_size: 
 
 def _splits(examples: Examples, streams: Streams) -> Splits:
     classes = examples.task == "classification"
-    return repeated_splits(examples.y, FOLDS, ROUNDS, streams.numpy("choice"), classes=classes)
+    return repeated_splits(examples.labels, FOLDS, ROUNDS, streams.numpy("choice"), classes=classes)
 
 
 def choose(
@@ -251,7 +251,7 @@ class _Race:
                     unlabelled=self.unlabelled,
                 )
                 seen = fitted.view(self.examples.source, self.examples.rows[test])
-                losses = _losses(seen.probabilities, seen.predictions, self.examples.y[test])
+                losses = _losses(seen.probabilities, seen.predictions, self.examples.labels[test])
             except AllyError as error:
                 self.failed.append(f"{candidate.name} was left out: {error}")
                 self.losses[candidate.name] = [np.full((1, 2), np.inf)]
@@ -299,14 +299,14 @@ class _Race:
         return f"{one.error:.3g}" if short else f"rmse {one.error:.3g}"
 
 
-def _losses(probabilities: torch.Tensor | None, predictions: torch.Tensor, y: AnyArray) -> FloatArray:
+def _losses(probabilities: torch.Tensor | None, predictions: torch.Tensor, labels: AnyArray) -> FloatArray:
     """(m, 2): squared and absolute errors; or wrong or not, and the value to compare by."""
     predicted = predictions.double().numpy()
     if predictions.is_floating_point():
-        return np.column_stack([np.square(predicted - y), np.abs(predicted - y)])
-    wrong = (predicted != y).astype(np.float64)
+        return np.column_stack([np.square(predicted - labels), np.abs(predicted - labels)])
+    wrong = (predicted != labels).astype(np.float64)
     if probabilities is None:
         return np.column_stack([wrong, 2 * wrong])
     p = probabilities.double().numpy()
-    truth = np.eye(p.shape[1])[y.astype(np.int64)]
+    truth = np.eye(p.shape[1])[labels.astype(np.int64)]
     return np.column_stack([wrong, wrong + 0.5 * np.square(p - truth).sum(axis=1)])

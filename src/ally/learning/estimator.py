@@ -177,7 +177,7 @@ class Estimator:
         beside = None
         if validation is not None:
             inputs = fitted.inputs(validation.source, validation.rows)
-            beside = float(work.losses(fitted, inputs, validation.y, 1e-12).mean())
+            beside = float(work.losses(fitted, inputs, validation.labels, 1e-12).mean())
         notes = tuple(f"{called(fitted.estimator)} warns: {text}" for text in work.warned)
         report = replace(report, validation_loss=beside, seconds=time.perf_counter() - began, notes=notes)
         return replace(fitted, report=report, duals=duals, held_out=work.said_of_held_out())
@@ -211,8 +211,8 @@ class _Work:
         self.learner, self.examples, self.streams, self.progress = learner, examples, streams, progress
         self.template = learner._template(examples.task)
         self.X = read_samples(examples.source, examples.rows, self.template)
-        self.y = self._labels()
-        self.scale = TargetScale.of(examples.y) if examples.task == "regression" else TargetScale()
+        self.y = self._named_labels()
+        self.scale = TargetScale.of(examples.labels) if examples.task == "regression" else TargetScale()
         self.trainings = 0
         self.warned: dict[str, None] = {}
 
@@ -222,13 +222,13 @@ class _Work:
             return len(self.y) > 1 and not type(last_step(self.template)).__module__.startswith(SMOOTH)
         return len(self.y) > 1 and self.learner.losses == "out-of-fold"
 
-    def _labels(self) -> AnyArray:
+    def _named_labels(self) -> AnyArray:
         """What the estimator is told: classes by their own names, so that settings by class hold; by number where names
         are of several types."""
         examples = self.examples
         if examples.classes is None:
-            return np.asarray(examples.y, dtype=np.float64)
-        numbers = np.asarray(examples.y, dtype=np.int64)
+            return np.asarray(examples.labels, dtype=np.float64)
+        numbers = np.asarray(examples.labels, dtype=np.int64)
         self.named = len({type(name) for name in examples.classes}) == 1
         return np.asarray(examples.classes)[numbers] if self.named else numbers
 
@@ -272,36 +272,36 @@ class _Work:
     held_out: torch.Tensor | None = None
     """The latest predictions for held-out samples."""
 
-    def losses(self, fitted: FittedEstimator, X: Any, y: FloatArray, least: float) -> FloatArray:
+    def losses(self, fitted: FittedEstimator, X: Any, labels: FloatArray, least: float) -> FloatArray:
         """(n,) for labels as numbers, or targets; 0 or 1 where there are no probabilities."""
         if self.examples.task == "regression":
-            return np.asarray(np.square(fitted.outputs(X).numpy()[:, 0] - self.scale.apply(y)))
-        numbers = np.asarray(y, dtype=np.int64)
+            return np.asarray(np.square(fitted.outputs(X).numpy()[:, 0] - self.scale.apply(labels)))
+        numbers = np.asarray(labels, dtype=np.int64)
         if not hasattr(fitted.estimator, "predict_proba"):
             return np.asarray(fitted._numbers(fitted.estimator.predict(X)) != numbers, dtype=np.float64)
-        return np.asarray(-np.log(np.clip(fitted.outputs(X).numpy()[np.arange(len(y)), numbers], least, None)))
+        return np.asarray(-np.log(np.clip(fitted.outputs(X).numpy()[np.arange(len(labels)), numbers], least, None)))
 
     def read_losses(self, weights: FloatArray | None) -> FloatArray:
         """(n,) of all samples, each held out where the estimator memorises."""
-        y = self.examples.y
+        labels = self.examples.labels
         if not self.out_of_fold:
-            return self.losses(self.train(None, weights), self.X, y, LEAST_PROBABILITY["in-sample"])
-        found = np.empty(len(y))
-        self.held_out = torch.empty(len(y), 1 if self.examples.classes is None else len(self.examples.classes)).double()
-        for number in range(min(self.learner.folds, len(y))):
+            return self.losses(self.train(None, weights), self.X, labels, LEAST_PROBABILITY["in-sample"])
+        found = np.empty(len(labels))
+        self.held_out = torch.empty(len(labels), self.examples.outputs).double()
+        for number in range(min(self.learner.folds, len(labels))):
             held_out = np.flatnonzero(self._fold == number)
             X = self._at(held_out)
             fitted = self.train(np.flatnonzero(self._fold != number), weights)
             if isinstance(fitted.estimator, DummyClassifier):
                 X = np.zeros((len(held_out), 1))
             self.held_out[torch.from_numpy(held_out)] = fitted.outputs(X)
-            found[held_out] = self.losses(fitted, X, y[held_out], LEAST_PROBABILITY["out-of-fold"])
+            found[held_out] = self.losses(fitted, X, labels[held_out], LEAST_PROBABILITY["out-of-fold"])
         return found
 
     @property
     def _fold(self) -> IntArray:
         """The same folds in every step, classes (or the range of the targets) spread over them."""
-        return folds(self.examples.y, min(self.learner.folds, len(self.y)), self.streams.numpy("estimator folds"))
+        return folds(self.examples.labels, min(self.learner.folds, len(self.y)), self.streams.numpy("estimator folds"))
 
     def said_of_held_out(self) -> tuple[torch.Tensor | None, torch.Tensor] | None:
         """As `Fitted.held_out`."""
@@ -353,7 +353,7 @@ _Fit = tuple[FittedEstimator, FitReport, dict[str, torch.Tensor]]
 
 def _plain(work: _Work) -> _Fit:
     fitted = work.train()
-    loss = float(work.losses(fitted, work.X, work.examples.y, LEAST_PROBABILITY["in-sample"]).mean())
+    loss = float(work.losses(fitted, work.X, work.examples.labels, LEAST_PROBABILITY["in-sample"]).mean())
     return fitted, replace(fitted.report, train_loss=loss), {}
 
 
@@ -364,7 +364,7 @@ def _constrained(work: _Work, objective: PDCL) -> _Fit:
     weigh = _weights(objective)
     eps = resolve_eps(
         objective.eps,
-        torch.from_numpy(np.asarray(examples.y)),
+        torch.from_numpy(np.asarray(examples.labels)),
         task=examples.task,
         classes=examples.classes,
         reference_loss=lambda: float(work.read_losses(None).mean()),
@@ -381,7 +381,7 @@ def _constrained(work: _Work, objective: PDCL) -> _Fit:
         duals = moved
     fitted = work.train(None, weigh(duals))
     if not work.out_of_fold:
-        losses = work.losses(fitted, work.X, examples.y, LEAST_PROBABILITY["in-sample"])
+        losses = work.losses(fitted, work.X, examples.labels, LEAST_PROBABILITY["in-sample"])
     assert losses is not None
     report = replace(
         fitted.report,
@@ -427,5 +427,5 @@ def _bootstrap(examples: Examples, streams: Streams) -> IntArray:
     rng = streams.numpy("bootstrap")
     strata = [np.arange(len(examples))]
     if examples.classes is not None:
-        strata = [np.flatnonzero(examples.y == number) for number in np.unique(examples.y)]
+        strata = [np.flatnonzero(examples.labels == number) for number in np.unique(examples.labels)]
     return np.sort(np.concatenate([rng.choice(part, len(part)) for part in strata]))

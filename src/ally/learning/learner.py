@@ -47,11 +47,11 @@ GROWTH = 1.5
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Labelled samples: rows of a source, and their labels `y` (n,) as class numbers or targets."""
+    """Labelled samples: rows of a source, and their `labels` (n,) as class numbers or targets."""
 
     source: Source = field(repr=False)
     rows: IntArray = field(repr=False)
-    y: FloatArray = field(repr=False)
+    labels: FloatArray = field(repr=False)
     task: Task
     classes: tuple[Any, ...] | None = None
     """Names of the class numbers; None for regression. The labels need not show every class."""
@@ -59,21 +59,21 @@ class Examples:
     """(n,) how much each counts, positive; None: all alike."""
 
     @classmethod
-    def of(cls, X: Any, y: Any, classes: Iterable[Any] | None = None) -> Examples:
+    def of(cls, X: Any, labels: Any, classes: Iterable[Any] | None = None) -> Examples:
         """All rows of an array, or of whatever else a source can be made of, with class numbers of `classes`, or with
         targets."""
-        source, numbers = as_source(X), np.asarray(y)
+        source, numbers = as_source(X), np.asarray(labels)
         if classes is None:
             return cls(source, np.arange(len(source)), numbers, "regression")
         return cls(source, np.arange(len(source)), numbers, "classification", tuple(classes))
 
     def __len__(self) -> int:
-        return len(self.y)
+        return len(self.labels)
 
     def at(self, places: AnyArray) -> Examples:
         """Some of them, by place or by mask (n,)."""
         weights = None if self.weights is None else self.weights[places]
-        return Examples(self.source, self.rows[places], self.y[places], self.task, self.classes, weights)
+        return Examples(self.source, self.rows[places], self.labels[places], self.task, self.classes, weights)
 
     @property
     def outputs(self) -> int:

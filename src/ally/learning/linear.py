@@ -115,7 +115,7 @@ class LinearLearner:
             raise ModelError(reason)
         started = time.perf_counter()
         outputs, task = examples.outputs, examples.task
-        scale = TargetScale.of(examples.y) if task == "regression" else TargetScale()
+        scale = TargetScale.of(examples.labels) if task == "regression" else TargetScale()
         drawn = np.arange(len(examples)) if member == 0 else _resample(examples, streams)
         design = Design(_flat(self.scaler, examples.source, examples.rows[drawn]).double().numpy())
         fit = _Fit(design, examples.at(drawn), scale, objective, streams, self.C, self.tighten)
@@ -156,16 +156,16 @@ class _Fit:
         self.objective = objective
         self.targets: AnyArray
         if self.task == "classification":
-            self.seen, self.targets = np.unique(examples.y.astype(np.int64), return_inverse=True)
+            self.seen, self.targets = np.unique(examples.labels.astype(np.int64), return_inverse=True)
         else:
-            self.seen, self.targets = np.zeros(1, np.int64), np.asarray(scale.apply(examples.y), dtype=np.float64)
+            self.seen, self.targets = np.zeros(1, np.int64), np.asarray(scale.apply(examples.labels), dtype=np.float64)
         self.C = self._chosen(streams) if C is None else C
         self.tighten = tighten
         self._streams = streams
         self.eps: FloatArray | None = None
         self.notes: tuple[str, ...] = ()
         self._names = None if examples.classes is None else examples.classes
-        self._numbers = torch.from_numpy(examples.y if self.task == "classification" else self.targets)
+        self._numbers = torch.from_numpy(examples.labels if self.task == "classification" else self.targets)
 
     def _chosen(self, streams: Streams) -> float:
         rng, n, spread = streams.numpy("strength"), len(self.targets), self.design.spread
@@ -247,8 +247,8 @@ def _resample(examples: Examples, streams: Streams) -> IntArray:
     """Places of a bootstrap sample that has every class that has labels."""
     drawn = streams.numpy("resample").integers(len(examples), size=len(examples))
     if examples.task == "classification":
-        _, first = np.unique(examples.y, return_index=True)
-        drawn = np.concatenate([drawn, first[~np.isin(examples.y[first], examples.y[drawn])]])
+        _, first = np.unique(examples.labels, return_index=True)
+        drawn = np.concatenate([drawn, first[~np.isin(examples.labels[first], examples.labels[drawn])]])
     return np.sort(drawn)
 
 

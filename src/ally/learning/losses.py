@@ -83,12 +83,12 @@ class TargetScale:
     std: float = 1.0
 
     @classmethod
-    def of(cls, y: FloatArray) -> TargetScale:
-        std = float(np.std(y))
-        return cls(float(np.mean(y)), std if std > 1e-12 * max(1e-300, float(np.abs(y).max())) else 1.0)
+    def of(cls, labels: FloatArray) -> TargetScale:
+        std = float(np.std(labels))
+        return cls(float(np.mean(labels)), std if std > 1e-12 * max(1e-300, float(np.abs(labels).max())) else 1.0)
 
-    def apply(self, y: FloatArray) -> FloatArray:
-        return (np.asarray(y) - self.mean) / self.std
+    def apply(self, labels: FloatArray) -> FloatArray:
+        return (np.asarray(labels) - self.mean) / self.std
 
     def invert(self, values: torch.Tensor) -> torch.Tensor:
         return values * self.std + self.mean

@@ -84,7 +84,7 @@ class Network:
         started = time.perf_counter()
         device = resolve_device(self.training.device)
         task, outputs, shape = examples.task, examples.outputs, examples.source.shape
-        scale = TargetScale.of(examples.y) if task == "regression" else TargetScale()
+        scale = TargetScale.of(examples.labels) if task == "regression" else TargetScale()
 
         seen_pool = None
         if unlabelled is not None:
@@ -264,8 +264,8 @@ def _weights(examples: Examples, device: str) -> torch.Tensor | None:
 def _targets(examples: Examples, scale: TargetScale, device: str, dtype: torch.dtype) -> torch.Tensor:
     """(n,) class numbers, or standardised targets."""
     if examples.task == "classification":
-        return torch.as_tensor(np.asarray(examples.y, dtype=np.int64), device=device)
-    return torch.as_tensor(scale.apply(examples.y)).to(dtype).to(device)
+        return torch.as_tensor(np.asarray(examples.labels, dtype=np.int64), device=device)
+    return torch.as_tensor(scale.apply(examples.labels)).to(dtype).to(device)
 
 
 def _positive(duals: Duals) -> float | None:

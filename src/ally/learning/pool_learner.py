@@ -135,7 +135,7 @@ class PoolLearner:
         return told
 
     def _examples(self, pool: Pool, code: LabelCode, rows: IntArray) -> Examples:
-        return Examples(self.source, rows, pool.values(rows), code.task, _names(code))
+        return Examples(self.source, rows, pool.labels(rows), code.task, _names(code))
 
     def held_out(self, fit: Fitted, pool: Pool, code: LabelCode) -> HeldOut | None:
         """Predictions for labelled samples by learners that were not trained on them.
@@ -147,14 +147,14 @@ class PoolLearner:
         if code.classes is None or (validation is None and len(rows) < 2):
             return None
         if self.validation is not None and validation is not None:
-            return _told(self.predict(fit, self.validation[0]), validation.y)
-        fold = folds(pool.values(rows), FOLDS, self.streams.numpy("folds"))
+            return _told(self.predict(fit, self.validation[0]), validation.labels)
+        fold = folds(pool.labels(rows), FOLDS, self.streams.numpy("folds"))
         parts = []
         for number in range(FOLDS):
             trained = self._fit(pool, code, rows[fold != number], self.streams.child(f"fold {number}"))
             with Scratch() as scratch:
                 seen = view(trained, self.source, rows[fold == number], scratch, chunk_size=self.chunk_size)
-            parts.append(_told(seen, pool.values(seen.rows)))
+            parts.append(_told(seen, pool.labels(seen.rows)))
         return HeldOut(torch.cat([part.probabilities for part in parts]), torch.cat([part.labels for part in parts]))
 
     def snapshot(
@@ -178,7 +178,7 @@ class PoolLearner:
         if self.geometry is not None:
             labelled = replace(labelled, geometry=self._fixed(labelled.rows, scratch))
         candidates = self._candidates(fit, rows, scratch, members, readouts, seed)
-        labels = torch.from_numpy(pool.values(labelled.rows))
+        labels = torch.from_numpy(pool.labels(labelled.rows))
         return Snapshot(
             fit.task,
             candidates,
@@ -264,10 +264,10 @@ class PoolLearner:
         if self.validation is None:
             return None
         source = self._opened(self.validation[0], "validation")
-        y: AnyArray = np.asarray([code.encode(label) for label in self.validation[1]], dtype=np.float64)
-        if len(y) != len(source):
-            raise InputError(f"validation has {len(source)} samples and {len(y)} labels; pass as many of each")
-        return Examples(source, np.arange(len(source)), y, code.task, _names(code))
+        labels: AnyArray = np.asarray([code.encode(label) for label in self.validation[1]], dtype=np.float64)
+        if len(labels) != len(source):
+            raise InputError(f"validation has {len(source)} samples and {len(labels)} labels; pass as many of each")
+        return Examples(source, np.arange(len(source)), labels, code.task, _names(code))
 
 
 def _names(code: LabelCode) -> tuple[Any, ...] | None:

@@ -1,8 +1,8 @@
 """Who is labelled, pending, ignored or free; what the labels are; and the oracle that keeps hidden ones."""
 
 from ally.pool.ids import Ids
-from ally.pool.labels import LabelCode, Labels, parse_labels
+from ally.pool.labels import LabelCode, ParsedLabels, parse_labels
 from ally.pool.oracle import Oracle
 from ally.pool.pool import Pool, State
 
-__all__ = ["Ids", "LabelCode", "Labels", "Oracle", "Pool", "State", "parse_labels"]
+__all__ = ["Ids", "LabelCode", "Oracle", "ParsedLabels", "Pool", "State", "parse_labels"]

@@ -88,12 +88,12 @@ class LabelCode:
 
 
 @dataclass(frozen=True)
-class Labels:
-    """The labels of a pool of n rows: `values` (n,) holds class numbers or targets, NaN where nothing is `known`."""
+class ParsedLabels:
+    """The labels of a pool of n rows: `labels` (n,) are class numbers or targets, NaN where nothing is `known`."""
 
     code: LabelCode
     known: BoolArray
-    values: FloatArray
+    labels: FloatArray
     notes: tuple[str, ...] = ()
 
 
@@ -104,7 +104,7 @@ def parse_labels(
     task: Task | Literal["auto"] = "auto",
     classes: Any = None,
     missing_label: Any = NULL,
-) -> Labels:
+) -> ParsedLabels:
     """Reads `y`: None, NaN and pandas.NA are missing labels, and so is `missing_label` where one is given.
 
     ``task="auto"`` decides as scikit-learn's ``type_of_target`` would: strings, booleans and whole numbers are classes,
@@ -128,9 +128,9 @@ def parse_labels(
         code = LabelCode(decided, declared if declared is not None else _found_classes(given))
     else:
         code = LabelCode(decided, None)
-    values = np.full(n, np.nan)
-    values[known] = [code.encode(label) for label in given]
-    return Labels(code, known, values, tuple(notes))
+    labels = np.full(n, np.nan)
+    labels[known] = [code.encode(label) for label in given]
+    return ParsedLabels(code, known, labels, tuple(notes))
 
 
 def _as_series(y: Any, n: int) -> pd.Series[Any]:

@@ -21,11 +21,11 @@ class State(enum.IntEnum):
 class Pool:
     """L and U of the paper by absolute row, plus what is being asked (pending) and what is left out (ignored)."""
 
-    def __init__(self, values: FloatArray) -> None:
-        """`values` (n,): encoded labels, NaN where unlabelled."""
-        self._values = np.array(values, dtype=np.float64)
-        self._states: NDArray[np.int8] = np.where(np.isnan(self._values), State.FREE, State.LABELLED).astype(np.int8)
-        self._holders = np.zeros(len(self._values), dtype=np.int64)
+    def __init__(self, labels: FloatArray) -> None:
+        """`labels` (n,): encoded, NaN where unlabelled."""
+        self._labels = np.array(labels, dtype=np.float64)
+        self._states: NDArray[np.int8] = np.where(np.isnan(self._labels), State.FREE, State.LABELLED).astype(np.int8)
+        self._holders = np.zeros(len(self._labels), dtype=np.int64)
 
     def __len__(self) -> int:
         return len(self._states)
@@ -37,10 +37,10 @@ class Pool:
     def state(self, row: int) -> State:
         return State(int(self._states[row]))
 
-    def values(self, rows: IntArray) -> FloatArray:
+    def labels(self, rows: IntArray) -> FloatArray:
         """Encoded labels of labelled rows."""
         self._ensure(rows, State.LABELLED)
-        return self._values[rows]
+        return self._labels[rows]
 
     def ensure_free(self, n: int) -> None:
         available = len(self.rows(State.FREE))
@@ -69,11 +69,11 @@ class Pool:
         self._states[rows] = State.FREE
         return len(rows)
 
-    def label(self, row: int, value: float) -> None:
+    def label(self, row: int, label: float) -> None:
         """Any state to LABELLED, but a different label never replaces one that is there."""
-        if self._states[row] == State.LABELLED and self._values[row] != value:
-            raise AnswerError(f"row {row} is labelled {self._values[row]:g} and the new answer is {value:g}")
-        self._values[row] = value
+        if self._states[row] == State.LABELLED and self._labels[row] != label:
+            raise AnswerError(f"row {row} is labelled {self._labels[row]:g} and the new answer is {label:g}")
+        self._labels[row] = label
         self._states[row] = State.LABELLED
 
     def ignore(self, row: int) -> None:

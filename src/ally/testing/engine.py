@@ -177,7 +177,7 @@ class TrainedOnce:
     def fit(
         self, examples: Examples, objective: Objective, streams: Streams, *, member: int = 0, **more: Any
     ) -> Fitted:
-        data = examples.source.read(examples.rows).tobytes() + examples.rows.tobytes() + examples.y.tobytes()
+        data = examples.source.read(examples.rows).tobytes() + examples.rows.tobytes() + examples.labels.tobytes()
         key = repr(self.learner), repr(objective), streams, member, data
         if key not in _FITS:
             _FITS[key] = self.learner.fit(examples, objective, streams, member=member, **more)

@@ -40,7 +40,7 @@ class Bench:
     learner: Learner
     task: Task
     X: Any
-    y: FloatArray
+    labels: FloatArray
     """(n,) class numbers or targets; of the first `LABELLED` rows only, where labels are few."""
     classes: tuple[Any, ...] | None
 
@@ -58,8 +58,8 @@ class Bench:
 
     @property
     def examples(self) -> Examples:
-        few = np.arange(min(LABELLED, len(self.y)))
-        return Examples(self.source, few, self.y[few], self.task, self.classes)
+        few = np.arange(min(LABELLED, len(self.labels)))
+        return Examples(self.source, few, self.labels[few], self.task, self.classes)
 
     @cached_property
     def fitted(self) -> Fitted:
@@ -152,10 +152,10 @@ def a_pickled_learner_says_the_same(bench: Bench) -> None:
 
 
 def what_it_was_given_is_unchanged(bench: Bench) -> None:
-    examples, y = bench.examples, bench.y.copy()
+    examples, labels = bench.examples, bench.labels.copy()
     given = copy.deepcopy(bench.X)
     bench.fit(examples)
-    assert (bench.y == y).all(), "the labels were changed"
+    assert (bench.labels == labels).all(), "the labels were changed"
     assert _equal(given, bench.X), "the samples were changed"
 
 
@@ -176,9 +176,10 @@ def duals_belong_to_the_examples(bench: Bench) -> None:
     if bench.learner.supports(PDCL(), bench.task) is not None:
         return
     wrong, examples = 7, bench.examples
-    y = examples.y.copy()
-    y[wrong] = (y[wrong] + 1) % len(bench.classes) if bench.classes is not None else y[wrong] + 8 * np.std(y)
-    fitted = bench.fit(Examples(examples.source, examples.rows, y, bench.task, bench.classes), PDCL(eps=0.01))
+    labels = examples.labels.copy()
+    right = labels[wrong]
+    labels[wrong] = (right + 1) % len(bench.classes) if bench.classes is not None else right + 8 * np.std(labels)
+    fitted = bench.fit(Examples(examples.source, examples.rows, labels, bench.task, bench.classes), PDCL(eps=0.01))
     duals = fitted.duals["labelled"]
     assert duals.shape == (len(examples),), f"{tuple(duals.shape)} duals for {len(examples)} samples"
     assert bool(torch.isfinite(duals).all())
@@ -222,7 +223,7 @@ def a_class_without_labels_is_no_obstacle(bench: Bench) -> None:
         return
     classes = (*bench.classes, type(bench.classes[0])(99))
     examples = bench.examples
-    fitted = bench.fit(Examples(examples.source, examples.rows, examples.y, bench.task, classes))
+    fitted = bench.fit(Examples(examples.source, examples.rows, examples.labels, bench.task, classes))
     seen = fitted.view(bench.source, bench.rows[:50])
     assert seen.probabilities is None or seen.probabilities.shape == (50, len(classes))
 
