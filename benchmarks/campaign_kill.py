@@ -175,7 +175,7 @@ class Watch:
             )
             wrong += self._lock(store) if untrained else []
             campaign.release(campaign.ask(1, annotator="watch"))
-            self.record.add(store.answers(since=len(self.record)))
+            self.record.add(store.answers.all(since=len(self.record)))
             if untrained:
                 state = campaign.status().training_state
                 wrong += self.trainings.look(store, state, crashed=self._crashed, counted=True)

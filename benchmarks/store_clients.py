@@ -146,7 +146,7 @@ def write_long_rankings(url: str) -> None:
     model."""
     while wanted():
         with suppress(StoreUnreachable), open_store(url) as store:
-            rows = [sample.row for sample in store.samples()]
+            rows = [sample.row for sample in store.samples.all()]
             while wanted():
                 with store.exclusive(LOCK, 5.0) as mine:
                     if mine:

@@ -83,7 +83,7 @@ def run(url: str, n: int) -> dict[str, Any]:
     figures["import_answers_per_second"] = round(answered / (time.perf_counter() - began))
     figures["ask_ranked_after_a_tenth_is_answered_ms"] = asks(store, "active")
     figures["count_seconds"] = round(clocked(lambda: store.count(time.time())), 2)
-    figures["labels_seconds"] = round(clocked(store.labels), 2)
+    figures["labels_seconds"] = round(clocked(store.answers.labels), 2)
     store.close()
     return figures
 

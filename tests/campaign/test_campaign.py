@@ -384,7 +384,7 @@ def test_frames_and_arrays_in_memory(tmp_path, table, answer_all):
 
 def test_held_out_samples_are_left_when_the_pool_is_used_up(table, tmp_path):
     with Campaign.create(tmp_path / "d.db", table[0], evaluate=30, validate=20, automatic=False) as campaign:
-        pool = [sample.id for sample in campaign._store.samples("pool")]
+        pool = [sample.id for sample in campaign._store.samples.all("pool")]
         campaign.relabel(dict.fromkeys(pool, "x"))
         assert {sample.kind for sample in campaign.ask(40).samples} == {"evaluate", "validate"}
         assert len(campaign.ask(40, at_most=True)) == 10

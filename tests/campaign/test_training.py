@@ -66,7 +66,7 @@ def test_a_training_ranks_scores_and_measures(trained):
 def test_the_first_batch_is_what_the_loop_would_ask(trained, table):
     store, settings = trained._store, trained.settings
     labels = trained.labels()
-    pool = [sample.id for sample in store.samples("pool")]
+    pool = [sample.id for sample in store.samples.all("pool")]
     order = [id for id in pool if id in labels] + [id for id in pool if id not in labels]
     loop = ally.Loop(
         trained.source.samples.features(order),
@@ -79,7 +79,7 @@ def test_the_first_batch_is_what_the_loop_would_ask(trained, table):
         random_state=settings.seed,
     )
     ranked = [entry.row for entry in store.models.ranking(store.models.newest().number)]
-    assert set(store.ids(ranked[:20])) == set(loop.ask(20).ids.tolist())
+    assert set(store.samples.ids(ranked[:20])) == set(loop.ask(20).ids.tolist())
 
 
 def test_evaluation_labels_do_not_change_the_model(table, tmp_path, clock):
@@ -90,8 +90,8 @@ def test_evaluation_labels_do_not_change_the_model(table, tmp_path, clock):
         with Campaign.create(
             tmp_path / f"{name}.db", table[0], evaluate=30, model="linear", automatic=False, clock=clock
         ) as campaign:
-            held = {sample.id for sample in campaign._store.samples("evaluate")}
-            pool = [sample.id for sample in campaign._store.samples("pool")][:40]
+            held = {sample.id for sample in campaign._store.samples.all("evaluate")}
+            pool = [sample.id for sample in campaign._store.samples.all("pool")][:40]
             campaign.relabel(
                 {id: table[1][id] for id in pool} | {id: "digit 0" if lie else table[1][id] for id in held}
             )
@@ -108,8 +108,8 @@ def test_validation_labels_stop_the_training_and_are_not_trained_on(table, tmp_p
     with Campaign.create(
         tmp_path / "d.db", table[0], evaluate=0, validate=30, model="mlp", automatic=False
     ) as campaign:
-        held = {sample.id for sample in campaign._store.samples("validate")}
-        pool = [sample.id for sample in campaign._store.samples("pool")][:40]
+        held = {sample.id for sample in campaign._store.samples.all("validate")}
+        pool = [sample.id for sample in campaign._store.samples.all("pool")][:40]
         campaign.relabel({id: table[1][id] for id in (*pool, *held)})
         campaign.retrain()
         fit = campaign._store.models.newest().report["fit"]

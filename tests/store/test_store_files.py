@@ -106,7 +106,7 @@ def test_a_wal_file_is_left_or_reported_by_an_affected_version(tmp_path: Path, m
     first.close()
     second.close()
     with stores.open(path) as store:
-        assert len(store.labels()) == 1
+        assert len(store.answers.labels()) == 1
     with sqlite3.connect(path) as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 
@@ -213,7 +213,7 @@ def test_garbage_behind_the_last_page_does_no_harm(tmp_path: Path) -> None:
     with path.open("ab") as file:
         file.write(b"\xff" * 1000)
     with stores.open(path) as store:
-        assert (len(store.labels()), store.check()) == (1, [])
+        assert (len(store.answers.labels()), store.check()) == (1, [])
         say(store, "s2")
         assert store.check() == []
 
@@ -231,7 +231,7 @@ def test_a_torn_end_of_the_log_costs_only_what_was_not_acknowledged(tmp_path: Pa
     store.close()
     os.truncate(f"{torn}-wal", whole + 5000)
     with stores.open(torn, sqlite_journal="wal") as store:
-        assert [answer.sample for answer in store.answers()] == ["s1"]
+        assert [answer.sample for answer in store.answers.all()] == ["s1"]
         assert store.check() == []
         say(store, "s2")
 
@@ -252,10 +252,10 @@ def test_a_read_only_file_can_be_read(open_folder: Path) -> None:
     def work() -> None:
         _as_nobody()
         with stores.open(path) as store:
-            assert len(store.labels()) == 1
+            assert len(store.answers.labels()) == 1
             with pytest.raises(StoreReadOnly, match="permissions"):
                 say(store, "s2")
-            assert len(store.labels()) == 1
+            assert len(store.answers.labels()) == 1
 
     try:
         in_child(work)
@@ -276,7 +276,7 @@ def test_a_file_size_limit_loses_nothing(tmp_path: Path) -> None:
             with pytest.raises(StoreFull, match="nothing was recorded"):
                 say_much(store, 1, given)
             assert 0 < len(given) < 49
-            assert [answer.sample for answer in store.answers()] == [f"s{row}" for row in (0, *given)]
+            assert [answer.sample for answer in store.answers.all()] == [f"s{row}" for row in (0, *given)]
 
     in_child(work)
     with stores.open(path) as store:
@@ -293,11 +293,11 @@ def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
         connection.exec_driver_sql(f"PRAGMA max_page_count = {pages + 1}")
     with pytest.raises(StoreFull, match="free some space"):
         say_much(store, 0)
-    kept = list(store.answers())
+    kept = list(store.answers.all())
     with database.engine.connect() as connection:
         connection.exec_driver_sql(f"PRAGMA max_page_count = {pages + 1000}")
     store.answer("ann", 1.0, [NewAnswer("s49", "x" * 2000)])
-    assert [answer.number for answer in store.answers()] == list(range(1, len(kept) + 2))
+    assert [answer.number for answer in store.answers.all()] == list(range(1, len(kept) + 2))
     assert store.check() == []
     store.close()
 
@@ -395,7 +395,7 @@ def test_an_older_file_is_upgraded_after_a_backup(tmp_path: Path) -> None:
     engine.dispose()
     with pytest.warns(UserWarning, match=rf"upgraded from schema 0001 to {VERSION}.*a\.db\.backup-0001"):
         store = stores.open(path)
-    assert store.labels()[0].value == "cat"
+    assert store.answers.labels()[0].value == "cat"
     assert store.models.put(2.0, seen=1, labels=1) == 1
     assert store.check() == []
     store.close()

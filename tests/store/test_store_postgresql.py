@@ -28,7 +28,7 @@ def test_places_with_and_without_a_campaign(new_database: Callable[[], str]) -> 
     with pytest.raises(StoreExists, match="holds a campaign already"):
         make(url)
     with stores.open(url.replace("postgresql://", "postgres://")) as store:
-        assert len(list(store.samples())) == 10
+        assert len(list(store.samples.all())) == 10
 
 
 def test_commits_are_flushed_whatever_the_servers_default(new_database: Callable[[], str]) -> None:
@@ -67,7 +67,7 @@ def test_a_busy_store_waits_and_then_reports(new_database: Callable[[], str]) ->
 def test_campaigns_in_two_schemas_do_not_meet(new_database: Callable[[], str]) -> None:
     first, second = make(new_database()), make(new_database())
     first.answer("ann", 1.0, [NewAnswer("s1", "cat")])
-    assert (len(first.labels()), len(second.labels())) == (1, 0)
+    assert (len(first.answers.labels()), len(second.answers.labels())) == (1, 0)
     first.close()
     second.close()
 

@@ -131,7 +131,7 @@ def test_a_grid_confirms_many_at_once(screen, trained):
     go(screen, "Grid")
     until(lambda: screen.page.locator(".tile").count() > 2)
     shown = screen.run("[...document.querySelectorAll('.tile')].map(each => each.dataset.id)")
-    places = [chart.rows.tolist().index(row) for row in served.campaign._store.rows(shown)]
+    places = [chart.rows.tolist().index(row) for row in served.campaign._store.samples.rows(shown)]
     gaps = np.square(chart.points[places] - chart.points[places[0]]).sum(1)
     assert (np.diff(gaps) >= 0).all()
     assert chart.probability[places[0]] == chart.probability[places].max()

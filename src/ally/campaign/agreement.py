@@ -33,9 +33,10 @@ class PairAgreement(Value):
 
 def agreement_of(store: Store, task: Task) -> Agreement | None:
     """None if fewer than `LEAST` samples have labels from two people."""
-    shared = [row for row, label in store.labels().items() if label.answers > 1]
+    shared = [row for row, label in store.answers.labels().items() if label.answers > 1]
     units = [
-        [answer.value for answer in people if answer.kind == "label"] for people in store.opinions(shared).values()
+        [answer.value for answer in people if answer.kind == "label"]
+        for people in store.answers.opinions(shared).values()
     ]
     units = [labels for labels in units if len(labels) > 1]
     if len(units) < LEAST:

@@ -119,7 +119,7 @@ class Vocabulary:
 
     def known(self) -> Mapping[str, Any]:
         with self._lock:
-            values, self._seen = self._store.values(self._seen)
+            values, self._seen = self._store.answers.values(self._seen)
             if values:
                 first = dict(self._first)
                 for value in values:
@@ -187,5 +187,5 @@ def compared_with(store: Store, settings: Settings, vocabulary: Vocabulary, last
 
 def recent_values(store: Store, last: int) -> dict[str, Any]:
     """Labels given shortly before answer number `last`, by their written form."""
-    recent, _ = store.values(max(0, last - RECENT))
+    recent, _ = store.answers.values(max(0, last - RECENT))
     return {reads(value): value for value in recent}

@@ -22,7 +22,7 @@ def checked_change(store: Store, chosen: Mapping[str, Any]) -> Settings:
     if not NAMES.isdisjoint(chosen):
         check_names(changed)
     if changed.classes is not None and "classes" in chosen:
-        changed = replace(changed, classes=declared_classes(changed.classes, store.values(standing=True)[0]))
+        changed = replace(changed, classes=declared_classes(changed.classes, store.answers.values(standing=True)[0]))
     return changed
 
 

@@ -35,7 +35,7 @@ class Classes:
 
     def __iter__(self) -> Iterator[Any]:
         declared = self._settings.classes
-        return iter(self.store.values(standing=True)[0] if declared is None else declared)
+        return iter(self.store.answers.values(standing=True)[0] if declared is None else declared)
 
     def by(self, annotator: str | None) -> Classes:
         """The classes, changed by somebody else: ``campaign.classes.by("ann").rename("cta", "cat")``."""
@@ -69,7 +69,7 @@ class Classes:
     def remove(self, label: Any) -> ClassChange:
         """Remove a class that has no labels."""
         gone = self._known(label)
-        used = sum(answer.value == gone for people in self.store.opinions().values() for answer in people)
+        used = sum(answer.value == gone for people in self.store.answers.opinions().values() for answer in people)
         if used:
             raise LabelError(f"{used} labels are {gone!r}; rename the class, or merge it into another, instead")
         return self._settle("remove", [gone], None, [one for one in self._all() if one != gone], [])
@@ -82,12 +82,14 @@ class Classes:
         detail = event.detail
         numbers = set(detail["numbers"])
         first = min(numbers, default=1)
-        then = {(one.row, one.annotator): one.value for one in self.store.answers(first - 1) if one.number in numbers}
-        before = _said_before(self.store.answers(), first)
+        then = {
+            (one.row, one.annotator): one.value for one in self.store.answers.all(first - 1) if one.number in numbers
+        }
+        before = _said_before(self.store.answers.all(), first)
         said = [
             # Later changes that were undone have repeated it, so it has another number now.
             _again(answer, before.get(key, answer.value), key in then and answer.value == then[key])
-            for people in self.store.opinions(sorted({row for row, _ in then})).values()
+            for people in self.store.answers.opinions(sorted({row for row, _ in then})).values()
             for answer in people
             for key in [(answer.row, answer.annotator)]
         ]
@@ -101,7 +103,7 @@ class Classes:
             return
         left = {reads(label) for label in classes}
         moved = {(new.sample, new.annotator) for new in said}
-        standing = [answer for people in self.store.opinions().values() for answer in people]
+        standing = [answer for people in self.store.answers.opinions().values() for answer in people]
         now = [new.value for new in said if new.kind == "label"]
         now += [one.value for one in standing if one.kind == "label" and (one.sample, one.annotator) not in moved]
         lost = next((value for value in now if reads(value) not in left), None)
@@ -112,7 +114,7 @@ class Classes:
         gone = {reads(label) for label in old}
         touched = [
             people
-            for people in self.store.opinions().values()
+            for people in self.store.answers.opinions().values()
             if any(answer.kind == "label" and reads(answer.value) in gone for answer in people)
         ]
         said = [

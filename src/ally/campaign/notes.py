@@ -14,7 +14,7 @@ LONGEST_NOTE = 2000
 
 def keep(store: Store, now: float, id: str, text: str, annotator: str, key: str | None = None) -> None:
     """An empty text takes the last one back. The same `key` again changes nothing."""
-    store.rows([id])
+    store.samples.rows([id])
     if not isinstance(text, str) or len(text) > LONGEST_NOTE:
         raise InputError(f"a note is a text of at most {LONGEST_NOTE} characters; shorten it")
     detail = {"sample": id, "annotator": annotator, "text": text}

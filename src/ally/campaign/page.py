@@ -80,7 +80,7 @@ class CampaignPage:
 
     def _ensure_known(self, id: str) -> None:
         if id not in self._known:
-            self._store.rows([id])
+            self._store.samples.rows([id])
             self.expect([id])  # a sample never leaves a campaign
 
     @property
@@ -104,18 +104,18 @@ class CampaignPage:
 
     def opinions(self, id: str) -> dict[str, Any]:
         """What each annotator says about a sample now, in the order given."""
-        people = self._store.opinions(self._store.rows([id])).values()
+        people = self._store.answers.opinions(self._store.samples.rows([id])).values()
         return {answer.annotator: said(answer) for answers in people for answer in answers}
 
     def last_answers(self, n: int, *, annotator: str | None = None) -> list[StoredAnswer]:
         """The annotator's own newest answers that count, newest first."""
-        return self._store.last_answers(person(annotator), n)
+        return self._store.answers.last_of(person(annotator), n)
 
     def pulse(self) -> Pulse:
         """What changes while people label, in a few quick reads."""
         model, training = self._store.models.newest(), running(self._store)
         return Pulse(
-            last_answer=self._store.last_answer(),
+            last_answer=self._store.answers.last_number(),
             model=None if model is None else model.number,
             training=training,
             underway=underway(self._store, self._clock()) if training else None,
@@ -150,15 +150,15 @@ class CampaignPage:
 
     def numbers(self) -> list[float]:
         """The different numbers told lately, in order; for a regression."""
-        return sorted(float(value) for value in recent_values(self._store, self._store.last_answer()).values())
+        return sorted(float(value) for value in recent_values(self._store, self._store.answers.last_number()).values())
 
     def paces(self) -> list[Pace]:
         """Everyone's pace, most answers first."""
-        return paces(self._store.answers(), GIVEN)
+        return paces(self._store.answers.all(), GIVEN)
 
     def agreements(self) -> list[PairAgreement]:
         """How well each pair of people agrees on the samples both labelled."""
-        return agreements(self._store.opinions())
+        return agreements(self._store.answers.opinions())
 
     def log(self, kind: str, detail: Mapping[str, Any]) -> None:
         """Record something other than an answer, such as who may label."""

@@ -35,7 +35,7 @@ class PoolMap:
 
 def pool_map(store: Store, settings: Settings, chart: Chart, model: int) -> PoolMap:
     rows = chart.rows.tolist()
-    decided = store.decided(settings.store_policy)
+    decided = store.answers.decided(settings.store_policy)
     asked = store.asked_as()
     labels, states = [], []
     for row in rows:
@@ -49,7 +49,7 @@ def pool_map(store: Store, settings: Settings, chart: Chart, model: int) -> Pool
     ]
     probability = [round(value, 4) if value == value else None for value in chart.probability.tolist()]
     x, y = ([round(value, 4) for value in axis.tolist()] for axis in (chart.x, chart.y))
-    return PoolMap(model, store.ids(rows), x, y, predicted, probability, labels, states)
+    return PoolMap(model, store.samples.ids(rows), x, y, predicted, probability, labels, states)
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def alike(store: Store, settings: Settings, chart: Chart, model: int, n: int, pr
     """At most n; of the class with most samples unless `predicted` names another. None where there is no class."""
     if not chart.classes:
         return None
-    decided = store.decided(settings.store_policy)
+    decided = store.answers.decided(settings.store_policy)
     waits = np.asarray([row not in decided for row in chart.rows.tolist()], dtype=bool)
     places = chart.predicted[waits].astype(int)
     counted = Counter(places.tolist())
@@ -82,5 +82,5 @@ def alike(store: Store, settings: Settings, chart: Chart, model: int, n: int, pr
     gaps = np.square(chart.points[inside] - chart.points[surest]).sum(1)
     gaps[inside == surest] = -1.0  # a copy of it is as near
     first = inside[np.argsort(gaps, kind="stable")[:n]]
-    ids = store.ids(chart.rows[first].tolist())
+    ids = store.samples.ids(chart.rows[first].tolist())
     return Alike(model, waiting, predicted, ids, [round(value, 4) for value in chart.probability[first].tolist()])

@@ -36,32 +36,32 @@ class AnswerRecord:
 
     def all(self) -> Iterator[StoredAnswer]:
         """Every answer ever given, in order: who, when, what, for which query. Includes undone answers and undos."""
-        return self.store.answers()
+        return self.store.answers.all()
 
     def current(self, *, skips: bool = True) -> list[Answer]:
         """The labels that count, and the skips, with who gave them, when, and what people remarked, in the order of
         samples."""
-        decided = self.store.decided(current_settings(self.store).store_policy)
+        decided = self.store.answers.decided(current_settings(self.store).store_policy)
         rows = sorted(row for row, label in decided.items() if skips or label.kind == "label")
         remarks = {id: in_a_line(people) for id, people in notes(self.store).items()}
         return [
             Answer(id, said(decided[row]), decided[row].annotator, _written(decided[row].at), remarks.get(id))
-            for row, id in zip(rows, self.store.ids(rows), strict=True)
+            for row, id in zip(rows, self.store.samples.ids(rows), strict=True)
         ]
 
     def untold(self, answers: Mapping[str, Any]) -> list[str]:
         """Ids of answers that are not on record as someone's current answer, and would be lost with their file."""
-        opinions = self.store.opinions(self.store.rows(_known(self.store, list(answers))))
+        opinions = self.store.answers.opinions(self.store.samples.rows(_known(self.store, list(answers))))
         told = {people[0].sample: {_reads(said(answer)) for answer in people} for people in opinions.values()}
         return [id for id, label in answers.items() if _reads(label) not in told.get(id, ())]
 
     def disagreements(self) -> dict[str, dict[str, Any]]:
         """By id, the label of each annotator, for samples they disagree on that are not settled yet."""
-        labels = self.store.labels(current_settings(self.store).store_policy)
+        labels = self.store.answers.labels(current_settings(self.store).store_policy)
         settled: dict[str, int] = {}
         for event in self.store.events():
             settled |= event.detail.get("samples", {}) if event.kind == ADJUDICATED else {}
-        people = self.store.opinions([row for row, label in labels.items() if label.disagree]).values()
+        people = self.store.answers.opinions([row for row, label in labels.items() if label.disagree]).values()
         return {
             answers[0].sample: {answer.annotator: said(answer) for answer in answers}
             for answers in people
@@ -78,7 +78,7 @@ class AnswerRecord:
         named. Nothing is recorded."""
         layout = current_settings(self.store).fingerprint.get("layout", {})
         own = {"id": layout.get("id"), "label": layout.get("label")}
-        known = {sample.id for sample in self.store.samples()} if Path(path).suffix.lower() == ".json" else None
+        known = {sample.id for sample in self.store.samples.all()} if Path(path).suffix.lower() == ".json" else None
         return read_answers(path, id_column=id_column, label_column=label_column, own=own, known=known)
 
     def export(self, path: str | Path, *, skips: bool = True, link: bool = False) -> int:
@@ -112,7 +112,7 @@ def _reads(label: Any) -> Any:
 def _known(store: Store, ids: list[str]) -> list[str]:
     """Those of the ids that the store knows."""
     try:
-        store.rows(ids)
+        store.samples.rows(ids)
     except IdError:
         half = len(ids) // 2
         return [*_known(store, ids[:half]), *_known(store, ids[half:])] if half else []

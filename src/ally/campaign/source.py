@@ -97,7 +97,7 @@ class CampaignSource:
     @property
     def size(self) -> int:
         """How many samples there are, missing ones included."""
-        return self._store.size()
+        return self._store.samples.size()
 
     @property
     def cache(self) -> Path | None:
@@ -166,7 +166,7 @@ def moved_settings(
     settings: Settings, place: Any, options: Mapping[str, Any], samples: Samples, store: Store, folder: Path | None
 ) -> Settings:
     """The settings with a new place of the source, if it has any of the samples."""
-    some = [sample.id for sample in islice(store.samples(), LOOKED_AT)]
+    some = [sample.id for sample in islice(store.samples.all(), LOOKED_AT)]
     if len(samples.missing(some)) == len(some):
         raise InputError(
             f"{place} has none of the campaign's samples, such as {some[0]!r}; name the place where they are now"
@@ -199,8 +199,8 @@ def rescan(
 ) -> Scanned:
     """Add new samples to the pool, set missing ones aside, restore those that reappeared, and take new labels of the
     source for samples nobody has labelled. `labels` are the campaign's labels by their written form."""
-    known = {sample.id: sample.gone for sample in store.samples()}
-    kept = {sample.id: sample.hash for sample in store.samples() if sample.gone}
+    known = {sample.id: sample.gone for sample in store.samples.all()}
+    kept = {sample.id: sample.hash for sample in store.samples.all() if sample.gone}
     broken = unreadable(store)
     first = dict(labels)
     there: set[str] = set()
@@ -220,18 +220,18 @@ def rescan(
                     samples.problems.add(sample.id, "value", str(error))
                     yield new_sample(sample._replace(label=None), settings, first)
 
-    added = store.add_samples(new(), now=now, labelled_by=GIVEN)
-    gone = store.mark_gone([id for id, was_gone in known.items() if id not in there and not was_gone])
-    back = store.mark_gone([id for id, was_gone in known.items() if id in there and was_gone], gone=False)
+    added = store.samples.add(new(), now=now, labelled_by=GIVEN)
+    gone = store.samples.mark_gone([id for id, was_gone in known.items() if id not in there and not was_gone])
+    back = store.samples.mark_gone([id for id, was_gone in known.items() if id in there and was_gone], gone=False)
     met = note_problems(store, samples, now, added=added.samples, gone=gone, back=back, labelled=added.labels)
     return Scanned(added.samples, gone, back, added.labels, met)
 
 
 def set_aside(store: Store, now: float, reasons: Mapping[str, str]) -> None:
     """Stop asking about samples that a training could not read, and record why."""
-    known = {sample.id for sample in store.samples() if not sample.gone} & set(reasons) if reasons else set()
+    known = {sample.id for sample in store.samples.all() if not sample.gone} & set(reasons) if reasons else set()
     if known:
-        store.mark_gone(sorted(known))
+        store.samples.mark_gone(sorted(known))
         store.log(now, UNREADABLE, {"reasons": {id: reasons[id] for id in sorted(known)}})
 
 
@@ -243,7 +243,7 @@ def unreadable(store: Store) -> dict[str, str]:
             met |= event.detail.get("reasons", {})
     if not met:
         return {}
-    gone = {sample.id for sample in store.samples() if sample.gone}
+    gone = {sample.id for sample in store.samples.all() if sample.gone}
     return {id: reason for id, reason in met.items() if id in gone}
 
 

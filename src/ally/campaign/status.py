@@ -28,7 +28,11 @@ GIVEN = "source"
 
 def status_of(store: Store, settings: Settings, now: float, encoded_in: Path | None = None) -> Status:
     """`encoded_in` is the folder of the encoder's vectors."""
-    counts, annotators, training = store.count(now, settings.store_policy), store.annotators(), last_training(store)
+    counts, annotators, training = (
+        store.count(now, settings.store_policy),
+        store.answers.annotators(),
+        last_training(store),
+    )
     given = counts.deciders.get(GIVEN, 0)
     annotators.pop(GIVEN, None)
     good = [model for model in store.models.all() if model.state == "good"]

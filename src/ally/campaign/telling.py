@@ -84,7 +84,7 @@ class Telling:
         """Answers of several people with one flush, in the order given: for each, what is now on record, or why not."""
         settings = current_settings(self.store)
         known = self.vocabulary.of(settings)
-        compared = compared_with(self.store, settings, self.vocabulary, self.store.last_answer())
+        compared = compared_with(self.store, settings, self.vocabulary, self.store.answers.last_number())
         refused: list[InputError | None] = []
         calls: list[AnswerCall] = []
         for one in given:
@@ -113,13 +113,13 @@ class Telling:
             if not add:
                 raise
             given = answers if isinstance(answers, Mapping) else [answer.id for answer in answers]
-            self.store.rows(list(given))  # an unknown id is refused before a class is added
+            self.store.samples.rows(list(given))  # an unknown id is refused before a class is added
             Classes(self.store, self.clock, who).add(list({reads(label): label for label in error.labels}.values()))
         settings = current_settings(self.store)
         return new_answers(answers, settings, self.vocabulary.of(settings)), settings
 
     def _record(self, annotator: str, answers: Sequence[NewAnswer], query: int | None, key: str | None) -> Told:
-        settings, before = current_settings(self.store), self.store.last_answer()
+        settings, before = current_settings(self.store), self.store.answers.last_number()
         compared = compared_with(self.store, settings, self.vocabulary, before)
         labels = {answer.sample: answer.value for answer in answers if answer.kind == "label"}
         slips = likely_slips(settings, compared, labels)

@@ -65,8 +65,9 @@ dies, even by kill -9, and never later, whatever the holder's children do. It is
 twice, such as training. It blocks no other call: no call needs it, and work done under it must be harmless if done
 twice, since a server that restarts forgets who held what.
 
-**Large reads** come in chunks: `samples`, `answers` and `ranking` are iterators that hold no lock between chunks.
-`decided`, `labels` and `opinions` are the state after the answer that was last when they were called.
+**Large reads** come in chunks: `samples.all`, `answers.all` and `models.ranking` are iterators that hold no lock
+between chunks. `answers.decided`, `answers.labels` and `answers.opinions` are the state after the answer that was last
+when they were called.
 """
 
 from __future__ import annotations
@@ -100,8 +101,64 @@ from ally.store.values import (
 )
 
 
+class StoreSamples(Protocol):
+    """``store.samples``: the samples of a campaign. See the contract above."""
+
+    def add(self, new: Iterable[NewSample], now: float, labelled_by: str = "source") -> Added:
+        """Adds the samples with a new id, and labels for samples without an answer. Safe to call again after an
+        interruption."""
+
+    def mark_gone(self, ids: Sequence[str], gone: bool = True) -> int:
+        """Samples that are gone are not handed out; with ``gone=False`` they are back. How many changed. Their answers
+        stay."""
+
+    def reserve(self, role: Role, n: int, now: float) -> list[str]:
+        """Moves n samples of the pool that nobody was asked about to a role, in the random order. Before the first
+        answer that is a random sample of the pool; later it is one of what is left."""
+
+    def ids(self, rows: Sequence[int]) -> list[str]: ...
+
+    def rows(self, ids: Sequence[str]) -> list[int]: ...
+
+    def all(self, role: Role | None = None, after_row: int = -1) -> Iterator[StoredSample]:
+        """In the order of rows."""
+
+    def size(self) -> int:
+        """How many samples there are, gone ones too."""
+
+
+class StoreAnswers(Protocol):
+    """``store.answers``: what was answered, and what follows from it. See the contract above."""
+
+    def all(self, since: int = 0) -> Iterator[StoredAnswer]:
+        """All answers with a higher number, in order, including undone answers and undos."""
+
+    def last_of(self, annotator: str, n: int) -> list[StoredAnswer]:
+        """The newest answers of one annotator that count, the last first; of each sample the last."""
+
+    def last_number(self) -> int:
+        """The number of the last answer, undos included; 0 before the first."""
+
+    def annotators(self) -> dict[str, int]:
+        """By annotator, for how many samples an answer of theirs counts; the highest first, zeros left out."""
+
+    def opinions(self, rows: Sequence[int] | None = None) -> dict[int, list[StoredAnswer]]:
+        """By row, for all samples or these: the current answer of each annotator, in the order given. Rows without an
+        answer are left out."""
+
+    def decided(self, policy: Policy = "last") -> dict[int, Label]:
+        """By row, the answer that counts: a label or a skip."""
+
+    def labels(self, policy: Policy = "last") -> dict[int, Label]:
+        """`decided`, labels only."""
+
+    def values(self, since: int = 0, *, standing: bool = False) -> tuple[list[Any], int]:
+        """The different labels among answers with a higher number, in the order given, and the last number. With
+        `standing`, without undone and replaced answers."""
+
+
 class Models(Protocol):
-    """The models of a campaign. See `Store` above."""
+    """``store.models``: the models of a campaign. See the contract above."""
 
     def put(
         self,
@@ -155,29 +212,14 @@ class Store(Protocol):
     def change_settings(self, change: Callable[[dict[str, Any]], Mapping[str, Any]]) -> None:
         """Replaces the settings by ``change(settings)``, in one transaction. `change` may be called more than once."""
 
-    # Samples
+    @property
+    def samples(self) -> StoreSamples: ...
 
-    def add_samples(self, new: Iterable[NewSample], now: float, labelled_by: str = "source") -> Added:
-        """Adds the samples with a new id, and labels for samples without an answer. Safe to call again after an
-        interruption."""
+    @property
+    def answers(self) -> StoreAnswers: ...
 
-    def mark_gone(self, ids: Sequence[str], gone: bool = True) -> int:
-        """Samples that are gone are not handed out; with ``gone=False`` they are back. How many changed. Their answers
-        stay."""
-
-    def reserve(self, role: Role, n: int, now: float) -> list[str]:
-        """Moves n samples of the pool that nobody was asked about to a role, in the random order. Before the first
-        answer that is a random sample of the pool; later it is one of what is left."""
-
-    def ids(self, rows: Sequence[int]) -> list[str]: ...
-
-    def rows(self, ids: Sequence[str]) -> list[int]: ...
-
-    def samples(self, role: Role | None = None, after_row: int = -1) -> Iterator[StoredSample]:
-        """In the order of rows."""
-
-    def size(self) -> int:
-        """How many samples there are, gone ones too."""
+    @property
+    def models(self) -> Models: ...
 
     def count(self, now: float, policy: Policy = "last") -> Counts: ...
 
@@ -227,35 +269,6 @@ class Store(Protocol):
     ) -> tuple[Receipt, StoredAnswer]:
         """Undoes one answer of this annotator (default: the last that counts). Returns the receipt and the undone
         answer."""
-
-    def answers(self, since: int = 0) -> Iterator[StoredAnswer]:
-        """All answers with a higher number, in order, including undone answers and undos."""
-
-    def last_answers(self, annotator: str, n: int) -> list[StoredAnswer]:
-        """The newest answers of one annotator that count, the last first; of each sample the last."""
-
-    def last_answer(self) -> int:
-        """Its number, undos included; 0 before the first."""
-
-    def annotators(self) -> dict[str, int]:
-        """By annotator, for how many samples an answer of theirs counts; the highest first, zeros left out."""
-
-    def opinions(self, rows: Sequence[int] | None = None) -> dict[int, list[StoredAnswer]]:
-        """By row, for all samples or these: the current answer of each annotator, in the order given. Rows without an
-        answer are left out."""
-
-    def decided(self, policy: Policy = "last") -> dict[int, Label]:
-        """By row, the answer that counts: a label or a skip."""
-
-    def labels(self, policy: Policy = "last") -> dict[int, Label]:
-        """`decided`, labels only."""
-
-    def values(self, since: int = 0, *, standing: bool = False) -> tuple[list[Any], int]:
-        """The different labels among answers with a higher number, in the order given, and the last number. With
-        `standing`, without undone and replaced answers."""
-
-    @property
-    def models(self) -> Models: ...
 
     def log(self, now: float, kind: str, detail: Mapping[str, Any] | None = None) -> int: ...
 

@@ -13,7 +13,7 @@ from ally.checks import check_count
 from ally.errors import InputError, StoreError
 from ally.store import adding, answering, asking, checking, deriving, models, samples
 from ally.store.backups import next_backup
-from ally.store.base import Models, Store
+from ally.store.base import Models, Store, StoreAnswers, StoreSamples
 from ally.store.copying import copy_out
 from ally.store.database import Database
 from ally.store.numbers import last_number, pieces
@@ -43,6 +43,78 @@ from ally.store.values import (
 )
 
 PAGE = 5000
+
+
+class SQLSamples(StoreSamples):
+    """See `ally.store.base` for the contract."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, new: Iterable[NewSample], now: float, labelled_by: str = "source") -> Added:
+        check_now(now)
+        check_annotator(labelled_by)
+        parts = pieces(map(adding.checked, new), adding.PIECE)
+        return sum((self._database.write(adding.add, part, now, labelled_by) for part in parts), Added(0, 0))
+
+    def mark_gone(self, ids: Sequence[str], gone: bool = True) -> int:
+        return self._database.write(samples.mark, ids, gone)
+
+    def reserve(self, role: Role, n: int, now: float) -> list[str]:
+        samples.check_reserve(role, n)
+        check_now(now)
+        return self._database.write(samples.reserve, role, n, now)
+
+    def ids(self, rows: Sequence[int]) -> list[str]:
+        return self._database.read(samples.ids, rows)
+
+    def rows(self, ids: Sequence[str]) -> list[int]:
+        return self._database.read(samples.rows, ids)
+
+    def all(self, role: Role | None = None, after_row: int = -1) -> Iterator[StoredSample]:
+        while page := self._database.read(samples.page, after_row, PAGE, role):
+            yield from page
+            after_row = page[-1].row
+
+    def size(self) -> int:
+        return self._database.read(samples.count_rows)
+
+
+class SQLAnswers(StoreAnswers):
+    """See `ally.store.base` for the contract."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def all(self, since: int = 0) -> Iterator[StoredAnswer]:
+        return self._pages(since)
+
+    def last_of(self, annotator: str, n: int) -> list[StoredAnswer]:
+        return self._database.read(answering.last_of, check_annotator(annotator), check_count("n", n))
+
+    def last_number(self) -> int:
+        return self._database.read(last_number, answers.c.number)
+
+    def annotators(self) -> dict[str, int]:
+        return self._database.read(answering.by_annotator)
+
+    def opinions(self, rows: Sequence[int] | None = None) -> dict[int, list[StoredAnswer]]:
+        record = self._pages(0, self.last_number()) if rows is None else self._database.read(answering.about, rows)
+        return deriving.opinions(record)
+
+    def decided(self, policy: Policy = "last") -> dict[int, Label]:
+        return self._database.read(deriving.decided, check_policy(policy))
+
+    def labels(self, policy: Policy = "last") -> dict[int, Label]:
+        return {row: label for row, label in self.decided(policy).items() if label.kind == "label"}
+
+    def values(self, since: int = 0, *, standing: bool = False) -> tuple[list[Any], int]:
+        return self._database.read(deriving.values, since, standing)
+
+    def _pages(self, since: int, last: int | None = None) -> Iterator[StoredAnswer]:
+        while page := self._database.read(answering.page, since, PAGE, last):
+            yield from page
+            since = page[-1].number
 
 
 class SQLModels(Models):
@@ -100,7 +172,15 @@ class SQLStore(Store):
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._models = SQLModels(database)
+        self._samples, self._answers, self._models = SQLSamples(database), SQLAnswers(database), SQLModels(database)
+
+    @property
+    def samples(self) -> StoreSamples:
+        return self._samples
+
+    @property
+    def answers(self) -> StoreAnswers:
+        return self._answers
 
     @property
     def models(self) -> Models:
@@ -119,34 +199,6 @@ class SQLStore(Store):
 
     def change_settings(self, change: Callable[[dict[str, Any]], Mapping[str, Any]]) -> None:
         self._database.write(_change_settings, change)
-
-    def add_samples(self, new: Iterable[NewSample], now: float, labelled_by: str = "source") -> Added:
-        check_now(now)
-        check_annotator(labelled_by)
-        parts = pieces(map(adding.checked, new), adding.PIECE)
-        return sum((self._database.write(adding.add, part, now, labelled_by) for part in parts), Added(0, 0))
-
-    def mark_gone(self, ids: Sequence[str], gone: bool = True) -> int:
-        return self._database.write(samples.mark, ids, gone)
-
-    def reserve(self, role: Role, n: int, now: float) -> list[str]:
-        samples.check_reserve(role, n)
-        check_now(now)
-        return self._database.write(samples.reserve, role, n, now)
-
-    def ids(self, rows: Sequence[int]) -> list[str]:
-        return self._database.read(samples.ids, rows)
-
-    def rows(self, ids: Sequence[str]) -> list[int]:
-        return self._database.read(samples.rows, ids)
-
-    def samples(self, role: Role | None = None, after_row: int = -1) -> Iterator[StoredSample]:
-        while page := self._database.read(samples.page, after_row, PAGE, role):
-            yield from page
-            after_row = page[-1].row
-
-    def size(self) -> int:
-        return self._database.read(samples.count_rows)
 
     def count(self, now: float, policy: Policy = "last") -> Counts:
         check_now(now)
@@ -198,39 +250,6 @@ class SQLStore(Store):
     ) -> tuple[Receipt, StoredAnswer]:
         answering.check_call(annotator, now, key)
         return self._database.write(answering.undo, annotator, now, number, key)
-
-    def answers(self, since: int = 0) -> Iterator[StoredAnswer]:
-        while page := self._database.read(answering.page, since, PAGE):
-            yield from page
-            since = page[-1].number
-
-    def last_answers(self, annotator: str, n: int) -> list[StoredAnswer]:
-        return self._database.read(answering.last_of, check_annotator(annotator), check_count("n", n))
-
-    def last_answer(self) -> int:
-        return self._database.read(last_number, answers.c.number)
-
-    def annotators(self) -> dict[str, int]:
-        return self._database.read(answering.by_annotator)
-
-    def opinions(self, rows: Sequence[int] | None = None) -> dict[int, list[StoredAnswer]]:
-        record = self._record_up_to(self.last_answer()) if rows is None else self._database.read(answering.about, rows)
-        return deriving.opinions(record)
-
-    def decided(self, policy: Policy = "last") -> dict[int, Label]:
-        return self._database.read(deriving.decided, check_policy(policy))
-
-    def labels(self, policy: Policy = "last") -> dict[int, Label]:
-        return {row: label for row, label in self.decided(policy).items() if label.kind == "label"}
-
-    def values(self, since: int = 0, *, standing: bool = False) -> tuple[list[Any], int]:
-        return self._database.read(deriving.values, since, standing)
-
-    def _record_up_to(self, last: int) -> Iterator[StoredAnswer]:
-        since = 0
-        while page := self._database.read(answering.page, since, PAGE, last):
-            yield from page
-            since = page[-1].number
 
     def log(self, now: float, kind: str, detail: Mapping[str, Any] | None = None) -> int:
         return self._database.write(models.log, now, kind, detail or {})

@@ -71,8 +71,8 @@ def in_order(labels: Iterable[Any]) -> list[Any]:
 
 def gather(store: Store, samples: Samples, settings: Settings, turn: int) -> TrainingData:
     """Reads labels and samples; `turn` varies which unlabelled ones are looked at, if there are more than `look_at`."""
-    seen = store.last_answer()
-    decided = store.decided(settings.store_policy)
+    seen = store.answers.last_number()
+    decided = store.answers.decided(settings.store_policy)
     labels = {row: label.value for row, label in decided.items() if label.kind == "label"}
     if settings.task == "classification":
         # Classes may have been declared after labels were given, and two people may have told 1 and "1" at the same
@@ -82,7 +82,7 @@ def gather(store: Store, samples: Samples, settings: Settings, turn: int) -> Tra
     labelled: dict[Role, list[tuple[int, str]]] = {"pool": [], "evaluate": [], "validate": []}
     rows: list[int] = []
     ids: list[str] = []
-    for sample in store.samples():
+    for sample in store.samples.all():
         if sample.gone:
             continue
         if sample.row in labels:

@@ -29,19 +29,19 @@ class LastTraining(NamedTuple):
 
 def begin(store: Store, now: float, detail: dict[str, Any]) -> int:
     """Record the start of a training; its number goes into the model's report as ``begun``."""
-    return store.log(now, BEGUN, {**detail, "seen": store.last_answer()})
+    return store.log(now, BEGUN, {**detail, "seen": store.answers.last_number()})
 
 
 def waiting(store: Store) -> int:
     """Answers that no model has seen."""
     model = store.models.newest()
-    return store.last_answer() - (0 if model is None else model.seen)
+    return store.answers.last_number() - (0 if model is None else model.seen)
 
 
 def due(store: Store, batch: int) -> bool:
     """There is no model yet, or `batch` new answers, or samples that were not encoded in time for the last training;
     and training on these has not failed too often."""
-    model, last = store.models.newest(), store.last_answer()
+    model, last = store.models.newest(), store.answers.last_number()
     if model is not None and last - model.seen < batch and not model.report.get(UNENCODED):
         return False
     after = 0 if model is None else int(model.report.get("begun", 0))

@@ -45,7 +45,7 @@ class Trainer:
         before = self.store.models.newest()
         with self.store.exclusive(LOCK, PATIENCE) as mine:
             newest = self.store.models.newest()
-            if newest is not None and newest != before and newest.seen == self.store.last_answer():
+            if newest is not None and newest != before and newest.seen == self.store.answers.last_number():
                 return newest.number  # made by another process while this one waited
             if not mine:
                 raise StoreBusy(
@@ -152,7 +152,7 @@ class Trainer:
             )
         if not settings.held_out_share:
             raise InputError("the share of queries for held-out samples is 0; change held_out_share first, to 0.25 say")
-        added = self.store.reserve("evaluate", more, self.clock())
+        added = self.store.samples.reserve("evaluate", more, self.clock())
         self.store.change_settings(
             lambda kept: replace(Settings.from_json(kept), evaluate=settings.held_out + more).to_json()
         )
@@ -163,10 +163,10 @@ class Trainer:
         """At most n labels that may be wrong, most suspicious first; labels changed since the training are left out."""
         model = self.store.models.newest()
         entries = [] if model is None else model.report.get("suspects", [])
-        labels = self.store.labels(self._settings.store_policy)
-        touched = {answer.row for answer in self.store.answers(0 if model is None else model.seen)}
+        labels = self.store.answers.labels(self._settings.store_policy)
+        touched = {answer.row for answer in self.store.answers.all(0 if model is None else model.seen)}
         standing = [entry for entry in entries if entry["row"] in labels and entry["row"] not in touched][:n]
-        ids = self.store.ids([entry["row"] for entry in standing])
+        ids = self.store.samples.ids([entry["row"] for entry in standing])
         return [
             Suspect(id, label.value, label.annotator, float(entry["dual"]), entry["predicted"], entry["probability"])
             for entry, id in zip(standing, ids, strict=True)
@@ -182,8 +182,8 @@ class Trainer:
         trained = self.model()
         if source is not None:
             return predict(trained, source, options, self.source.place, self.source.encoder, every_class=every_class)
-        labelled = self.store.labels(self._settings.store_policy)
-        ids = [sample.id for sample in self.store.samples() if not sample.gone and sample.row not in labelled]
+        labelled = self.store.answers.labels(self._settings.store_policy)
+        ids = [sample.id for sample in self.store.samples.all() if not sample.gone and sample.row not in labelled]
         return self._predicted(trained, ids, every_class)
 
     def predictions(self, ids: Sequence[str]) -> pd.DataFrame:

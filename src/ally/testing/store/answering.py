@@ -31,7 +31,7 @@ def every_answer_or_none(create: Create) -> None:
         refused(error, store.answer, "ann", 2.0, [good, bad], number, key="k")
     refused(AnswerError, store.answer, "ann", 2.0, [], query.number)
     refused(InputError, store.answer, "", 2.0, [good], query.number)
-    assert list(store.answers()) == []
+    assert list(store.answers.all()) == []
     assert store.count(2.0).leased == 3
     assert store.answer("ann", 2.0, [good], query.number, key="k").numbers == (1,)
     end(store)
@@ -46,7 +46,9 @@ def the_same_key_gives_the_same_receipt(create: Create) -> None:
     assert first == again
     assert (first.repeated, again.repeated) == (False, True)
     assert (first.numbers, changed.numbers) == ((1, 2, 3), (4,))
-    assert store.labels()[store.rows(query.ids[:1])[0]].value == "dog", "a call that came again undid a later one"
+    assert store.answers.labels()[store.samples.rows(query.ids[:1])[0]].value == "dog", (
+        "a call that came again undid a later one"
+    )
     assert "other answers" in refused(
         AnswerError, store.answer, "ann", 5.0, labels(query.ids, "dog"), query.number, key="k"
     )
@@ -69,7 +71,7 @@ def equal_answers_change_nothing(create: Create) -> None:
     for who, value in (("ann", "cat"), ("bob", "dog"), ("ann", "cat")):
         store.answer(who, 9.0, labels(["s5"], value))
     assert store.count(10.0).answers == 10, "who repeats an answer after somebody else's has said something new"
-    assert store.labels()[5].value == "cat"
+    assert store.answers.labels()[5].value == "cat"
     end(store)
 
 
@@ -80,7 +82,9 @@ def late_answers_count(create: Create) -> None:
     store.answer("ann", 21.0, labels(late.ids, "cat"), late.number)
     assert store.count(22.0).labelled == 2
     store.answer("bob", 23.0, labels(now_with.ids, "dog"), now_with.number)
-    assert [(label.value, label.answers, label.disagree) for label in store.labels().values()] == [("dog", 2, True)] * 2
+    assert [(label.value, label.answers, label.disagree) for label in store.answers.labels().values()] == [
+        ("dog", 2, True)
+    ] * 2
     end(store)
 
 
@@ -101,7 +105,7 @@ def values_of_every_kind(create: Create) -> None:
     ]
     store = make(create, len(values))
     store.answer("ann", 1.0, [NewAnswer(f"s{row}", value) for row, value in enumerate(values)])
-    found = [label.value for label in store.labels().values()]
+    found = [label.value for label in store.answers.labels().values()]
     assert found == values
     assert [type(value) for value in found] == [type(value) for value in values]
     end(store)
@@ -114,17 +118,17 @@ def undo_takes_back_one_answer(create: Create) -> None:
     store.answer("bob", 3.0, labels(["s1"], "owl"))
     receipt, taken = store.undo("ann", 4.0)
     assert (taken.number, taken.value, receipt.numbers) == (2, "dog", (4,))
-    assert store.labels()[0].value == "cat"
+    assert store.answers.labels()[0].value == "cat"
     assert store.undo("ann", 5.0, 2)[0] == receipt, "an answer was undone twice"
     refused(AnswerError, store.undo, "ann", 6.0, 3)
     refused(AnswerError, store.undo, "ann", 6.0, 4)
     refused(AnswerError, store.undo, "ann", 6.0, 9)
     first = store.undo("ann", 7.0, key="k")
     assert store.undo("ann", 8.0, key="k") == first
-    assert 0 not in store.labels()
+    assert 0 not in store.answers.labels()
     refused(AnswerError, store.undo, "ann", 9.0)
     assert "s0" in ask(store, "eve", 3, 10.0).ids, "a sample without an answer that counts is not asked about"
-    assert [(answer.number, answer.kind, answer.undoes) for answer in store.answers(since=3)] == [
+    assert [(answer.number, answer.kind, answer.undoes) for answer in store.answers.all(since=3)] == [
         (4, "undo", 2),
         (5, "undo", 1),
     ]
@@ -135,13 +139,13 @@ def skips_close_a_sample(create: Create) -> None:
     store = make(create, 3)
     store.answer("ann", 1.0, [NewAnswer("s1", kind="skip")])
     assert set(ask(store, "bob", 5, 2.0, at_most=True).ids) == {"s0", "s2"}
-    assert (skips(store), store.labels(), store.count(2.0).skipped) == ({1}, {}, 1)
+    assert (skips(store), store.answers.labels(), store.count(2.0).skipped) == ({1}, {}, 1)
     store.answer("bob", 3.0, labels(["s1"]))
-    assert (skips(store), set(store.labels())) == (set(), {1})
+    assert (skips(store), set(store.answers.labels())) == (set(), {1})
     store.answer("ann", 4.0, [NewAnswer("s1", kind="skip")])
     assert skips(store, "last") == {1}, "who repeats an answer after somebody else's was not heard"
     store.undo("ann", 5.0)
-    assert (skips(store, "last"), set(store.labels("last"))) == (set(), {1})
+    assert (skips(store, "last"), set(store.answers.labels("last"))) == (set(), {1})
     store.undo("bob", 6.0)
     assert skips(store, "last") == {1}, "the first skip of ann still stands"
     end(store)
@@ -157,22 +161,22 @@ def what_several_people_said_in_one_call(create: Create) -> None:
     ]
     receipt = store.answer("import", 9.0, said)
     assert receipt.numbers == (1, 2, 3, 4)
-    assert [(answer.annotator, answer.value, answer.at) for answer in store.answers()] == [
+    assert [(answer.annotator, answer.value, answer.at) for answer in store.answers.all()] == [
         ("ann", "cat", 9.0),
         ("bob", "cat", 3.0),
         ("ann", "dog", 4.0),
         ("import", "owl", 9.0),
     ]
-    assert store.labels()[1].value == "dog", "the order of the call is not the order that counts"
+    assert store.answers.labels()[1].value == "dog", "the order of the call is not the order that counts"
     again = store.answer("import", 10.0, said)
     assert (again.numbers, again.repeated) == ((1, 2, 3, 4), True), "what was passed on before is on record again"
     store.answer("bob", 10.0, [NewAnswer("s1", "cat")])
-    assert store.labels()[1].value == "cat"
+    assert store.answers.labels()[1].value == "cat"
     refused(
         InputError, store.answer, "import", 11.0, [NewAnswer("s3", "cat"), NewAnswer("s0", "dog", annotator="x" * 201)]
     )
     refused(AnswerError, store.answer, "ann", 11.0, [NewAnswer("s3", "cat"), NewAnswer("s3", "dog", annotator="ann")])
-    assert 3 not in store.labels()
+    assert 3 not in store.answers.labels()
     query = ask(store, "eve", 1, 12.0)
     store.answer("import", 13.0, [NewAnswer(query.ids[0], "cat", annotator="eve")])
     assert store.count(14.0).leased == 0
@@ -189,7 +193,7 @@ def what_is_passed_on_overrules_nobody_who_answered_since(create: Create) -> Non
     assert (receipt.numbers, receipt.repeated) == ((1, 2, 3), True), (
         "what was told in a query is on record again when it is passed on"
     )
-    assert {label.value for label in store.labels().values()} == {"dog", "cat"}
+    assert {label.value for label in store.answers.labels().values()} == {"dog", "cat"}
     end(store)
 
 
@@ -204,7 +208,7 @@ def what_is_said_again_keeps_its_place(create: Create) -> None:
     receipt = store.answer("eve", 3.0, again, key="k")
     assert receipt.numbers == (3, 4), "an answer that is said again is on record again"
     assert store.answer("eve", 4.0, again, key="k").numbers == (3, 4)
-    assert store.labels()[0] == Label("dog", "bob", 2.0, 2, True, "label")
+    assert store.answers.labels()[0] == Label("dog", "bob", 2.0, 2, True, "label")
     end(store)
 
 
@@ -212,20 +216,22 @@ def an_answer_says_when_it_was_given(create: Create) -> None:
     store = make(create, 4)
     said = [NewAnswer("s0", "cat", at=5.0), NewAnswer("s1", kind="skip", at=0.0), NewAnswer("s2", "dog")]
     receipt = store.answer("ann", 9.0, said, key="k")
-    assert [answer.at for answer in store.answers()] == [5.0, 0.0, 9.0]
-    assert store.labels()[0].at == 5.0
+    assert [answer.at for answer in store.answers.all()] == [5.0, 0.0, 9.0]
+    assert store.answers.labels()[0].at == 5.0
     assert store.answer("ann", 10.0, [replace(new, at=7.0) for new in said], key="k") == receipt, (
         "times make a call another one"
     )
     assert store.answer("ann", 11.0, [replace(said[0], at=8.0)]).repeated, "times make an answer another one"
     store.answer("ann", 12.0, [NewAnswer("s0", "owl", at=1.0)])
-    assert (store.labels()[0].value, store.labels()[0].at) == ("owl", 1.0), "the last answer is not the last on record"
+    assert (store.answers.labels()[0].value, store.answers.labels()[0].at) == ("owl", 1.0), (
+        "the last answer is not the last on record"
+    )
     bad: list[Any] = [-1.0, math.nan, math.inf, True, "noon"]
     for at in bad:
         assert "'s3'" in refused(
             AnswerError, store.answer, "ann", 13.0, [NewAnswer("s0", "cat"), NewAnswer("s3", "cat", at=at)]
         )
-    assert store.last_answer() == 4
+    assert store.answers.last_number() == 4
     end(store)
 
 
@@ -245,11 +251,11 @@ def calls_that_arrive_together(create: Create) -> None:
     done = store.answer_together(calls, 2.0)
     assert [type(one) for one in done] == [Recorded, IdError, Recorded, AnswerError, InputError, Recorded], done
     assert [one.number for one in done if isinstance(one, Recorded)] == [1, 2, 3]
-    assert store.last_answer() == 3
+    assert store.answers.last_number() == 3
     again = store.answer_together(calls[::-1], 3.0)[::-1]
     assert [one.number for one in again if isinstance(one, Recorded)] == [1, 2, 3]
     assert all(one.repeated for one in again if isinstance(one, Recorded))
-    assert store.last_answer() == 3, "calls that came again were recorded again"
+    assert store.answers.last_number() == 3, "calls that came again were recorded again"
     changed = replace(calls[0], answer=NewAnswer(first, "dog"))
     assert isinstance(store.answer_together([changed], 4.0)[0], AnswerError), "a key came with another answer"
     assert store.answer_together([], 5.0) == []
@@ -277,7 +283,7 @@ def an_answer_may_expect_what_stands(create: Create) -> None:
     store.undo("ann", 3.0)
     store.undo("ann", 3.0)
     assert isinstance(say("ann", "dog", 2), AnswerConflict)
-    assert store.last_answer() == 5
+    assert store.answers.last_number() == 5
     end(store)
 
 
@@ -288,10 +294,10 @@ def the_last_answers_of_one(create: Create) -> None:
         store.answer("bob", 1.0, labels([f"s{row}"], "dog"))
     store.answer("ann", 2.0, labels(["s0"], "owl"))
     store.undo("ann", 3.0, 15)
-    found = store.last_answers("ann", 3)
+    found = store.answers.last_of("ann", 3)
     assert [(said.sample, said.value) for said in found] == [("s0", "owl"), ("s6", "cat"), ("s5", "cat")]
-    assert len(store.last_answers("ann", 50)) == 7
-    assert store.last_answers("eve", 3) == []
+    assert len(store.answers.last_of("ann", 50)) == 7
+    assert store.answers.last_of("eve", 3) == []
     end(store)
 
 

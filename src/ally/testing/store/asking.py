@@ -213,16 +213,16 @@ def what_comes_first_may_depend_on_the_number(create: Create) -> None:
 
 def gone_samples_are_not_asked_about(create: Create) -> None:
     store = make(create, 6)
-    assert store.mark_gone(["s1", "s2"]) == 2
-    assert store.mark_gone(["s2", "s3"]) == 1
+    assert store.samples.mark_gone(["s1", "s2"]) == 2
+    assert store.samples.mark_gone(["s2", "s3"]) == 1
     assert set(ask(store, "ann", 3, 1.0, key="k").ids) == {"s0", "s4", "s5"}
-    store.mark_gone(["s4"])
+    store.samples.mark_gone(["s4"])
     assert "s4" not in ask(store, "ann", 3, 2.0, key="k").ids
-    assert store.mark_gone(["s1"], gone=False) == 1
+    assert store.samples.mark_gone(["s1"], gone=False) == 1
     assert ask(store, "ann", 1, 3.0).ids == ["s1"]
     assert store.answer("ann", 4.0, labels(["s2"])).numbers == (1,), "an answer about a sample that is gone was refused"
-    assert [sample.id for sample in store.samples() if sample.gone] == ["s2", "s3", "s4"]
-    refused(IdError, store.mark_gone, ["s0", "nobody"])
+    assert [sample.id for sample in store.samples.all() if sample.gone] == ["s2", "s3", "s4"]
+    refused(IdError, store.samples.mark_gone, ["s0", "nobody"])
     end(store)
 
 
@@ -267,13 +267,17 @@ def what_a_query_waits_for(create: Create) -> None:
     first = ask(store, "ann", 6, 1.0, 5.0)
     store.answer("ann", 2.0, labels(first.ids[1:3]), first.number)
     store.answer("bob", 3.0, [NewAnswer(first.ids[4], kind="skip")])
-    store.mark_gone([first.ids[0]])
+    store.samples.mark_gone([first.ids[0]])
     assert store.waiting(first.number) == [first.ids[3], first.ids[5]]
     store.undo("ann", 4.0)
     assert store.waiting(first.number) == [first.ids[2], first.ids[3], first.ids[5]]
-    model = store.models.put(5.0, seen=0, labels=0, ranking=[Ranked(row, 1.0) for row in store.rows(first.ids[2:4])])
-    fresh = next(id for id in store.ids(range(12)) if id not in first.ids)
-    store.models.put(6.0, seen=0, labels=0, ranking=[Ranked(row, 1.0) for row in store.rows([first.ids[3], fresh])])
+    model = store.models.put(
+        5.0, seen=0, labels=0, ranking=[Ranked(row, 1.0) for row in store.samples.rows(first.ids[2:4])]
+    )
+    fresh = next(id for id in store.samples.ids(range(12)) if id not in first.ids)
+    store.models.put(
+        6.0, seen=0, labels=0, ranking=[Ranked(row, 1.0) for row in store.samples.rows([first.ids[3], fresh])]
+    )
     second = ask(store, "eve", 3, 20.0, first={"active": 2}, kind="random")
     assert {first.ids[3], fresh} < set(second.ids)
     store.answer("eve", 21.0, labels(second.ids), second.number)
@@ -333,7 +337,7 @@ def a_random_history_against_its_twin(create: Create) -> None:
             for sample in twin.samples
             if twin.standing(sample)
         }
-        assert {row: label.value for row, label in store.labels().items()} == expected
+        assert {row: label.value for row, label in store.answers.labels().items()} == expected
         assert store.count(now).free == len(twin.free(now))
     end(store)
 

@@ -29,15 +29,15 @@ def labels_by_either_policy(create: Create) -> None:
     store.answer("dan", 9.0, [NewAnswer("s0", "dog")])
     store.answer("ann", 10.0, [NewAnswer("s0", "dog")])
     store.answer("ann", 11.0, [NewAnswer("s2", kind="skip")])
-    last, majority = store.labels("last"), store.labels("majority")
+    last, majority = store.answers.labels("last"), store.answers.labels("majority")
     assert {row: label.value for row, label in last.items()} == {0: "dog", 1: "dog"}
     assert {row: label.value for row, label in majority.items()} == {0: "dog", 1: "dog", 2: "owl"}
     assert (last[0].answers, last[0].disagree, last[0].annotator, last[0].at) == (4, True, "ann", 10.0)
     assert (majority[0].annotator, majority[2].disagree) == ("ann", False)
     assert (skips(store, "last"), skips(store, "majority")) == ({2}, set())
-    skip = store.decided()[2]
+    skip = store.answers.decided()[2]
     assert (skip.kind, skip.value, skip.annotator, skip.at) == ("skip", None, "ann", 11.0)
-    for refuses in (store.labels, store.decided, partial(store.count, 12.0)):
+    for refuses in (store.answers.labels, store.answers.decided, partial(store.count, 12.0)):
         refused(InputError, refuses, "first")
     end(store)
 
@@ -56,7 +56,7 @@ def the_median_of_numbers(create: Create) -> None:
     for row, values in enumerate(said):
         for at, value in enumerate(values):
             store.answer(f"person {at}", float(at), [NewAnswer(f"s{row}", value)])
-    found = store.labels("median")
+    found = store.answers.labels("median")
     expected = [1.2, 2.5, 3.5, -2.5, 1.0, 9.5, 2.0, 1e300 / 2 + 1e308 / 2, 7.75]
     assert [found[row].value for row in range(9)] == expected
     assert [found[row].disagree for row in range(9)] == [True, True, True, False, True, True, False, True, True]
@@ -66,13 +66,13 @@ def the_median_of_numbers(create: Create) -> None:
     assert (counts.labelled, counts.disagreements) == (9, 7)
     store.answer("person 2", 10.0, [NewAnswer("s0", kind="skip"), NewAnswer("s1", 100.0)])
     store.answer("person 0", 11.0, [NewAnswer("s3", kind="skip")])
-    changed = store.labels("median")
+    changed = store.answers.labels("median")
     assert (changed[0].value, changed[1].value, changed.get(3)) == (1.1, 4.0, None), (
         "a skip votes, or a later number does not"
     )
     store.undo("person 2", 12.0)
-    assert store.labels("median")[1].value == 2.5, "a number that was taken back votes"
-    assert {row: label.value for row, label in store.labels("last").items()}[4] == 1.0
+    assert store.answers.labels("median")[1].value == 2.5, "a number that was taken back votes"
+    assert {row: label.value for row, label in store.answers.labels("last").items()}[4] == 1.0
     end(store)
 
 
@@ -108,25 +108,28 @@ def counts_by_every_policy(create: Create) -> None:
 def _counts_by_every_policy(create: Create, values: list[Any]) -> None:
     rng = random.Random(3)
     store = make(create, 30)
-    store.reserve("evaluate", 5, 0.0)
+    store.samples.reserve("evaluate", 5, 0.0)
     for at in range(150):
         annotator, sample = rng.choice(["ann", "bob", "eve"]), f"s{rng.randrange(25)}"
         new = NewAnswer(sample, kind="skip") if rng.random() < 0.15 else NewAnswer(sample, rng.choice(values))
         store.answer(annotator, float(at), [new])
         if rng.random() < 0.15:
             store.undo(annotator, at + 0.5)
-    roles = {sample.row: sample.role for sample in store.samples()}
+    roles = {sample.row: sample.role for sample in store.samples.all()}
     for policy in get_args(Policy):
-        counts, decided = store.count(200.0, policy), store.decided(policy)
-        assert decided == {row: _decide(people, policy) for row, people in store.opinions().items()}
+        counts, decided = store.count(200.0, policy), store.answers.decided(policy)
+        assert decided == {row: _decide(people, policy) for row, people in store.answers.opinions().items()}
         standing = {row: label for row, label in decided.items() if label.kind == "label"}
-        assert (store.labels(policy), skips(store, policy)) == (standing, set(decided) - set(standing))
+        assert (store.answers.labels(policy), skips(store, policy)) == (standing, set(decided) - set(standing))
         assert {json.loads(text): n for text, n in counts.classes.items()} == Counter(
             label.value for label in standing.values()
         )
         assert counts.deciders == Counter(label.annotator for label in standing.values())
         assert counts.said == Counter(
-            answer.annotator for people in store.opinions().values() for answer in people if answer.kind == "label"
+            answer.annotator
+            for people in store.answers.opinions().values()
+            for answer in people
+            if answer.kind == "label"
         )
         assert counts.disagreements == sum(label.disagree for label in standing.values()) > 0
         for role, part in counts.roles.items():
@@ -137,23 +140,23 @@ def _counts_by_every_policy(create: Create, values: list[Any]) -> None:
 
 def the_labels_there_are(create: Create) -> None:
     store = make(create, 6)
-    assert store.values() == ([], 0)
+    assert store.answers.values() == ([], 0)
     for at, value in enumerate(["dog", 1, "1", "dog", True], 1):
         store.answer("ann", float(at), [NewAnswer(f"s{at}", value)])
     store.answer("ann", 6.0, [NewAnswer("s0", kind="skip")])
-    found, last = store.values()
+    found, last = store.answers.values()
     assert [(type(value), value) for value in found] == [(str, "dog"), (int, 1), (str, "1"), (bool, True)]
     assert last == 6
-    assert store.values(2) == (["1", "dog", True], 6)
+    assert store.answers.values(2) == (["1", "dog", True], 6)
     store.undo("ann", 7.0, 5)
     store.answer("ann", 8.0, [NewAnswer("s2", "owl")])
-    assert store.values(standing=True) == (["dog", "1", "owl"], 8)
+    assert store.answers.values(standing=True) == (["dog", "1", "owl"], 8)
     end(store)
 
 
 def who_said_what(create: Create) -> None:
     store = make(create, 600)
-    assert (store.last_answer(), store.annotators(), store.opinions()) == (0, {}, {})
+    assert (store.answers.last_number(), store.answers.annotators(), store.answers.opinions()) == (0, {}, {})
     store.answer("bob", 1.0, labels(f"s{row}" for row in range(600)))
     store.answer("ann", 2.0, labels(["s1", "s2"], "dog"))
     store.answer("ann", 3.0, labels(["s1"], "owl"))
@@ -161,9 +164,9 @@ def who_said_what(create: Create) -> None:
     store.answer("dan", 5.0, labels(["s3"]))
     store.undo("dan", 6.0)
     store.undo("bob", 7.0, 4)
-    assert store.last_answer() == 607
-    assert list(store.annotators().items()) == [("bob", 599), ("ann", 2), ("eve", 1)]
-    found = store.opinions()
+    assert store.answers.last_number() == 607
+    assert list(store.answers.annotators().items()) == [("bob", 599), ("ann", 2), ("eve", 1)]
+    found = store.answers.opinions()
     assert set(found) == set(range(600)) - {3}
     assert [(said.annotator, said.kind, said.value) for said in found[2]] == [
         ("bob", "label", "cat"),
@@ -171,11 +174,11 @@ def who_said_what(create: Create) -> None:
         ("eve", "skip", None),
     ]
     assert [(said.annotator, said.value) for said in found[1]] == [("bob", "cat"), ("ann", "owl")]
-    assert store.opinions([2, 3, 1, 2]) == {1: found[1], 2: found[2]}
-    assert store.opinions(range(600)) == found
-    assert store.opinions([]) == {}
+    assert store.answers.opinions([2, 3, 1, 2]) == {1: found[1], 2: found[2]}
+    assert store.answers.opinions(range(600)) == found
+    assert store.answers.opinions([]) == {}
     store.undo("ann", 8.0)
-    assert [said.value for said in store.opinions([1])[1]] == ["cat", "dog"], (
+    assert [said.value for said in store.answers.opinions([1])[1]] == ["cat", "dog"], (
         "of one annotator the answer before counts again"
     )
     end(store)

@@ -87,7 +87,7 @@ def threads_share_a_store(create: Create) -> None:
         lists = list(threads.map(work, range(8)))
     every = [id for part in lists for id in part]
     assert len(every) == len(set(every)) == 80
-    assert [answer.number for answer in store.answers()] == list(range(1, 81))
+    assert [answer.number for answer in store.answers.all()] == list(range(1, 81))
     end(store)
 
 
@@ -131,7 +131,7 @@ def one_holder_at_a_time(create: Create) -> None:
 def numbers_out_of_range(create: Create) -> None:
     store = make(create, 3)
     for number in (-1, 99, 2**63, 2**70):
-        refused(AllyError, store.ids, [number])
+        refused(AllyError, store.samples.ids, [number])
         refused(AllyError, store.query, number)
         refused(AllyError, store.release, number)
         refused(AllyError, store.waiting, number)
@@ -147,7 +147,7 @@ def a_closed_store_says_so(create: Create) -> None:
     store.close()
     store.close()
     assert "closed" in refused(AllyError, store.ask, "ann", 1, 1.0, 1.0)
-    assert "closed" in refused(AllyError, store.labels)
+    assert "closed" in refused(AllyError, store.answers.labels)
 
 
 def a_backup_is_the_same_campaign(create: Create) -> None:
@@ -172,11 +172,11 @@ def a_backup_is_the_same_campaign(create: Create) -> None:
         with open_store(path) as copy:
             assert copy.check() == []
             assert copy.settings == store.settings
-            assert list(copy.answers()) == list(store.answers())
-            assert list(copy.samples()) == list(store.samples())
+            assert list(copy.answers.all()) == list(store.answers.all())
+            assert list(copy.samples.all()) == list(store.samples.all())
             assert list(copy.events()) == list(store.events())
-            assert (copy.labels(), copy.models.all(), copy.models.measures()) == (
-                store.labels(),
+            assert (copy.answers.labels(), copy.models.all(), copy.models.measures()) == (
+                store.answers.labels(),
                 store.models.all(),
                 store.models.measures(),
             )

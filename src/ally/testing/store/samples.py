@@ -14,13 +14,13 @@ from ally.testing.store.tools import Check, Create, ask, end, labels, make, refu
 
 def rows_follow_the_order_of_arrival(create: Create) -> None:
     store = make(create, 3)
-    assert store.add_samples([NewSample("s1"), NewSample("late", hash="abc"), NewSample("late")], 1.0) == Added(1, 0)
-    assert [(sample.row, sample.id) for sample in store.samples()] == [(0, "s0"), (1, "s1"), (2, "s2"), (3, "late")]
-    assert [sample.hash for sample in store.samples(after_row=2)] == ["abc"]
-    assert store.rows(["late", "s0"]) == [3, 0]
-    assert store.ids([1, 3, 1]) == ["s1", "late", "s1"]
-    assert "'nobody'" in refused(IdError, store.rows, ["s0", "nobody"])
-    refused(IdError, store.ids, [4])
+    assert store.samples.add([NewSample("s1"), NewSample("late", hash="abc"), NewSample("late")], 1.0) == Added(1, 0)
+    assert [(sample.row, sample.id) for sample in store.samples.all()] == [(0, "s0"), (1, "s1"), (2, "s2"), (3, "late")]
+    assert [sample.hash for sample in store.samples.all(after_row=2)] == ["abc"]
+    assert store.samples.rows(["late", "s0"]) == [3, 0]
+    assert store.samples.ids([1, 3, 1]) == ["s1", "late", "s1"]
+    assert "'nobody'" in refused(IdError, store.samples.rows, ["s0", "nobody"])
+    refused(IdError, store.samples.ids, [4])
     end(store)
 
 
@@ -41,15 +41,15 @@ def ids_of_every_kind(create: Create) -> None:
         "null",
     ]
     store = create({}, map(NewSample, odd), 0)
-    assert store.ids(range(len(odd))) == odd
-    assert store.rows(odd) == list(range(len(odd)))
+    assert store.samples.ids(range(len(odd))) == odd
+    assert store.samples.rows(odd) == list(range(len(odd)))
     query = ask(store, "Zoë", len(odd), 1.0)
     store.answer("Zoë", 2.0, labels(query.ids), query.number)
-    assert {answer.sample for answer in store.answers()} == set(odd)
+    assert {answer.sample for answer in store.answers.all()} == set(odd)
     bad: list[Any] = ["", "nul\x00", "broken\udcff", "x" * 1001, "🐈" * 700, 7, None]
     for id in bad:
-        refused(IdError, store.add_samples, [NewSample("fine"), NewSample(id)], 3.0)
-    assert len(list(store.samples())) == len(odd)
+        refused(IdError, store.samples.add, [NewSample("fine"), NewSample(id)], 3.0)
+    assert len(list(store.samples.all())) == len(odd)
     end(store)
 
 
@@ -89,7 +89,7 @@ def labels_come_with_their_samples(create: Create) -> None:
         0,
         labelled_by="folder",
     )
-    said = list(store.answers())
+    said = list(store.answers.all())
     assert [(answer.number, answer.row) for answer in said] == [(1 + row // 3, row) for row in range(0, 6000, 3)]
     assert {(answer.annotator, answer.value, answer.at, answer.query) for answer in said} == {
         ("folder", "cat", 0.0, None)
@@ -105,18 +105,18 @@ def labels_come_with_their_samples(create: Create) -> None:
     store.answer("ann", 1.0, labels(["s2", "s4"], "owl"))
     store.undo("ann", 1.5)
     late += [NewSample("s2", label="dog"), NewSample("s4", label="dog")]
-    assert store.add_samples(late, 2.0, "table") == Added(3, 4)
-    assert store.add_samples(late, 3.0, "table") == Added(0, 0)
-    assert [(answer.sample, answer.value, answer.annotator, answer.at) for answer in store.answers(since=2003)] == [
+    assert store.samples.add(late, 2.0, "table") == Added(3, 4)
+    assert store.samples.add(late, 3.0, "table") == Added(0, 0)
+    assert [(answer.sample, answer.value, answer.annotator, answer.at) for answer in store.answers.all(since=2003)] == [
         ("s1", "dog", "table", 2.0),
         ("late", 0, "table", 2.0),
         ("last", False, "table", 2.0),
         ("s4", "dog", "table", 2.0),
     ], "what somebody has answered is overruled, or what nobody has is not labelled"
-    refused(AnswerError, store.add_samples, [NewSample("x"), NewSample("y", label=math.nan)], 4.0)
-    refused(InputError, store.add_samples, [NewSample("x")], -1.0)
-    refused(InputError, store.add_samples, [NewSample("x")], 4.0, "")
-    assert len(list(store.samples(after_row=5999))) == 3
+    refused(AnswerError, store.samples.add, [NewSample("x"), NewSample("y", label=math.nan)], 4.0)
+    refused(InputError, store.samples.add, [NewSample("x")], -1.0)
+    refused(InputError, store.samples.add, [NewSample("x")], 4.0, "")
+    assert len(list(store.samples.all(after_row=5999))) == 3
     for bad in ({"labelled_by": ""}, {"reserve": {"pool": 1}}, {"reserve": {"evaluate": -1}}):
         refused(InputError, create, {}, [], 0, **bad)
     refused(AnswerError, create, {}, [NewSample("x", label={1})], 0)
@@ -133,7 +133,9 @@ def roles_are_reserved_among_all(create: Create) -> None:
     reserved = []
     for labelled in (True, False):
         store = create({}, new(labelled), 4, reserve={"evaluate": 12, "validate": 8})
-        reserved.append([[sample.id for sample in store.samples(role)] for role in ("evaluate", "validate", "pool")])
+        reserved.append(
+            [[sample.id for sample in store.samples.all(role)] for role in ("evaluate", "validate", "pool")]
+        )
         found = store.count(1.0)
         assert sum(found.roles[role].labelled for role in ("evaluate", "validate")) > 0 or not labelled
         assert (found.labelled, found.samples, found.roles["pool"].samples) == (20 * labelled, 40, 19)
@@ -167,13 +169,13 @@ def settings_known_after_the_samples(create: Create) -> None:
 def roles_are_kept_apart(create: Create) -> None:
     new = [NewSample(f"s{row}", role="evaluate" if row < 5 else "pool") for row in range(20)]
     store = create({}, new, 0)
-    reserved = store.reserve("validate", 4, 1.0)
-    refused(PoolExhausted, store.reserve, "validate", 12, 1.0)
-    refused(InputError, store.reserve, "pool", 1, 1.0)
+    reserved = store.samples.reserve("validate", 4, 1.0)
+    refused(PoolExhausted, store.samples.reserve, "validate", 12, 1.0)
+    refused(InputError, store.samples.reserve, "pool", 1, 1.0)
     store.models.put(1.0, seen=0, labels=0, ranking=[Ranked(row, 1.0) for row in range(20)])
     pool = ask(store, "ann", 11, 2.0).ids
     assert set(pool) == {f"s{row}" for row in range(5, 20)} - set(reserved)
-    assert {sample.id for sample in store.samples("validate")} == set(reserved)
+    assert {sample.id for sample in store.samples.all("validate")} == set(reserved)
     assert set(ask(store, "ann", 5, 2.0, kind="evaluate").ids) == {f"s{row}" for row in range(5)}
     assert set(ask(store, "ann", 4, 2.0, kind="validate").ids) == set(reserved)
     assert store.count(3.0).roles["validate"].leased == 4
@@ -185,7 +187,7 @@ def counts_add_up(create: Create) -> None:
     query = ask(store, "ann", 5, 1.0, 10.0)
     store.answer("ann", 2.0, [*labels(query.ids[:2]), NewAnswer(query.ids[2], kind="skip")], query.number)
     gone = [f"s{row}" for row in range(20) if f"s{row}" not in query.ids][:3]
-    store.mark_gone([*gone, query.ids[0]])
+    store.samples.mark_gone([*gone, query.ids[0]])
     found = store.count(3.0)
     assert (found.samples, found.labelled, found.skipped, found.leased, found.gone, found.free) == (20, 2, 1, 2, 3, 12)
     assert (found.classes, found.answers, found.queries) == ({'"cat"': 2}, 3, 1)

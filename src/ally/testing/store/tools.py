@@ -49,4 +49,4 @@ def end(store: Store) -> None:
 
 def skips(store: Store, policy: Policy = "last") -> set[int]:
     """Rows whose deciding answer is a skip."""
-    return {row for row, decided in store.decided(policy).items() if decided.kind == "skip"}
+    return {row for row, decided in store.answers.decided(policy).items() if decided.kind == "skip"}
