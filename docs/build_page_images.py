@@ -27,8 +27,7 @@ from playwright.sync_api import sync_playwright
 from sklearn.datasets import load_diabetes, load_digits, load_wine
 
 from ally import Campaign
-from ally.web.server import Server
-from ally.web.start import Plan, prepare
+from ally.web.server import Plan, Server, prepare
 
 OUT = Path(__file__).parent / "images"
 FLAGS = [

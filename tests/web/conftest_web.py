@@ -26,7 +26,7 @@ from ally import Campaign
 pytest.importorskip("fastapi", reason="FastAPI is not installed: the labelling page was not tested")
 pytest.importorskip("uvicorn", reason="uvicorn is not installed: the labelling page was not tested")
 
-from ally.web.start import Plan, Ready, prepare
+from ally.web.server import Plan, Ready, Server, prepare
 
 
 def until(true: Callable[[], Any], seconds: float = 20.0, what: str = "it") -> Any:
@@ -77,8 +77,6 @@ class Served:
 
 @contextlib.contextmanager
 def serving(campaign: Campaign, plan: Plan = Plan(), port: int = 0) -> Iterator[Served]:
-    from ally.web.server import Server
-
     ready = prepare(campaign, plan)
     up = threading.Event()
     server = Server(ready.page, up.set)

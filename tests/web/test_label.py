@@ -12,7 +12,7 @@ from screens import Screen
 from ally import Campaign
 from ally.campaign.people import user
 from ally.web.access import COOKIE
-from ally.web.start import Plan
+from ally.web.server import Plan
 
 KEYS = {name: str(number + 1) for number, name in enumerate(CLASSES)}
 SCRIPT = '<script>window.hurt=1</script><img src=x onerror="window.hurt=1">'

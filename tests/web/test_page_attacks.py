@@ -8,7 +8,7 @@ from conftest_web import serving, until, write_photos
 from screens import Screen
 
 from ally import Campaign
-from ally.web.start import Plan
+from ally.web.server import Plan
 
 pytestmark = pytest.mark.long
 SCRIPT = '<script>window.hurt=1</script><img src=x onerror="window.hurt=1">'

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 
 from ally import Campaign
 from ally.web.app import Page
-from ally.web.start import Plan
+from ally.web.server import Plan
 
 schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed: the schema was not tested")
 

@@ -19,7 +19,7 @@ from ally import Campaign
 from ally.web import guard
 from ally.web.access import COOKIE, Access
 from ally.web.routing import ANNOTATORS_MAY
-from ally.web.start import Plan
+from ally.web.server import Plan
 
 SCRIPT = '<script>window.hurt=1</script><img src=x onerror="window.hurt=1">'
 

@@ -249,8 +249,7 @@ def test_the_server_never_imports_torch(folder):
     program = """
 import sys, threading
 from ally import Campaign
-from ally.web.start import Plan, prepare
-from ally.web.server import Server
+from ally.web.server import Plan, Server, prepare
 import httpx, signal, ally.cli
 place, out = sys.argv[1], []
 with Campaign.open(place) as campaign:

@@ -6,14 +6,13 @@ import os
 from pathlib import Path
 from typing import Literal
 
-from ally.datasets.arrays import read_arrays
 from ally.datasets.catalogue import DATASETS
 from ally.datasets.dataset import Dataset
 from ally.datasets.fetch import fetch_entry
-from ally.datasets.folders import read_folder
 from ally.datasets.places import default_data_dir, ensure_here
 from ally.datasets.reading import Reading
 from ally.datasets.tables import read_table_file
+from ally.datasets.user_files import read_arrays, read_folder
 from ally.datasets.verify import Check, verify_entry
 from ally.errors import InputError
 from ally.sources.rows import TABLES, is_table

@@ -14,11 +14,10 @@ from ally.errors import InputError, StoreError
 from ally.store import adding, answering, asking, checking, deriving, models, samples
 from ally.store.backups import next_backup
 from ally.store.base import Models, Store, StoreAnswers, StoreSamples
-from ally.store.copying import copy_out
 from ally.store.database import Database
 from ally.store.numbers import last_number, pieces
 from ally.store.schema import answers, campaign
-from ally.store.sqlite import SQLite
+from ally.store.sqlite import SQLite, copy_out
 from ally.store.validation import check_annotator, check_now, check_policy, read_json, write_json
 from ally.store.values import (
     Added,

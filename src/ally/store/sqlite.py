@@ -12,17 +12,22 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 from urllib.parse import quote
 
-from sqlalchemy import Connection, create_engine, event
+from sqlalchemy import Connection, create_engine, event, insert, select
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import StaticPool
 
 from ally.errors import StoreBusy, StoreDamaged, StoreError, StoreFull, StoreMissing, StoreReadOnly
-from ally.store.backups import copy_file, newest_backup, next_backup
+from ally.store.backups import building_name, copy_file, newest_backup, next_backup, put_in_place
 from ally.store.database import PATIENCE, Database, T, Work
 from ally.store.locks import Turns, exclusive_by_file, exclusive_by_lock
+from ally.store.numbers import pieces
 from ally.store.places import check_local
+from ally.store.schema import metadata
+from ally.store.versions import upgrade
 
 Journal: TypeAlias = Literal["auto", "wal", "rollback"]
+PIECE = 2000
+"""Lines that are copied at a time."""
 SAFE_WAL = (3, 51, 3)
 """From here on two connections may write or checkpoint a WAL file at the same moment without a risk to it."""
 
@@ -218,3 +223,27 @@ class SQLite(Database):
 def _begin(connection: Connection) -> None:
     options: dict[str, Any] = dict(connection.get_execution_options())
     connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get("ally_writes") else "BEGIN")
+
+
+def copy_out(source: Database, target: Path) -> Path:
+    """A campaign of a server as a SQLite file: the same tables, line by line, from one consistent state."""
+    aside = building_name(target)
+    copy = SQLite(aside, building=True)
+    try:
+        source.read(lambda origin: copy.write_once(lambda into: _fill(origin, into)))
+        copy.close()
+        put_in_place(aside, target)
+    finally:
+        copy.close()
+        aside.unlink(missing_ok=True)
+    return target
+
+
+def _fill(origin: Connection, into: Connection) -> None:
+    upgrade(into)
+    # Tables that others point to come first.
+    for table in metadata.sorted_tables:
+        order = list(table.primary_key.columns)
+        lines = origin.execution_options(yield_per=PIECE).execute(select(table).order_by(*order))
+        for piece in pieces(lines.mappings(), PIECE):
+            into.execute(insert(table), [dict(line) for line in piece])

@@ -40,7 +40,7 @@ def label(
     """
     gc.disable()  # nothing imported here will be freed, and garbage collection would take a tenth of the time
     try:
-        from ally.web.start import Plan, prepare
+        from ally.web.server import Plan, prepare
     except ImportError as error:
         raise MissingPart("the labelling page needs FastAPI and uvicorn: pip install 'ally-learn[page]'") from error
     finally:
