@@ -1,4 +1,4 @@
-"""Every learner of the slate, `auto`, and scikit-learn's own pipelines, on random labels.
+"""Every learner that `auto` tries, `auto` itself, and scikit-learn's own pipelines, on random labels.
 
     python benchmarks/learners.py --data-dir DATA [--data concrete trec ...] [--text-encoder FOLDER] [--seeds 5]
     python benchmarks/learners.py --tables    # docs/learners.md's tables from benchmarks/results/learners.csv

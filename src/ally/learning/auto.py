@@ -77,13 +77,13 @@ class AutoLearner:
     """Chooses a learner on the first labels, and again once they have grown by half.
 
     Attributes:
-        training: of the networks in the slate.
-        budget: estimated seconds of one core that the choice may take; None for `BUDGET`, or `IMAGES`.
-        slate: candidates to use instead of the default ones, simplest first.
-        before: a choice that is taken again while labels have not grown by half since.
+        training: how the candidate networks are trained.
+        budget: estimated seconds of one core that the choice may take; None is `BUDGET`, or `IMAGES` for images.
+        slate: the candidates, simplest first; None for the default ones.
+        before: an earlier choice, reused until the labels have grown by half.
         rival: the rank that other features of the same samples have reached. If the simplest candidate is far behind
             it, the others are not tried.
-        chosen: what is used, once `settled`.
+        chosen: the choice, once `settled`.
     """
 
     training: Training = Training()
@@ -186,8 +186,8 @@ def choose(
     rival: float = math.inf,
     unlabelled: Unlabelled | None = None,
 ) -> Chosen | None:
-    """By cross-validation; `rival` as in `AutoLearner`, `unlabelled` for objectives that draw from it. None where
-    labels are too few."""
+    """Chooses by cross-validation; `rival` as in `AutoLearner`, `unlabelled` for objectives that draw from it. None if
+    there are too few labels."""
     splits = _splits(examples, streams)
     if len(examples) < FEWEST or not splits:
         return None

@@ -27,7 +27,7 @@ class Size(NamedTuple):
 
 @dataclass(frozen=True)
 class Candidate:
-    """A learner of the slate, with the seconds that a fit of it takes by a rough estimate."""
+    """A learner to try, with a rough estimate of the seconds that a fit takes."""
 
     name: str
     learner: Learner

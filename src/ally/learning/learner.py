@@ -1,22 +1,22 @@
-"""The contract between a learner and all that is built on it: the loop, campaigns, the benchmark, scores, selections.
+"""The contract between a learner and everything built on it: the loop, campaigns, benchmarks, scores, selections.
 
 A `Learner` is a frozen value; its repr is its configuration. It is used in this order:
 
-1. `supports` says, before anything is read or trained, why it cannot do what is asked of it, or None.
-2. `prepared` may look at the pool once, without labels, for what must stay the same from round to round (the mean and
-   scale of each column). It returns the learner to go on with; one that needs nothing returns itself.
-3. `settled` may look at the labels and return the learner to go on with, for learners that choose among others. It is
-   called for the first labels, and again when they have grown by half (`GROWTH`). Others return themselves.
-4. `fit` trains from scratch and returns a `Fitted`. Equal examples, objective and streams give the same `Fitted`,
-   to the last bit. What it was given is never changed.
+1. `supports` says why the learner cannot do the job, or returns None. It is called before anything is read or trained.
+2. `prepared` may read the pool once, without labels, for what must stay the same from round to round (the mean and
+   scale of each column). It returns the learner to use from then on; a learner that needs nothing returns itself.
+3. `settled` may look at the labels and return the learner to use from then on. It is for learners that choose among
+   others; the rest return themselves. It is called for the first labels, and again when they have grown by half
+   (`GROWTH`).
+4. `fit` trains from scratch and returns a `Fitted`. Equal examples, objective and streams give the same `Fitted`, bit
+   for bit. `fit` never changes its arguments.
 
-A `Fitted` says what it has learned, of raw samples: it does itself what has to be done to them first. It has no side
-effects and can be pickled, so that parts of a pool can be looked at in other processes. `view` computes in blocks of
-`ally.sources.BLOCK` rows counted from its first row; runs that begin at multiples of it give the same bits as
-one run over all of them.
+A `Fitted` predicts from raw samples; it does its own preprocessing. It has no side effects and can be pickled, so that
+other processes can work on parts of a pool. `view` computes in blocks of `ally.sources.BLOCK` rows, counted from its
+first row; runs that begin at multiples of it give the same bits as one run over all of them.
 
-`Fitted` need not be a network. Whatever a score reads beyond a `View` is asked for by a method: `sampled`, `dropped`.
-Scores that read a network trained beside the model ask for a `FittedNetwork`.
+A `Fitted` need not be a network. Scores that need more than a `View` call a method: `sampled`, `dropped`. Scores that
+read a network trained alongside the model ask for a `FittedNetwork`.
 
 `ally.testing.learner.check_learner` checks all of this for any learner, ours and yours.
 """
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ally.learning.snapshot import View
 
 GROWTH = 1.5
-"""A learner is settled again when there are this many times the labels it was settled with."""
+"""A learner is settled again once there are this many times as many labels as when it was settled."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,11 +56,11 @@ class Examples:
     classes: tuple[Any, ...] | None = None
     """Names of the class numbers; None for regression. The labels need not show every class."""
     weights: FloatArray | None = field(default=None, repr=False)
-    """(n,) how much each counts, positive; None: all alike."""
+    """(n,) positive sample weights; None: all equal."""
 
     @classmethod
     def of(cls, X: Any, labels: Any, classes: Iterable[Any] | None = None) -> Examples:
-        """All rows of an array, or of whatever else a source can be made of, with class numbers of `classes`, or with
+        """All rows of an array, or of anything else that can be a source, with class numbers of `classes` or with
         targets."""
         source, numbers = as_source(X), np.asarray(labels)
         if classes is None:
@@ -77,7 +77,7 @@ class Examples:
 
     @property
     def outputs(self) -> int:
-        """How many numbers a learner predicts for a sample: one per class, or one. Raises where there is nothing to
+        """How many numbers a learner predicts for a sample: one per class, or one. Raises if there is nothing to
         learn."""
         if not len(self):
             raise InputError("there are 0 labelled samples to train on; label some first")
@@ -94,7 +94,7 @@ class Examples:
 
 @dataclass(frozen=True)
 class Unlabelled:
-    """Rows of a source that an objective may draw from; read batch by batch, never whole."""
+    """Rows of a source that an objective may draw from, read batch by batch, never all at once."""
 
     source: Source
     rows: IntArray
@@ -106,27 +106,27 @@ class FitReport:
 
     samples: int
     epochs: int
-    """Passes over the samples; for a learner that solves at once, how often it did."""
+    """Passes over the samples; for a learner with a direct solver, how often it was solved."""
     kept_epoch: int
-    """The epoch of the network."""
+    """The epoch that the network is from."""
     train_loss: float
-    """Mean loss of the samples trained on, or of held-out ones where a learner memorises those it is trained on."""
+    """Mean loss on the training samples, or on held-out ones if the learner memorises its training samples."""
     validation_loss: float | None
     positive_duals: float | None
-    """Share of samples with λ > 0 among those whose λ is known: the labelled ones, and the pool's where constraints
-    range over it."""
+    """Share of samples with λ > 0 among those whose λ is known: the labelled samples, and the pool if constraints cover
+    it."""
     slacks: Slacks | None
     seconds: float = 0.0
     dual_epoch: int = 0
-    """The epoch of the duals: that of the network, unless `Training.keep` says otherwise."""
+    """The epoch that the duals are from: that of the network, unless `Training.keep` says otherwise."""
     eps: float | None = None
     """ε of constraints over the pool."""
     notes: tuple[str, ...] = ()
-    """What a user should know about the fit, in sentences."""
+    """Sentences that tell the user about the fit."""
 
 
 class How(TypedDict, total=False):
-    """What `Learner.fit` takes by name, for learners that pass it on."""
+    """The keyword arguments of `Learner.fit`, for learners that pass them on."""
 
     validation: Examples | None
     unlabelled: Unlabelled | None
@@ -136,7 +136,7 @@ class How(TypedDict, total=False):
 
 @runtime_checkable
 class Fitted(Protocol):
-    """A trained learner. Attributes are read only."""
+    """A trained learner. Its attributes are read-only."""
 
     @property
     def task(self) -> Task: ...
@@ -151,8 +151,8 @@ class Fitted(Protocol):
 
     @property
     def duals(self) -> Mapping[str, torch.Tensor]:
-        """λ by what it belongs to: ``"labelled"``, in the order of the examples, and ``"unlabelled"``, which belongs to
-        `unlabelled_rows` and is NaN where it is not known. Empty for an objective without constraints."""
+        """λ by group: ``"labelled"``, in the order of the examples, and ``"unlabelled"``, in the order of
+        `unlabelled_rows`, NaN where unknown. Empty for an objective without constraints."""
         ...
 
     @property
@@ -160,15 +160,15 @@ class Fitted(Protocol):
 
     @property
     def held_out(self) -> tuple[torch.Tensor | None, torch.Tensor] | None:
-        """Probabilities and predictions (as of a `View`) for the examples, in their order, by clones that were not
-        trained on them. For a learner that knows by heart what it was trained on, and so says nothing of use about it;
-        None for others."""
+        """Probabilities and predictions (as in a `View`) for the examples, in their order, from clones that were not
+        trained on them. It is for learners that memorise their training samples, whose own predictions for those are of
+        no use; None for others."""
         ...
 
     @property
     def spreads(self) -> bool:
-        """Whether `sampled` gives predictions that differ, as of a network with dropout or of the trees of a forest.
-        Otherwise scores that ask for a spread are given an ensemble."""
+        """Whether `sampled` gives predictions that differ, as for a network with dropout or the trees of a forest. If
+        not, scores that need a spread get an ensemble."""
         ...
 
     def view(
@@ -181,38 +181,38 @@ class Fitted(Protocol):
         seed: int = 0,
         start: int = 0,
     ) -> View:
-        """What it says about a run of rows, ascending.
+        """The view of a run of ascending rows.
 
-        `readouts` are given it and the other `members` of its ensemble; `seed` is theirs, and `start` is the place of
-        the run in the whole pass.
+        `readouts` get this fit and the other `members` of its ensemble, and `seed`; `start` is the position of the run
+        in the whole pass.
         """
         ...
 
     def predict(self, source: Source) -> AnyArray:
-        """Classes by name, or targets, (n,), of all rows."""
+        """The predicted class names or targets of all rows, (n,)."""
         ...
 
     def inputs(self, source: Source, rows: IntArray) -> Any:
-        """One block of samples as the methods below take them: of a type of its own, the same for all members of an
-        ensemble."""
+        """One block of samples in the form the methods below take. The type is the learner's own, the same for all
+        members of an ensemble."""
         ...
 
     def outputs(self, x: Any) -> torch.Tensor:
-        """(B, C) probabilities, or (B, 1) predictions in units of standardised targets, float64, of one block."""
+        """(B, C) probabilities, or (B, 1) predictions in units of standardised targets, float64, for one block."""
         ...
 
     def sampled(self, x: Any, samples: int, seed: int) -> Sequence[torch.Tensor]:
-        """`outputs` under at least two draws of θ, if it `spreads`. A draw is one predictor for all samples."""
+        """`outputs` under at least two draws of θ, if it `spreads`. Each draw is one predictor, the same for all
+        samples."""
         ...
 
     def dropped(self, x: Any, samples: int, rate: float, seed: int) -> Sequence[torch.Tensor]:
-        """`outputs` of `samples` copies of the block, each of which lost a share `rate` of the units of its
-        embedding."""
+        """`outputs` of `samples` copies of the block, each with a share `rate` of its embedding's units dropped."""
         ...
 
     def packed(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
-        """Plain values and tensors to rebuild it from; the value ``"kind"`` says by what (`trained.KINDS`). Raises a
-        ModelError where it cannot be rebuilt."""
+        """Plain values and tensors to rebuild it from; the value ``"kind"`` names the builder (`trained.KINDS`). Raises
+        a ModelError if it cannot be rebuilt."""
         ...
 
 
@@ -221,23 +221,22 @@ class Learner(Protocol):
     """A frozen description of how to learn."""
 
     def supports(self, objective: Objective, task: Task, needs: Collection[str] = ()) -> str | None:
-        """Why it cannot be trained by an objective, or cannot give a strategy what it `needs` (`Strategy.needs`); None
-        if it can."""
+        """Why it cannot be trained with the objective, or cannot give a strategy what it `needs` (`Strategy.needs`);
+        None if it can."""
         ...
 
     def prepared(self, source: Source, rows: IntArray, chunk_size: int | None = None) -> Learner:
-        """Ready for a pool: with what one pass over `rows` tells about them."""
+        """The learner made ready for a pool by one pass over `rows`."""
         ...
 
     def settled(
         self, examples: Examples, objective: Objective, streams: Streams, progress: Progress | None = None
     ) -> Learner:
-        """The learner that these labels are best learned by."""
+        """The best learner for these labels."""
         ...
 
     def points(self, source: Source, rows: IntArray) -> torch.Tensor:
-        """(n, d) float32: where distances are measured while nothing is trained, or where a user asks for the
-        inputs."""
+        """(n, d) float32: the space for distances before anything is trained, or when the user asks for the inputs."""
         ...
 
     def fit(
@@ -251,9 +250,10 @@ class Learner(Protocol):
         progress: Progress | None = None,
         member: int = 0,
     ) -> Fitted:
-        """Trained on `examples`. `validation` is used to stop early only, `unlabelled` by objectives that draw from it.
+        """Trains on `examples`. `validation` is only for early stopping; `unlabelled` is for objectives that draw from
+        it.
 
-        `member` counts the learners of an ensemble. The first is the plain learner; the others must differ, by their
+        `member` is the number within an ensemble. The first is the plain learner; the others must differ, by their
         streams or by training on a resample.
         """
         ...

@@ -1,4 +1,4 @@
-"""How informative each candidate is: one number per candidate, higher is more worth labelling."""
+"""How informative each candidate is: one number per candidate; a higher score is more worth labelling."""
 
 from ally.scoring.adversarial import CriticUncertainty, Discriminator, PredictedLoss
 from ally.scoring.bald import Disagreement, MutualInformation

@@ -1,4 +1,4 @@
-"""Scores read from a network trained beside the model: a loss predictor, a discriminator, a critic."""
+"""Scores from a network trained alongside the model: a loss predictor, a discriminator, a critic."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Module = TypeVar("Module", bound=nn.Module)
 
 @dataclass(frozen=True)
 class PredictedLoss:
-    """Learning Loss (Yoo & Kweon, 2019): the loss the module predicts, on a scale of its own."""
+    """Learning Loss (Yoo & Kweon, 2019): the loss that the module predicts, on its own scale."""
 
     tasks: ClassVar[frozenset[Task]] = BOTH_TASKS
     reads: ClassVar[bool] = True
@@ -43,7 +43,7 @@ class PredictedLoss:
 
 @dataclass(frozen=True)
 class Discriminator:
-    """VAAL (Sinha et al., 2019): the discriminator's log-odds that a sample is unlabelled, which rank as the
+    """VAAL (Sinha et al., 2019): the discriminator's log-odds that a sample is unlabelled. They rank samples as the
     probability does."""
 
     tasks: ClassVar[frozenset[Task]] = BOTH_TASKS
@@ -61,11 +61,11 @@ class Discriminator:
 class CriticUncertainty:
     """WAAL (Shui et al., 2020): ``weight * g(x) − bound(x)``, the negative of what the paper minimises.
 
-    g is the critic, high where the pool is unlike the labelled set. The bound is one of the loss under any label, a
-    norm of −log p: smallest for the uniform distribution, so that uncertain samples score high.
+    g is the critic, high where the pool is unlike the labelled set. The bound limits the loss under any label. It is a
+    norm of −log p, smallest for the uniform distribution, so uncertain samples score high.
 
     Attributes:
-        weight: of the critic against the uncertainty.
+        weight: weight of the critic relative to the uncertainty.
         bound: ``"worst"`` for max_k −log p_k, ``"l2"``, ``"l1"``, or ``"mean"`` for the mean of the last two.
     """
 
@@ -122,7 +122,7 @@ class _UnlabelledOdds:
 
 @dataclass(frozen=True)
 class _CriticAndBound:
-    """(B, 2): g(x), and the bound from log-probabilities, which stay finite where a probability rounds to 0."""
+    """(B, 2): g(x), and the bound computed from log-probabilities, which stay finite when a probability rounds to 0."""
 
     bound: Bound
     members: ClassVar[int] = 1
@@ -148,10 +148,10 @@ def _read(snapshot: Snapshot, readout: Readout) -> torch.Tensor:
 
 
 def _trained(fit: Fitted, name: str, kind: type[Module], what: str, objective: str) -> tuple[FittedNetwork, Module]:
-    """The fit as a network, and the network of this name that was trained beside it."""
+    """The fit as a network, and the network with this name that was trained alongside it."""
     if not isinstance(fit, FittedNetwork):
         raise ModelError(
-            f"{what} is read from a network trained beside the model, and the model is a {type(fit).__name__}; use a "
+            f"{what} needs a network trained alongside the model, and the model is a {type(fit).__name__}; use a "
             "network, such as model='mlp', or another strategy"
         )
     module = fit.modules.get(name)

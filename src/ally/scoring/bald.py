@@ -1,4 +1,4 @@
-"""Bayesian scores: how much the samples of a predictive distribution differ."""
+"""Bayesian scores: how much samples from a predictive distribution differ."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ally.types import BOTH_TASKS, Task
 
 
 class ReadoutScore(ABC):
-    """A score that is what one readout of the network says, as it is."""
+    """A score that is one readout of the network, unchanged."""
 
     tasks: ClassVar[frozenset[Task]] = BOTH_TASKS
     reads: ClassVar[bool] = True
 
     @abstractmethod
     def _readout(self) -> Readout:
-        """Raises if the settings are not possible."""
+        """Raises if the settings are invalid."""
 
     def __post_init__(self) -> None:
         self._readout()
@@ -37,14 +37,14 @@ class ReadoutScore(ABC):
 
 @dataclass(frozen=True)
 class MutualInformation(ReadoutScore):
-    """BALD: mutual information of label and weights, in nats (Houlsby et al., 2011; Gal et al., 2017).
+    """BALD: mutual information between label and weights, in nats (Houlsby et al., 2011; Gal et al., 2017).
 
-    It is at most log K for K samples of the weights. For regression, the variance of the predictions (in standardised
-    units), which orders samples as the mutual information under equal Gaussian noise does.
+    It is at most log K for K samples of the weights. For regression it is the variance of the predictions (in
+    standardised units), which ranks samples as the mutual information under equal Gaussian noise does.
 
     Attributes:
-        samples: dropout masks drawn, for a network with dropout.
-        members: networks trained otherwise.
+        samples: the number of dropout masks, for a network with dropout.
+        members: the number of networks trained, for other networks.
     """
 
     samples: int = 20
@@ -56,14 +56,14 @@ class MutualInformation(ReadoutScore):
 
 @dataclass(frozen=True)
 class Disagreement(ReadoutScore):
-    """DropQuery's signal (Gupte et al., 2024): the share of embeddings with dropped units that change the predicted
-    class.
+    """DropQuery's signal (Gupte et al., 2024): the share of copies whose predicted class changes when units of the
+    embedding are dropped.
 
-    Any network will do. For regression, the standard deviation of the predictions.
+    It works with any network. For regression it is the standard deviation of the predictions.
 
     Attributes:
-        samples: perturbed copies of each embedding.
-        rate: share of its units dropped.
+        samples: the number of perturbed copies of each embedding.
+        rate: the share of units to drop.
     """
 
     samples: int = 3

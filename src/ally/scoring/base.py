@@ -16,13 +16,13 @@ from ally.types import Task
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """Scores of all candidates, (n,) float64 in the order of ``snapshot.candidates``, what to report about them, and
-    notes for the user."""
+    """The scores of all candidates, (n,) float64 in the order of ``snapshot.candidates``, with figures for the report
+    and notes for the user."""
 
     scores: torch.Tensor
     report: dict[str, Any] = field(default_factory=dict)
     bound: float = math.inf
-    """Candidates that score above it are set aside: no selection sees them, unless fewer than n others are left."""
+    """Candidates that score above this are set aside: no selection sees them, unless fewer than n others are left."""
     notes: tuple[str, ...] = ()
 
 
@@ -32,10 +32,10 @@ class Score(Protocol):
 
     tasks: ClassVar[frozenset[Task]]
     reads: ClassVar[bool]
-    """Whether the score looks at the snapshot; if nothing does, nothing is trained.
+    """Whether the score reads the snapshot; if nothing does, nothing is trained.
 
-    A score may also have ``constant = True`` (it does not tell candidates apart) and ``calibrated = True`` (it needs
-    predictions of held-out labels)."""
+    A score may also set ``constant = True`` (all candidates score the same) and ``calibrated = True`` (it needs
+    predictions for held-out labels)."""
 
     def __call__(self, snapshot: Snapshot, streams: Streams) -> Scored: ...
 

@@ -18,32 +18,31 @@ from ally.scoring.base import Scored
 from ally.types import BOTH_TASKS, Task
 
 ROUNDING = 1e-9
-"""Of a score: where all λ are equal, nobody is above the others."""
+"""Tolerance of a score: where all λ are equal, no candidate is above the others."""
 EXAMPLES = 2000
-"""Candidates that a head learns from to predict the duals of others."""
+"""The most candidates that a head learns from to predict the duals of the others."""
 
 
 @dataclass(frozen=True)
 class PredictedDual:
-    """log(1 + λ) predicted by a head fitted on the labelled samples' λ; read directly where the objective held duals
-    for the pool.
+    """log(1 + λ), predicted by a head fitted to the λ of the labelled samples, or read directly if the objective has
+    duals for the pool.
 
-    Where it held them and λ of some candidates is not known (NaN), the head predicts those from the candidates that
-    have one.
+    If some of those are unknown (NaN), the head predicts them from the candidates that have one.
 
-    An upper bound on the dual of a query keeps collective outliers out: samples that models fail to learn, such as
-    mislabelled ones (paper, section 4.4). Candidates whose predicted λ is above it are set aside, whatever the
-    selection; where too few others are left, the lowest of them fill the batch and the query's notes say so. Give it as
-    `cap`, which follows the labels, or as `ceiling`.
+    An upper bound on the dual of a query keeps out collective outliers: samples that models fail to learn, such as
+    mislabelled ones (paper, section 4.4). Candidates with a predicted λ above the bound are set aside, whatever the
+    selection. If too few others are left, the lowest of them fill the batch and the query's notes say so. Set the bound
+    with `cap`, which follows the labels, or with `ceiling`.
 
     Attributes:
         head: how λ is predicted.
-        cap: candidates whose predicted λ is above this quantile of the labelled samples' λ are set aside; None for no
+        cap: set aside candidates whose predicted λ is above this quantile of the labelled samples' λ; None for no
             bound. With ``head=PaperHead()``, which sees embeddings, use 1 minus twice the share of outliers you expect
-            among the labels, or 0.8 if you do not know. The default head for classes sees only the uncertainty and
-            sets aside many good samples too; use 0.9 with it. The level ε must be tight enough for most labelled λ to
-            be positive, as that of the strategy ally-clusters is.
-        ceiling: the same bound as a value of λ; None for none. With both, the lower counts.
+            among the labels, or 0.8 if you do not know. The default head for classification sees only the uncertainty
+            and sets aside many good samples too; use 0.9 with it. The level ε must be tight enough that most labelled λ
+            are positive, as in the strategy ally-clusters.
+        ceiling: the same bound as a value of λ; None for no bound. If both are set, the lower one applies.
     """
 
     head: DualHead = RidgeHead()
@@ -85,7 +84,7 @@ class PredictedDual:
         return Scored(values, report, math.log1p(bound) + ROUNDING, notes)
 
     def _bound(self, snapshot: Snapshot) -> float:
-        """The largest λ that is asked about."""
+        """The largest λ that may be queried."""
         bound = math.inf if self.ceiling is None else self.ceiling
         if self.cap is None:
             return bound
@@ -97,7 +96,7 @@ class PredictedDual:
     def _held(
         self, snapshot: Snapshot, duals: torch.Tensor, streams: Streams
     ) -> tuple[torch.Tensor, dict[str, Any], tuple[str, ...]]:
-        """Scores, report and notes where the candidates' own λ (n,) are there, not all of them NaN."""
+        """Scores, report and notes if the candidates have their own λ (n,), not all of them NaN."""
         values, known = torch.log1p(duals.double()), ~duals.isnan()
         report: dict[str, Any] = {"positive": _share(values[known] > 0)}
         if bool(known.all()):
@@ -121,8 +120,8 @@ def _examples(candidates: View, duals: torch.Tensor, known: torch.Tensor, stream
 
 
 def _zero(predicted: torch.Tensor, duals: torch.Tensor) -> float:
-    """What the head predicts for a dual of zero: of the labelled samples, as many are predicted above it as have a
-    positive dual."""
+    """The head's prediction for a dual of zero: as many labelled samples are predicted above it as have a positive
+    dual."""
     zeros = int((duals <= 0).sum())
     return -math.inf if zeros == 0 else float(predicted.kthvalue(zeros).values)
 

@@ -1,4 +1,4 @@
-"""The default score: how much of the error about a candidate labels can take away."""
+"""The default score: how much of a candidate's error more labels can remove."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from ally.types import BOTH_TASKS, Task
 
 @dataclass(frozen=True)
 class Reducible:
-    """Doubt that labels can settle, not the loss, which follows noise.
+    """Uncertainty that more labels can remove. It does not use the loss, which follows noise.
 
-    Classes: 1 − (p₁ − p₂), which is at most 1 however many classes are confused. Numbers: the standard deviation of
-    the predictions, over the trees of a forest or the dropout masks of a network, bounded and drawn towards its mean.
-    Where the learner gives neither, all score alike, and a weighted selection covers the pool.
+    Classification: 1 − (p₁ − p₂), which is at most 1 however many classes are confused. Regression: the standard
+    deviation of the predictions over the trees of a forest or the dropout masks of a network, capped and shrunk towards
+    its mean. If the learner gives neither, all scores are equal and a weighted selection covers the pool.
 
     Attributes:
         bound: the largest spread that counts, in units of the median.
-        share: of the spread in the score; the rest is its mean.
-        samples: trees or masks drawn, at most.
+        share: the share of the spread in the score; the rest is its mean.
+        samples: the most trees or masks to use.
     """
 
     bound: float = 3.0
@@ -63,6 +63,6 @@ class Reducible:
 
 
 def _alike(snapshot: Snapshot, reason: str) -> Scored:
-    """Equal scores, and a note that says why."""
+    """Equal scores, with a note that says why."""
     values = torch.ones(len(snapshot.candidates), dtype=torch.float64)
     return Scored(values, {"doubt": "none"}, notes=(f"{reason}: the batch covers the pool, whatever is predicted",))

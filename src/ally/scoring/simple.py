@@ -26,7 +26,7 @@ class Random:
 
 @dataclass(frozen=True)
 class Constant:
-    """The same for all: the selection alone decides."""
+    """The same score for every candidate; the selection alone decides."""
 
     tasks: ClassVar[frozenset[Task]] = BOTH_TASKS
     reads: ClassVar[bool] = False

@@ -25,9 +25,9 @@ class Entropy:
     """−Σ p log p, in nats.
 
     Attributes:
-        calibrated: take probabilities at the temperature that fits held-out labels best (`learning.calibration`). Held
-            out are the validation samples; without any, each half of the labelled samples in turn, by two more
-            trainings.
+        calibrated: use probabilities at the temperature that fits held-out labels best (`learning.calibration`): those
+            of the validation samples or, without any, of each half of the labelled samples in turn, which takes two
+            more trainings.
     """
 
     calibrated: bool = False
@@ -43,9 +43,9 @@ class Margin:
     """1 − (p₁ − p₂), with p₁ ≥ p₂ the two largest probabilities.
 
     Attributes:
-        calibrated: take probabilities at the temperature that fits held-out labels best (`learning.calibration`). Held
-            out are the validation samples; without any, each half of the labelled samples in turn, by two more
-            trainings.
+        calibrated: use probabilities at the temperature that fits held-out labels best (`learning.calibration`): those
+            of the validation samples or, without any, of each half of the labelled samples in turn, which takes two
+            more trainings.
     """
 
     calibrated: bool = False
@@ -75,8 +75,7 @@ def _split_top(p: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _scored(snapshot: Snapshot, function: Callable[[torch.Tensor], torch.Tensor], calibrated: bool) -> Scored:
-    """A function of the probabilities, block by block: as they are, or at the temperature that held-out labels call
-    for."""
+    """A function of the probabilities, block by block: as they are, or at the temperature that fits held-out labels."""
     heat = temperature(snapshot.held_out) if calibrated and snapshot.held_out is not None else None
     values = snapshot.candidates.mapped(partial(_values, function, heat))
     return Scored(values, {"temperature": heat} if calibrated else {})

@@ -30,7 +30,7 @@ OBJECTIVES: Registry[Objective] = Registry(
 
 
 def resolve_objective(objective: str | Objective) -> Objective:
-    """An objective by name, or the one given."""
+    """The objective with this name, or the objective itself."""
     if isinstance(objective, str):
         return OBJECTIVES[objective]
     if isinstance(objective, Objective) and not isinstance(objective, type):

@@ -1,8 +1,8 @@
 """The contract between the trainer and an objective.
 
-The trainer draws batches and steps the optimiser; the session turns a batch into the scalar to descend and moves its
-duals. An objective that sets ``unlabelled_batch > 0`` is also handed that many unlabelled samples with every batch and
-may hold a dual for each of them.
+The trainer draws batches and steps the optimiser. The session turns a batch into the scalar to minimise and updates its
+duals. An objective that sets ``unlabelled_batch > 0`` also gets that many unlabelled samples with every batch and may
+keep a dual for each of them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ally.types import Task
 
 @dataclass(frozen=True)
 class Problem:
-    """What one fit is about."""
+    """The data and context of one fit."""
 
     targets: torch.Tensor
     """(n,) class numbers (int64) or standardised targets, on the training device."""
@@ -31,15 +31,15 @@ class Problem:
     classes: tuple[Any, ...] | None
     loss: Loss
     reference_loss: Callable[[Loss, Regularizer | None], float]
-    """Mean of a loss over the labelled samples after an unconstrained fit by the same trainer, with the same R(f)
-    (p_u); trains when called."""
+    """p_u: the mean of a loss over the labelled samples after an unconstrained fit by the same trainer, with the same
+    R(f). Calling it trains."""
     n_unlabelled: int = 0
     pool_reference: Callable[[Callable[[nn.Module, torch.Tensor], float]], float] | None = None
-    """What a function of a network and inputs (m, *shape) gives for an unconstrained fit by the same trainer and a
-    seeded sample of L ∪ U; trains when called. For p_u of a loss that needs no label."""
+    """Applies a function of a network and inputs (m, *shape) to an unconstrained fit by the same trainer and a seeded
+    sample of L ∪ U. Calling it trains. For p_u of a loss that needs no label."""
 
     weights: torch.Tensor | None = None
-    """(n,) how much each labelled sample counts, 1 on average; None: all alike."""
+    """(n,) weights of the labelled samples, 1 on average; None: all equal."""
 
     @property
     def device(self) -> torch.device:
@@ -52,7 +52,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Batch:
-    """`index` (B,) counts within the labelled set, `x` (B, *shape), `targets` (B,)."""
+    """`index` (B,) within the labelled set, `x` (B, *shape), `targets` (B,)."""
 
     index: torch.Tensor
     x: torch.Tensor
@@ -61,7 +61,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class UnlabelledBatch:
-    """`index` (B,) counts within the unlabelled rows given to the fit, `x` (B, *shape)."""
+    """`index` (B,) within the unlabelled rows given to the fit, `x` (B, *shape)."""
 
     index: torch.Tensor
     x: torch.Tensor
@@ -72,10 +72,10 @@ class Session(ABC):
 
     unlabelled_batch: int = 0
     min_steps: int = 0
-    """Optimiser steps the whole fit should take at least; the trainer passes over the labelled samples more often per
-    epoch."""
+    """The least number of optimiser steps for the whole fit. To reach it, the trainer passes over the labelled samples
+    more often per epoch."""
     eps: float | None = None
-    """The constraint level, if it is one number for all samples that the report should give."""
+    """The constraint level for the report, if it is one number for all samples."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -85,18 +85,19 @@ class Session(ABC):
 
     @abstractmethod
     def loss(self, model: nn.Module, batch: Batch, unlabelled: UnlabelledBatch | None) -> torch.Tensor:
-        """The scalar to descend on this batch."""
+        """The scalar to minimise on this batch."""
 
     def after_step(self, step: int, outputs: Callable[[], torch.Tensor]) -> None:
         """Called after optimiser step 1, 2, …; `outputs()` evaluates all labelled samples in evaluation mode."""
 
     def duals(self) -> dict[str, torch.Tensor]:
-        """Current duals by what they belong to: ``"labelled"`` (n,), ``"unlabelled"`` (n_unlabelled,), NaN where it is
-        not known; may be empty."""
+        """Current duals by group: ``"labelled"`` (n,), ``"unlabelled"`` (n_unlabelled,), NaN where unknown; may be
+        empty."""
         return {}
 
     def modules(self) -> dict[str, nn.Module]:
-        """Networks trained beside the model that scores read later, by name. The session owns their optimisers."""
+        """Networks, by name, that are trained alongside the model and read by scores later. The session owns their
+        optimisers."""
         return {}
 
     def slacks(self, outputs: torch.Tensor) -> Slacks | None:
@@ -106,8 +107,8 @@ class Session(ABC):
 
 @runtime_checkable
 class Objective(Protocol):
-    """A frozen description of a training problem. It may have a class attribute ``needs``: what it takes besides a
-    training on the labels, of ``"duals"`` and ``"extra training"``."""
+    """A frozen description of a training problem. It may have a class attribute ``needs``: what it requires besides
+    training on the labels, out of ``"duals"`` and ``"extra training"``."""
 
     def start(self, problem: Problem) -> Session: ...
 

@@ -34,15 +34,15 @@ class PDCL:
             of standardised targets).
         dual_lr: η_d; the step at the t-th dual move is ``dual_lr * t**-dual_decay``.
         dual_init: λ₀.
-        dual_cap: upper bound of λ, or None.
+        dual_cap: upper bound on λ, or None.
         primal_steps: T_p. With ``slacks="minibatch"`` a dual moves once per T_p epochs; with ``"all"`` all duals move
             after every T_p optimiser steps.
         slacks: ``"minibatch"`` reads ℓ' from the forward pass of the primal step (no extra cost); ``"all"`` is
-            Algorithm 1 word for word: every slack, after the primal steps, in evaluation mode.
+            Algorithm 1 to the letter: every slack, after the primal steps, in evaluation mode.
         secondary_loss: ℓ' by name or as a function; None means ℓ' = ℓ.
         regularizer: R(f) added to the risk.
-        weighted: False trains as if λ were 0 while λ still records the slacks: the ablation that says what the
-            weighting adds.
+        weighted: False trains as if λ were 0, while λ still records the slacks; an ablation to show what the weighting
+            adds.
     """
 
     eps: Eps = field(default=None, hash=False)
@@ -74,8 +74,8 @@ class PDCL:
 
 @dataclass(frozen=True)
 class Feasibility(PDCL):
-    """Minimise R(f) subject to ℓ'_i ≤ ε_i. With R = 0 only the path of the duals informs: at a strictly feasible point
-    λ* = 0."""
+    """Minimise R(f) subject to ℓ'_i ≤ ε_i. With R = 0 only the path of the duals is informative, because λ* = 0 at a
+    strictly feasible point."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

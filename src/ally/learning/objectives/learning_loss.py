@@ -1,6 +1,6 @@
-r"""Learning Loss (Yoo & Kweon, 2019): a module beside the network learns to rank samples by their loss.
+r"""Learning Loss (Yoo & Kweon, 2019): a module attached to the network learns to rank samples by their loss.
 
-The network and the module descend
+The network and the module minimise
 
 .. math:: \frac1B\sum_i \ell_i + w\,\frac2B\sum_{(i,j)} \max\bigl(0, -\mathbb 1(\ell_i, \ell_j)(\hat\ell_i - \hat\ell_j)
 + \xi\bigr),
@@ -31,14 +31,14 @@ class LearningLoss:
     """Mean ℓ plus `weight` times the ranking loss of predicted losses.
 
     Attributes:
-        weight: of the ranking loss (λ in the paper).
+        weight: weight of the ranking loss (λ in the paper).
         margin: ξ.
-        stop_gradient_after: epochs after which the ranking loss no longer moves the backbone; None for never. The paper
-            stops after 60 % of them, which is 24 of the trainer's 40.
+        stop_gradient_after: epochs after which the ranking loss no longer trains the backbone; None for never. The
+            paper stops after 60 % of the epochs, which is 24 of the trainer's 40.
         layers: how many layers the module reads: the embedding and inner ones, evenly spread over the backbone's
             children.
         width: units per layer read.
-        lr: step of the module's Adam.
+        lr: learning rate of the module's Adam.
     """
 
     weight: float = 1.0
@@ -64,8 +64,8 @@ class LearningLoss:
 
 
 def ranking_loss(predicted: torch.Tensor, losses: torch.Tensor, margin: float) -> torch.Tensor:
-    """Mean over the pairs (i, B−1−i) of a batch, (B,) and (B,) → scalar. The middle of an odd batch has no partner; 0
-    without a pair."""
+    """Mean over the pairs (i, B−1−i) of a batch, (B,) and (B,) → scalar. The middle of an odd batch has no partner; the
+    loss is 0 without pairs."""
     pairs = len(losses) // 2
     if not pairs:
         return predicted.sum() * 0.0
@@ -89,7 +89,7 @@ class LossPrediction(nn.Module):
 
 
 def read_layers(backbone: nn.Module, names: Sequence[str], x: torch.Tensor) -> list[torch.Tensor]:
-    """What the named submodules give for `x`, pooled to (B, d_k), and the embedding at the end, all from one forward
+    """The outputs of the named submodules for `x`, pooled to (B, d_k), and then the embedding, all from one forward
     pass."""
     with _recorded(backbone, names) as found:
         embedding = backbone(x)
@@ -98,7 +98,7 @@ def read_layers(backbone: nn.Module, names: Sequence[str], x: torch.Tensor) -> l
 
 @contextmanager
 def _recorded(backbone: nn.Module, names: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """The outputs of the named submodules, in the order of their calls; the hooks go with the block."""
+    """The outputs of the named submodules, in the order they are called; the hooks are removed after the block."""
     found: dict[str, Any] = {}
 
     def keep(name: str) -> Callable[[nn.Module, Any, Any], None]:
@@ -117,7 +117,7 @@ def _recorded(backbone: nn.Module, names: Sequence[str]) -> Iterator[dict[str, A
 
 @contextmanager
 def _evaluating(module: nn.Module) -> Iterator[None]:
-    """Evaluation mode for the block; afterwards every part is in its own mode again."""
+    """Evaluation mode inside the block; afterwards every submodule is back in its own mode."""
     modes = [(part, part.training) for part in module.modules()]
     module.eval()
     try:
@@ -128,7 +128,7 @@ def _evaluating(module: nn.Module) -> Iterator[None]:
 
 
 def _pooled(values: torch.Tensor) -> torch.Tensor:
-    """Global average pooling to (B, channels). Of a sequence both axes are kept, since either may be the channels."""
+    """Global average pooling to (B, channels). Sequences keep both axes, since either may be the channels."""
     if values.ndim == 3:
         return torch.cat([values.mean(1), values.mean(2)], 1)
     return values.flatten(2).mean(2) if values.ndim > 2 else values
@@ -137,7 +137,7 @@ def _pooled(values: torch.Tensor) -> torch.Tensor:
 def _inner_layers(backbone: nn.Module, x: torch.Tensor, count: int) -> tuple[list[str], list[int]]:
     """Names of at most `count` submodules, evenly spread over the children that give new features before the embedding.
 
-    Beside them the sizes of their pooled features, and of the embedding at the end.
+    Also returns the sizes of their pooled features, and of the embedding at the end.
     """
     names = _stages(backbone)
     with _evaluating(backbone), torch.no_grad(), _recorded(backbone, names) as found:

@@ -1,11 +1,11 @@
 r"""Losses that need no label, over labelled and unlabelled samples alike.
 
-As constraints (the paper's future work), whose duals over the pool are there after training, without a head:
+As constraints (the paper's future work); their duals over the pool are known after training, without a head:
 
 .. math:: \min_\theta \frac1{|L|} \sum_{i \in L} \ell_i \quad\text{s.t.}\quad \ell'(f_\theta, x_i) \le \varepsilon,\; i
 \in L \cup U
 
-Or as a penalty of fixed weight, which has no duals. Both are trained by one session; they differ in what weighs ℓ'.
+Or as a penalty of fixed weight, which has no duals. One session trains both; they differ in what weights ℓ'.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from ally.learning.objectives.base import Batch, Problem, Session, UnlabelledBat
 from ally.learning.selfsupervised import Reconstruction, SelfSupervised, Smoothness, mean_loss, resolve_self_supervised
 
 LEAST_EPS = 1e-8
-"""What ``eps="auto"`` gives where the unconstrained fit has no such loss at all: a constraint at 0 could never be met
-with slack."""
+"""The level for ``eps="auto"`` if that loss is 0 after the unconstrained fit: a constraint at 0 could never be met with
+slack."""
 
 
 @dataclass(frozen=True)
 class OverPool:
-    """What objectives with a loss over labelled and unlabelled samples share.
+    """The common part of objectives with a loss over labelled and unlabelled samples.
 
     Attributes:
         secondary_loss: ℓ', a `SelfSupervised` loss or its name.
         warmup: share of the optimiser steps over which the weight of ℓ' grows from 0 to its full size.
         confidence: ℓ' counts only while the likeliest class has at least this probability (classification). Where the
-            network does not know yet, smoothness would spread whatever class is near, and few labels are then drowned.
-        shares: also pull the predicted class shares of the pool towards those of the labels, or towards equal ones;
-            None for neither. Right only if the labels were drawn at random, or the classes are about equally frequent.
+            network is still unsure, smoothness would spread whichever class is near and drown out the few labels.
+        shares: also pull the predicted class shares of the pool towards those of the labels, or towards equal shares;
+            None for neither. Valid only if the labels were drawn at random, or the classes are about equally frequent.
         shares_weight: the weight of that pull, KL(shares ‖ mean p).
         batch: unlabelled samples per step.
-        steps: optimiser steps a fit takes at least.
+        steps: the least number of optimiser steps in a fit.
     """
 
     secondary_loss: str | SelfSupervised | Reconstruction = Smoothness()
@@ -73,7 +73,7 @@ class SmoothUnlabelled(OverPool):
     """Minimise mean ℓ on L plus `weight` times mean ℓ' over batches of L and of U: a penalty, which has no duals.
 
     Attributes:
-        weight: of ℓ' beside ℓ, the same for all samples throughout.
+        weight: weight of ℓ' relative to ℓ, the same for all samples and steps.
     """
 
     weight: float = 1.0
@@ -88,26 +88,26 @@ class SmoothUnlabelled(OverPool):
 
 @dataclass(frozen=True)
 class PDCLUnlabelled(OverPool):
-    """Minimise mean ℓ on L subject to ℓ' ≤ ε on L ∪ U, by primal-dual updates: every sample is weighed by its own λ.
+    """Minimise mean ℓ on L subject to ℓ' ≤ ε on L ∪ U, by primal-dual updates: every sample is weighted by its own λ.
 
-    λ moves once in every pass over L ∪ U, and is read as it was after the last whole pass: all samples have had as many
-    moves by then, so that none ranks higher for being visited once more. λ of a sample of the pool that was not
-    visited, or whose constraint was never in force, is NaN: not known.
+    λ moves once per pass over L ∪ U, and is read as it was after the last complete pass. All samples have had equally
+    many updates by then, so none ranks higher for one more visit. λ is NaN (unknown) for pool samples that were not
+    visited, or whose constraint was never in force.
 
     Attributes:
-        eps: ε, the same for all. The default suits smoothness (nats, or squares of standardised targets). ``"auto"``
-            fits any loss: 1.15 p_u, with p_u the mean ℓ' of a sample of L ∪ U after an unconstrained fit. For
-            smoothness that is loose.
+        eps: ε, the same for all samples. The default suits smoothness (nats, or squares of standardised targets).
+            ``"auto"`` works for any loss: 1.15 p_u, with p_u the mean ℓ' of a sample of L ∪ U after an unconstrained
+            fit. For smoothness that is loose.
         dual_lr: η_d; the step in the t-th pass is ``dual_lr * t**-dual_decay``.
         dual_init: λ₀.
         dual_decay: see `dual_lr`.
-        dual_cap: upper bound of λ, or None.
-        price: α of a resilient constraint: slack u may be bought at α u²/2, which makes λ pay λ/α of its slack; None
-            for none.
-        warmup: share of the optimiser steps during which λ rests at λ₀, whose weight grows from 0 to its full size.
-        confidence: a constraint is in force only while the likeliest class has at least this probability
-            (classification), and its λ moves only then: where the network does not know yet, smoothness would spread
-            whatever class is near.
+        dual_cap: upper bound on λ, or None.
+        price: α of a resilient constraint: a relaxation u costs α u²/2, which reduces each slack by λ/α; None for hard
+            constraints.
+        warmup: share of the optimiser steps during which λ stays at λ₀, while its weight grows from 0 to its full size.
+        confidence: a constraint is in force, and its λ moves, only while the likeliest class has at least this
+            probability (classification). Where the network is still unsure, smoothness would spread whichever class is
+            near.
     """
 
     eps: float | Literal["auto"] = 0.02
@@ -139,7 +139,7 @@ class PDCLUnlabelled(OverPool):
 
 
 class _Weights(Protocol):
-    """What ℓ' − ε is multiplied with; (B + M,) numbers of a batch of B labelled and M unlabelled samples."""
+    """The weights of ℓ' − ε, (B + M,) for a batch of B labelled and M unlabelled samples."""
 
     eps: float
 
@@ -150,7 +150,7 @@ class _Weights(Protocol):
     def ascend(
         self, labelled: torch.Tensor, unlabelled: torch.Tensor, slacks: torch.Tensor, in_force: torch.Tensor
     ) -> None:
-        """Told the slacks of the batch, (B + M,), and which constraints are in force, (B + M,) bool."""
+        """Updates from the slacks of the batch, (B + M,), and which constraints are in force, (B + M,) bool."""
         ...
 
     def read(self) -> dict[str, torch.Tensor]:
@@ -170,7 +170,7 @@ class _Penalty:
     def ascend(
         self, labelled: torch.Tensor, unlabelled: torch.Tensor, slacks: torch.Tensor, in_force: torch.Tensor
     ) -> None:
-        """A penalty stays as it is."""
+        """A penalty does not change."""
 
     def read(self) -> dict[str, torch.Tensor]:
         return {}
@@ -189,8 +189,8 @@ class _Duals:
         self._multipliers = PassMultipliers(multipliers, Power(objective.dual_lr, objective.dual_decay))
 
     def __call__(self, labelled: torch.Tensor, unlabelled: torch.Tensor) -> torch.Tensor:
-        """λ, times what makes the mean over a batch an estimate of the mean over L ∪ U, of which it holds most of L and
-        little of U."""
+        """λ, times a correction that makes the mean over a batch an estimate of the mean over L ∪ U: a batch holds much
+        of L and little of U."""
         values = self._multipliers.values
         drawn = (len(labelled) + len(unlabelled)) / len(values)
         return torch.cat(
@@ -210,7 +210,7 @@ class _Duals:
 
     def read(self) -> dict[str, torch.Tensor]:
         duals = self._multipliers.read()
-        # A labelled sample is visited in every epoch: where its constraint was never in force, nothing was asked of it.
+        # A labelled sample is visited in every epoch, so NaN means that its constraint was never in force.
         return {"labelled": duals[: self._n].nan_to_num(0.0), "unlabelled": duals[self._n :]}
 
 
@@ -256,7 +256,7 @@ class _PoolSession(Session):
         return self._weights.read()
 
     def _loss(self, model: nn.Module, x: torch.Tensor) -> SelfSupervised:
-        """ℓ', with its own network where it has one, which is trained along."""
+        """ℓ', with its own network if it has one, which is trained alongside."""
         if isinstance(self._secondary, Reconstruction):
             built = self._secondary.build(model, x)
             self._beside = torch.optim.Adam(built.parameters(), lr=1e-3)
@@ -295,7 +295,7 @@ def _level(problem: Problem, objective: PDCLUnlabelled) -> float:
 
 
 def _log_shares(problem: Problem, shares: str | None) -> torch.Tensor | None:
-    """Logarithm of the class shares to expect, (C,); one sample is added to each class, so that none is ruled out."""
+    """Log of the expected class shares, (C,); one sample is added to each class, so that none is ruled out."""
     if shares is None or problem.classes is None:
         return None
     counts = torch.ones(len(problem.classes), device=problem.device)

@@ -1,14 +1,15 @@
-r"""Variational adversarial active learning (Sinha et al., 2019): a game between a β-VAE and a discriminator, beside the
-task.
+r"""Variational adversarial active learning (Sinha et al., 2019): a game between a β-VAE and a discriminator, alongside
+the task.
 
-The VAE, seeing labelled and unlabelled samples, descends :math:`\mathcal L_{VAE} + w\,\mathcal L_{adv}` with, on either
-side,
+The VAE sees labelled and unlabelled samples and minimises :math:`\mathcal L_{VAE} + w\,\mathcal L_{adv}` with, on
+either side,
 
 .. math:: \mathcal L_{VAE} = -\mathbb E\log p(x|z) + \beta\,\mathrm{KL}(q(z|x)\,\|\,p(z)), \quad
           \mathcal L_{adv} = -\mathbb E\log D(z_L) - \mathbb E\log D(z_U),
 
-while the discriminator descends :math:`-\mathbb E\log D(z_L) - \mathbb E\log(1 - D(z_U))`: it learns which samples are
-labelled, and the VAE to make all look labelled. The task is trained as by `ERM`, bit for bit.
+while the discriminator minimises :math:`-\mathbb E\log D(z_L) - \mathbb E\log(1 - D(z_U))`. The discriminator learns
+which samples are labelled, and the VAE learns to make all of them look labelled. The task is trained exactly as with
+`ERM`, bit for bit.
 """
 
 from __future__ import annotations
@@ -32,18 +33,18 @@ VAE, DISCRIMINATOR = "vae", "discriminator"
 
 @dataclass(frozen=True)
 class VAAL:
-    """Mean ℓ for the task; beside it a VAE and a discriminator of labelled against unlabelled latents.
+    """Mean ℓ for the task; alongside it a VAE, and a discriminator between labelled and unlabelled latents.
 
     Attributes:
         beta: weight of the KL term.
         latent: size of z.
-        adversary: weight of the adversarial term (λ₂ in the paper), against the VAE's own loss in nats per sample.
-            Where it wins, all samples look alike and the discriminator has nothing to say.
+        adversary: weight of the adversarial term (λ₂ in the paper), relative to the VAE's own loss in nats per sample.
+            If it dominates, all samples look alike and the discriminator learns nothing.
         vae_steps: steps of the VAE per labelled batch.
         discriminator_steps: steps of the discriminator per labelled batch.
         unlabelled_batch: unlabelled samples drawn with every labelled batch.
         width: units per hidden layer; feature maps of an image start at a quarter of it.
-        lr: step of both Adams.
+        lr: learning rate of both Adams.
     """
 
     beta: float = 1.0
@@ -73,7 +74,7 @@ class BetaVAE(nn.Module):
     """Gaussian encoder and unit-variance Gaussian decoder; convolutions for images of 8×8 and more, else fully
     connected.
 
-    Samples are shifted and scaled by two numbers first, those of the first batch, so that raw pixels are as good as
+    Samples are first shifted and scaled by the mean and spread of the first batch, so that raw pixels work as well as
     scaled ones.
     """
 
@@ -101,7 +102,7 @@ class BetaVAE(nn.Module):
         return self.to_mean(inner), cast(torch.Tensor, self.to_log_variance(inner)).clamp(-12.0, 12.0)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Mean of q(z|x), (B, latent), for samples as they come."""
+        """Mean of q(z|x), (B, latent), for raw samples."""
         return self.encode(self.scaled(x))[0]
 
 
@@ -121,7 +122,7 @@ def _connected(shape: Sequence[int], latent: int, width: int) -> tuple[nn.Module
 
 
 def _convolutional(shape: Sequence[int], latent: int, width: int) -> tuple[nn.Module, nn.Module, int]:
-    """Convolutions of stride 2 down to 4×4 or so, and back by upsampling to the very sizes passed on the way."""
+    """Convolutions with stride 2 down to about 4×4, and back by upsampling through the same sizes."""
     channels, size = [shape[0]], [tuple(shape[1:])]
     while max(size[-1]) > 4:
         channels.append(min(width, (width // 4) * 2 ** (len(channels) - 1)))

@@ -3,7 +3,7 @@ r"""Wasserstein adversarial active learning (Shui et al., 2020): features in whi
 .. math:: \min_{f, h}\max_g\; \frac1{|L|}\sum_L \ell(h(f(x)), y) + \mu\Bigl(\mathbb E_U\, g(f(x)) - \mathbb E_L\,
 g(f(x))\Bigr)
 
-over critics g of Lipschitz constant 1, held near it by the penalty :math:`(\|\nabla g\| - 1)^2`. The bracket is then
+over critics g with Lipschitz constant 1, enforced by the penalty :math:`(\|\nabla g\| - 1)^2`. The bracket is then
 the Wasserstein-1 distance between the embedded unlabelled and labelled samples (Kantorovich–Rubinstein).
 """
 
@@ -29,10 +29,10 @@ class WAAL:
     Attributes:
         weight: μ.
         penalty: weight of the gradient penalty.
-        critic_steps: ascents of the critic per labelled batch.
+        critic_steps: steps of the critic per labelled batch.
         unlabelled_batch: unlabelled samples drawn with every labelled batch.
         width: units in each of the critic's two hidden layers.
-        lr: step of the critic's Adam.
+        lr: learning rate of the critic's Adam.
     """
 
     weight: float = 0.01
@@ -87,7 +87,7 @@ class _WAALSession(Session):
 
     def loss(self, model: nn.Module, batch: Batch, unlabelled: UnlabelledBatch | None) -> torch.Tensor:
         assert unlabelled is not None
-        # One pass for both sides: batch normalisation of each by itself would hide their difference from the critic.
+        # One pass for both sides: separate batch normalisation would hide their difference from the critic.
         embeddings = cast(nn.Module, model.backbone)(torch.cat([batch.x, unlabelled.x]))
         ours, theirs = embeddings[: len(batch.x)], embeddings[len(batch.x) :]
         critic = self._ascended(ours.detach(), theirs.detach())
