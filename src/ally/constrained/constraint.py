@@ -31,7 +31,7 @@ def resolve_eps(
 ) -> torch.Tensor:
     """ε as one float32 number per sample, shape (n,), on the device of `targets`.
 
-    `reference_loss` is called only for ``"auto"``: it trains without constraints and returns p_u.
+    `reference_loss` is only called for ``"auto"``; it trains without constraints and returns p_u.
     """
     n = len(targets)
     if eps is None:
@@ -76,7 +76,7 @@ def _per_class(eps: Mapping[Any, float], classes: Sequence[Any] | None) -> list[
 
 @dataclass(frozen=True)
 class Slacks:
-    """A summary of the slacks s_i = ℓ'_i − ε_i; positive where the constraint is violated."""
+    """A summary of the slacks s_i = ℓ'_i − ε_i, which are positive where the constraint is violated."""
 
     largest: float
     violation: float

@@ -1,18 +1,19 @@
-r"""Linear models under per-sample constraints, solved to optimality: parameters and duals.
+r"""Linear models with per-sample constraints, solved to optimality in parameters and duals.
 
 .. math:: \min_{W, b}\; \frac{a}{n}\sum_i \ell_i + \frac{1}{2 C n}\lVert W\rVert^2
           \quad\text{s.t.}\quad \ell_i \le \varepsilon_i
 
 with :math:`a = 1` (CERM) or 0 (feasibility). The penalty is that of scikit-learn's ``LogisticRegression(C)`` for three
-and more classes (for two, its C is twice ours); for squared error it is ``Ridge(alpha=1 / (2 C))``. The intercept b is
-free. As elsewhere the Lagrangian holds the mean of λ_i s_i, so the derivative of the optimum in ε_i is −λ_i / n.
+or more classes (for two, its C is twice ours); for squared error it is ``Ridge(alpha=1 / (2 C))``. The intercept b is
+not penalised. As elsewhere, the Lagrangian contains the mean of λ_i s_i, so the derivative of the optimum with respect
+to ε_i is −λ_i / n.
 
-An upper bound on λ turns each constraint into the exact penalty :math:`\lambda_{\max} [\ell_i - \varepsilon_i]_+`.
-Where all constraints can hold and no dual exceeds the bound nothing changes; where they cannot, there is a solution all
-the same.
+An upper bound on λ turns each constraint into the exact penalty :math:`\lambda_{\max} [\ell_i - \varepsilon_i]_+`. If
+all constraints can hold and no dual exceeds the bound, nothing changes. If they cannot, there is still a solution.
 
-The method of multipliers: :math:`\lambda \leftarrow \operatorname{clip}(\lambda + \rho s, 0, \lambda_{\max})` after an
-exact minimisation of the augmented Lagrangian by Newton steps, whose systems are solved by conjugate gradients.
+It uses the method of multipliers: :math:`\lambda \leftarrow \operatorname{clip}(\lambda + \rho s, 0, \lambda_{\max})`
+after each exact minimisation of the augmented Lagrangian by Newton steps, whose systems are solved by conjugate
+gradients.
 """
 
 from __future__ import annotations
@@ -27,21 +28,21 @@ from ally.errors import TrainingDiverged
 from ally.types import FloatArray, IntArray
 
 CAP = 10.0
-"""The default bound of λ: even a wrong label counts at most eleven times as much as without constraints."""
+"""The default bound on λ: even a wrong label counts at most eleven times as much as without constraints."""
 TOLERANCE = 1e-8
-"""Of the gradient's length in units of the curvature (half its square is what is left to gain), and of how far λ is
-from clip(λ + s, 0, cap)."""
+"""Tolerance for the gradient's length in units of the curvature (half its square is what is left to gain), and for the
+distance of λ from clip(λ + s, 0, cap)."""
 ROUNDING = 1e-14
-"""Share of the objective that float64 may get wrong: a Newton step that seems to lose less is taken."""
+"""Rounding error of the objective in float64, as a share: a Newton step is accepted if it seems to lose less."""
 RANK = 1e-12
-"""Directions whose variance is below this share of the largest are dropped where there are more features than rows."""
+"""With more features than rows, directions whose variance is below this share of the largest are dropped."""
 MULTIPLIER_STEPS, NEWTON_STEPS, CG_STEPS = 200, 100, 500
 
 
 class Design:
-    """The rows of X, dense (n, d) or sparse, in the axes of their own variance: (n, r) with r at most min(n, d).
+    """The rows of X, dense (n, d) or sparse, in their principal axes: (n, r) with r at most min(n, d).
 
-    Weights in these axes have the norm they have in the features, so everything is solved here, however large d is.
+    Weights have the same norm in these axes as in the features, so everything is solved here, however large d is.
     """
 
     def __init__(self, X: Any) -> None:
@@ -72,7 +73,7 @@ class Design:
         return np.asarray(self._X.T @ (self._vectors @ (weights / self._roots[:, None])))
 
     def axes(self, most: int) -> FloatArray:
-        """(d, at most `most`): directions of unit length, those in which the rows vary most first."""
+        """(d, at most `most`): unit directions, those in which the rows vary most first."""
         return self.features(np.eye(self.rows.shape[1])[:, :most])
 
     @property
@@ -99,7 +100,7 @@ class PerSampleLoss(Protocol):
 
 
 def cross_entropy(outputs: FloatArray, targets: IntArray) -> Slopes:
-    """Of class numbers (n,) under the softmax of outputs (n, K)."""
+    """Cross-entropy of class numbers (n,) under the softmax of outputs (n, K)."""
     rows = np.arange(len(targets))
     shifted = outputs - outputs.max(axis=1, keepdims=True)
     exponents = np.exp(shifted)
@@ -124,7 +125,7 @@ def squared_error(outputs: FloatArray, targets: FloatArray) -> Slopes:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """`weights` (r, K) are those of the design's axes, `intercept` (K,) that of the centred rows; `duals` (n,)."""
+    """`weights` (r, K) for the design's axes, `intercept` (K,) for the centred rows, and `duals` (n,)."""
 
     weights: FloatArray = field(repr=False)
     intercept: FloatArray = field(repr=False)
@@ -133,7 +134,7 @@ class Solution:
     residual: float
     """The largest violation of the optimality conditions."""
     steps: int
-    """Newton steps in all."""
+    """Total number of Newton steps."""
 
     def outputs(self, rows: FloatArray) -> FloatArray:
         """(m, K) of rows (m, r) of a design."""
@@ -142,7 +143,7 @@ class Solution:
 
 @dataclass(frozen=True)
 class Constraints:
-    """ℓ_i ≤ eps_i, with λ at most `cap`. `risk` is a of the objective: 1, or 0 for feasibility."""
+    """ℓ_i ≤ eps_i, with λ at most `cap`. `risk` is the objective's a: 1, or 0 for feasibility."""
 
     eps: FloatArray
     cap: float = CAP
@@ -159,7 +160,7 @@ def solve(
     start: Solution | None = None,
     tolerance: float = TOLERANCE,
 ) -> Solution:
-    """The optimum for rows (n, r) of a design, with `penalty` in place of 1 / (C n); `start` warms it up."""
+    """The optimum for rows (n, r) of a design, with `penalty` in place of 1 / (C n); `start` is a warm start."""
     n, r = rows.shape
     problem = _Problem(np.column_stack([rows, np.ones(n)]), targets, loss, penalty)
     theta = np.zeros((r + 1, outputs))
@@ -185,7 +186,7 @@ def _multipliers(
         steps += taken
         duals = augmented.moved(losses)
         gap = float(np.abs(duals - np.clip(duals + losses - eps, 0, cap)).max(initial=0.0))
-        # The gradient of the Lagrangian at the moved λ is that of the augmented one at the old λ.
+        # The gradient of the Lagrangian at the new λ equals that of the augmented one at the old λ.
         if max(gap, residual) <= tolerance:
             return Solution(theta[:-1], theta[-1], duals, losses, max(gap, residual), steps)
         if gap > 0.3 * before:
@@ -239,7 +240,7 @@ class _Problem:
     def newton(
         self, theta: FloatArray, outer: _Augmented | None, tolerance: float
     ) -> tuple[FloatArray, FloatArray, float, int]:
-        """θ of a gradient below `tolerance`, its losses, the gradient's length, the steps taken."""
+        """θ with a gradient below `tolerance`, its losses, the gradient's length, and the number of steps."""
         A, n = self.rows, len(self.rows)
         squares = np.square(A)
         ridge = np.full((len(theta), 1), self.penalty)

@@ -27,5 +27,5 @@ class Multipliers:
         self.values[index] = moved
 
     def positive_share(self) -> float:
-        """Share of constraints that carry weight."""
+        """Share of constraints with λ > 0."""
         return float((self.values > 0).float().mean())

@@ -1,4 +1,4 @@
-r"""Dual variables of samples that are visited a batch at a time."""
+r"""Dual variables of samples that are visited batch by batch."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ally.constrained.schedules import Power
 
 
 class PassMultipliers:
-    """λ of n samples, of which a few are visited at a time, some more often than others.
+    """λ of n samples, a few of which are visited at a time, some more often than others.
 
-    A pass is over when everyone was visited since the last one ended. λ moves at the first visit of a pass, by a step
-    that is the same for all, and is read as it was after the last whole pass: all have had as many moves by then, so
-    that nobody ranks higher for being visited once more. During the first pass λ is read as it is. It is NaN, not
-    known, where no constraint was in force yet.
+    A pass ends when every sample has been visited since the last one ended. λ moves at the first visit in a pass, by
+    the same step for all, and is read as it was after the last complete pass. All samples have had equally many updates
+    by then, so none ranks higher for one more visit. During the first pass λ is read as it is. It is NaN (unknown)
+    where no constraint has been in force yet.
     """
 
     def __init__(self, multipliers: Multipliers, schedule: Power) -> None:
@@ -32,8 +32,8 @@ class PassMultipliers:
         return self._multipliers.values
 
     def ascend(self, index: torch.Tensor, slacks: torch.Tensor, in_force: torch.Tensor) -> None:
-        """A visit to the samples at `index` (b,) with their slacks (b,); λ moves only where the constraint is
-        `in_force`, (b,) bool."""
+        """Visits the samples at `index` (b,) with their slacks (b,); λ moves only where the constraint is `in_force`,
+        (b,) bool."""
         due = self._moves[index] < self._number
         moved = due & in_force
         self._multipliers.ascend(index, slacks * moved, self._schedule(self._number))
@@ -44,7 +44,7 @@ class PassMultipliers:
             self._kept, self._number, self._left = self._now(), self._number + 1, len(self._moves)
 
     def read(self) -> torch.Tensor:
-        """λ after the last whole pass, (n,); NaN where it is not known."""
+        """λ after the last complete pass, (n,); NaN where unknown."""
         return self._now() if self._kept is None else self._kept.clone()
 
     def _now(self) -> torch.Tensor:

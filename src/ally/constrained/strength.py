@@ -1,7 +1,7 @@
-"""How strong the penalty of a linear model should be, by cross-validation on the labels.
+"""The strength of a linear model's penalty, chosen by cross-validation on the labels.
 
-The candidates are C = 4^k divided by the mean squared distance of a row from the mean, so that the grid means the same
-whatever the units of the features. The lowest error wins; of equal ones the strongest penalty.
+The candidates are C = 4^k divided by the mean squared distance of a row from the mean, so that the grid does not depend
+on the units of the features. The lowest error wins; among equal errors, the strongest penalty.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from ally.types import FloatArray, IntArray
 
 POWERS = range(-4, 11)
 ROUGH = 0.02
-"""Tolerance of the fits of a search: their mean loss is within about 0.0002 of the optimum."""
+"""Tolerance of the fits in a search: their mean loss is within about 0.0002 of the optimum."""
 WORSE, OFTEN = 1.02, 2
-"""The search for classes ends when the error was this many times the best for as many weaker penalties in a row."""
+"""For classification, the search ends when the error exceeds the best by this factor for that many weaker penalties in
+a row."""
 
 Split = tuple[IntArray, IntArray]
 """Positions to train on, and positions to measure on."""
@@ -39,7 +40,7 @@ def grid(spread: float) -> FloatArray:
 def logistic_strength(
     rows: FloatArray, labels: IntArray, classes: int, spread: float, splits: Sequence[Split]
 ) -> Strength:
-    """For rows (n, r) of a design with class numbers (n,); every class is among the training labels of each split."""
+    """For rows (n, r) of a design with class numbers (n,); the training part of each split contains every class."""
     best = Strength(float(grid(spread)[0]), np.inf)
     parts = [(rows[train], labels[train], rows[test], labels[test]) for train, test in splits]
     starts: list[Solution | None] = [None] * len(parts)

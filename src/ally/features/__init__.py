@@ -1,4 +1,4 @@
-"""Representations of samples that selections measure distances or information in."""
+"""Representations of samples in which selections measure distances or information."""
 
 from ally.features.embedding import Embedding
 from ally.features.fisher import FisherFactors, fisher_factors

@@ -1,9 +1,9 @@
 r"""Fisher information of the last layer, in factored form.
 
 A sample's information about the weights is :math:`W \otimes hh^\top` with :math:`W = S^\top S` (C×C). Adding the same
-vector to the weights of every class changes no softmax, so :math:`W\mathbf 1 = 0`, and nothing is lost by measuring
-every class against the last one: W is then its leading k×k part, k = C − 1 (`FisherRows`). Regression has C = k = 1 and
-W = 1.
+vector to the weights of every class does not change the softmax, so :math:`W\mathbf 1 = 0`. Measuring every class
+against the last one therefore loses nothing, and only the leading k×k part of W is needed, k = C − 1 (`FisherRows`).
+Regression has C = k = 1 and W = 1.
 """
 
 from __future__ import annotations
@@ -46,27 +46,28 @@ class FisherFactors:
 
 @dataclass(frozen=True, eq=False)
 class FisherRows:
-    """Samples whose factors are made when they are asked for: a root is C times as large as what it is made of."""
+    """Samples whose factors are computed on demand, because a root is C times as large as the probabilities it comes
+    from."""
 
     embeddings: torch.Tensor
-    """(n, d) of any precision."""
+    """(n, d) in any precision."""
     probabilities: torch.Tensor | None
     """(n, C), or None for regression."""
     apart: torch.Tensor | None = None
-    """(c,) classes told apart; all others count as one, the last. None is every class."""
+    """(c,) the classes kept apart; all others are merged into one, the last. None keeps every class."""
 
     def __len__(self) -> int:
         return len(self.embeddings)
 
     @property
     def unknowns(self) -> int:
-        """k, the number of classes that are measured against the last one; 1 for regression."""
+        """k, the number of classes measured against the last one; 1 for regression."""
         if self.probabilities is None:
             return 1
         return self.probabilities.shape[1] - 1 if self.apart is None else len(self.apart)
 
     def shares(self, which: slice | torch.Tensor) -> torch.Tensor | None:
-        """Probabilities of some rows, (n, k + 1) float64 of sum 1; None for regression."""
+        """Probabilities of some rows, (n, k + 1) float64 that sum to 1; None for regression."""
         if self.probabilities is None:
             return None
         p = merged(self.probabilities[which].double(), self.apart)
@@ -78,18 +79,18 @@ class FisherRows:
         return FisherFactors(h, scale**0.5 * (h.new_ones(len(h), 1, 1) if p is None else triangle(p)))
 
     def copy(self, which: slice) -> FisherRows:
-        """Some rows by themselves."""
+        """A copy of some rows."""
         return FisherRows(self.embeddings[which].clone(), self.shares(which))
 
 
 def together(rows: Sequence[FisherRows]) -> FisherRows:
-    """Rows one after the other; all classes are told apart."""
+    """The rows concatenated, with all classes kept apart."""
     p = [part.probabilities for part in rows if part.probabilities is not None]
     return FisherRows(torch.cat([part.embeddings for part in rows]), torch.cat(p) if p else None)
 
 
 def fisher_factors(view: View) -> FisherFactors:
-    r"""Of all classes: :math:`S = \mathrm{diag}(\sqrt p) - \sqrt p\, p^\top`, so that :math:`S^\top S =
+    r"""Factors for all classes: :math:`S = \mathrm{diag}(\sqrt p) - \sqrt p\, p^\top`, so that :math:`S^\top S =
     \mathrm{diag}(p) - pp^\top`."""
     h = view.embeddings.double()
     if view.probabilities is None:
@@ -112,7 +113,7 @@ def triangle(p: torch.Tensor) -> torch.Tensor:
 
 
 def merged(p: torch.Tensor, classes: torch.Tensor | None) -> torch.Tensor:
-    """(n, C) → (n, c + 1): the probabilities of c classes, then that of any other."""
+    """(n, C) → (n, c + 1): the probabilities of c classes, then that of all others."""
     if classes is None:
         return p
     other = torch.ones(p.shape[1], dtype=torch.bool)
@@ -121,7 +122,7 @@ def merged(p: torch.Tensor, classes: torch.Tensor | None) -> torch.Tensor:
 
 
 def most_uncertain_classes(p: torch.Tensor, count: int) -> torch.Tensor:
-    """The `count` classes of largest Σ p(1 − p) over the rows of p (n, C), in ascending order; of equal ones the
+    """The `count` classes with the largest Σ p(1 − p) over the rows of p (n, C), in ascending order; ties go to the
     first."""
     total = p.new_zeros(p.shape[1], dtype=torch.float64)
     for block in blocks(len(p)):
@@ -140,7 +141,7 @@ def total_information(rows: FisherRows) -> torch.Tensor:
 
 
 def add_information(total: torch.Tensor, part: FisherFactors) -> None:
-    """Adds Σ W ⊗ hhᵀ on and above the diagonal blocks of `total`: one product of matrices for each class."""
+    """Adds Σ W ⊗ hhᵀ to the blocks of `total` on and above the diagonal, with one matrix product per class."""
     h, w = part.embeddings, part.curvature
     size = h.shape[1]
     for c in range(w.shape[1]):
@@ -149,7 +150,7 @@ def add_information(total: torch.Tensor, part: FisherFactors) -> None:
 
 
 def mirrored(total: torch.Tensor, size: int) -> torch.Tensor:
-    """Fills in what lies below the diagonal, in place, d rows at a time."""
+    """Fills in the part below the diagonal, in place, d rows at a time."""
     for start in range(0, len(total), size):
         row = total[start : start + size]
         diagonal = row[:, start : start + size]

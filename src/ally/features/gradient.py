@@ -1,4 +1,5 @@
-r"""Gradients of the last layer, in factored form: BADGE's hypothetical one, and that of the output of a regression."""
+r"""Gradients of the last layer, in factored form: BADGE's hypothetical gradient, and the gradient of a regression
+output."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from ally.types import BOTH_TASKS, CLASSIFICATION, Task
 class Gradient:
     r""":math:`g = a \otimes h` with :math:`a = p - \mathrm{onehot}(\arg\max p)`: factors (n, C) and (n, d).
 
-    It is a gradient of the network, so h is the network's own embedding, whatever is given as ``embeddings=``.
+    It is a gradient of the network, so h is the network's own embedding, even if ``embeddings=`` is given.
     """
 
     tasks: ClassVar[frozenset[Task]] = CLASSIFICATION
@@ -31,8 +32,8 @@ class Gradient:
 class LastLayer:
     r"""`Gradient` for classification; for regression, and before there are labels, `Embedding`.
 
-    The gradient of a single output by the weights and bias of its layer is (h, 1). The 1 adds a constant to inner
-    products and nothing to distances, so that distances of these gradients are those of the embeddings.
+    The gradient of a single output with respect to the weights and bias of its layer is (h, 1). The 1 adds a constant
+    to inner products and nothing to distances, so these gradients have the same distances as the embeddings.
     """
 
     tasks: ClassVar[frozenset[Task]] = BOTH_TASKS
@@ -43,8 +44,8 @@ class LastLayer:
 
 
 def residuals(view: View) -> Patched:
-    """a, (n, C): p but for the entry of the predicted class, −(sum of the others), which keeps digits that p − 1 would
-    lose."""
+    """a, (n, C): p, except that the entry of the predicted class is −(sum of the others), which keeps digits that p − 1
+    would lose."""
     assert view.probabilities is not None
     top = torch.empty(len(view), dtype=torch.int32)
     values = torch.empty(len(view), dtype=view.probabilities.dtype)

@@ -1,7 +1,7 @@
 r"""Rows of a tensor-product space, held as factors.
 
-A row is :math:`g_i = u_i \otimes v_i \otimes \dots`; inner products are products of the factors' inner products, so
-distances in ℝ^(dC) cost d + C per pair and the n×(dC) matrix never exists. A plain matrix is the case of one factor.
+A row is :math:`g_i = u_i \otimes v_i \otimes \dots`. Inner products are products of the factors' inner products, so
+distances in ℝ^(dC) cost d + C per pair and the n×(dC) matrix is never built. A plain matrix is the case of one factor.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ OVERFLOW = "embeddings are so large that their squares overflow; rescale the fea
 
 @dataclass(frozen=True, eq=False)
 class Patched:
-    """A matrix (n, C) with one entry of every row replaced. The matrix is not copied: rows are put together when they
-    are read."""
+    """A matrix (n, C) with one entry of every row replaced. The matrix is not copied; rows are patched when they are
+    read."""
 
     matrix: torch.Tensor
     places: torch.Tensor
     """(n,) int32, the column of the entry."""
     values: torch.Tensor
-    """(n,) what stands there instead, of the matrix's type."""
+    """(n,) the replacements, of the matrix's type."""
 
     def __len__(self) -> int:
         return len(self.matrix)
@@ -49,7 +49,7 @@ class ProductRows:
 
     @property
     def factors(self) -> tuple[torch.Tensor, ...]:
-        """The factors as matrices; a patched one is put together. `part` does so for some of the rows."""
+        """The factors as plain matrices, with patches applied. `part` does so for some of the rows."""
         return tuple(factor if isinstance(factor, torch.Tensor) else factor[:] for factor in self.stored)
 
     def squared_norms(self) -> torch.Tensor:
@@ -68,7 +68,7 @@ def part(rows: ProductRows, which: slice | torch.Tensor) -> ProductRows:
 
 
 def squared(a: ProductRows, b: ProductRows, a_norms: torch.Tensor, b_norms: torch.Tensor) -> torch.Tensor:
-    """‖a_i − b_j‖², (len(a), len(b)), less a margin of rounding, so that copies are at exactly 0."""
+    """‖a_i − b_j‖², (len(a), len(b)), minus a margin for rounding, so that copies are at exactly 0."""
     inner = _product([left @ right.T for left, right in zip(a.factors, b.factors, strict=True)])
     keep = 1.0 - 8.0 * torch.finfo(inner.dtype).eps
     return inner.mul_(-2.0).add_((keep * a_norms)[:, None]).add_((keep * b_norms)[None, :]).clamp_(min=0.0)
@@ -79,7 +79,7 @@ def _product(values: list[torch.Tensor]) -> torch.Tensor:
 
 
 class Representation(Protocol):
-    """From a view to rows."""
+    """Turns a view into rows."""
 
     tasks: ClassVar[frozenset[Task]]
 

@@ -1,4 +1,4 @@
-"""Networks, each a backbone that embeds and a head that predicts."""
+"""Networks, each with a backbone that embeds and a head that predicts."""
 
 from ally.models.build import MODELS, ModelBuilder, model_builder, model_name, own_network
 from ally.models.cnn import CNN

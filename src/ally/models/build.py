@@ -1,4 +1,4 @@
-"""From what a user calls a model to a function that builds a fresh network."""
+"""Turns the user's ``model=`` into a function that builds a new network."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ally.models.resnet import FULL, SLIM, ResNet18
 from ally.registry import Registry
 
 ModelBuilder: TypeAlias = Callable[[tuple[int, ...], int], nn.Module]
-"""``build(sample_shape, outputs)`` gives a new network; called once per fit, so nothing leaks between rounds."""
+"""``build(sample_shape, outputs)`` returns a new network. Called once per fit, so nothing leaks between rounds."""
 
 MODELS: Registry[ModelBuilder] = Registry(
     "model",
@@ -38,14 +38,14 @@ def _copy_of(model: nn.Module, shape: tuple[int, ...], outputs: int) -> nn.Modul
 
 
 def model_name(model: Any, shape: tuple[int, ...]) -> str | None:
-    """The name in `MODELS` of what a user calls a model; None for a network of their own."""
+    """The name in `MODELS` of the user's model; None for a network of their own."""
     if model is None:
         return "resnet18-slim" if len(shape) == 3 and min(shape[1:]) >= 8 else "mlp"
     return model if isinstance(model, str) else None
 
 
 def own_network(path: str) -> ModelBuilder:
-    """The builder that an import path ``module:builder`` names."""
+    """The builder at the import path ``module:builder``."""
     return as_builder(built_by(path))
 
 
@@ -65,7 +65,7 @@ def as_builder(made: Any) -> ModelBuilder:
 def model_builder(model: Any, shape: tuple[int, ...]) -> ModelBuilder:
     """A builder from None (MLP for vectors, slim ResNet-18 for images), a name, a module or a builder.
 
-    A module is copied for every fit, so each round starts from the weights it was given with.
+    A module is copied for every fit, so each round starts from the module's original weights.
     """
     name = model_name(model, shape)
     return as_builder(model) if name is None else MODELS[name]

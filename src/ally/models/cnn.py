@@ -1,4 +1,4 @@
-"""A small convolutional network for images of about 28×28, quick on a CPU."""
+"""A small convolutional network for images of about 28×28, fast on a CPU."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ally.models.split import Split
 
 
 class CNN(Split):
-    """Stages of 3×3 convolution, ReLU and 2×2 max-pool with the numbers of `channels`, then one hidden layer: the
+    """One stage of 3×3 convolution, ReLU and 2×2 max-pool for each number in `channels`, then one hidden layer, the
     embedding."""
 
     def __init__(

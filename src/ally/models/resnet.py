@@ -1,4 +1,4 @@
-"""ResNet-18 for small images: a stem that fits their size, four stages of two basic blocks."""
+"""ResNet-18 for small images: a stem that fits their size, then four stages of two basic blocks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FULL = (64, 128, 256, 512)
 
 Stem: TypeAlias = Literal["auto", "small", "medium", "large"]
 LARGEST_SMALL, LARGEST_MEDIUM = 48, 80
-"""Up to which longer side ``auto`` takes the small and the medium stem."""
+"""The longest sides for which ``auto`` uses the small and the medium stem."""
 
 
 class BasicBlock(nn.Module):
@@ -39,11 +39,11 @@ class BasicBlock(nn.Module):
 
 
 class ResNet18(Split):
-    """`planes` sets the width of each stage and so the embedding: `SLIM` gives the paper's 128, `FULL` gives 512.
+    """`planes` sets the width of each stage and so the size of the embedding: `SLIM` gives the paper's 128, `FULL` 512.
 
-    `stem` is chosen by the longer side of the images, so that the last stage sees about 4×4 positions: ``small`` (up to
-    48) is a 3×3 convolution, ``medium`` (up to 80) the same with stride 2, ``large`` a 7×7 convolution with stride 2
-    and a max-pool.
+    By default the longer side of the images decides the `stem`, so that the last stage sees about 4×4 positions:
+    ``small`` (up to 48) is a 3×3 convolution, ``medium`` (up to 80) the same with stride 2, ``large`` a 7×7 convolution
+    with stride 2 and a max-pool.
     """
 
     def __init__(self, shape: Sequence[int], outputs: int, planes: Sequence[int] = SLIM, stem: Stem = "auto") -> None:

@@ -1,4 +1,4 @@
-"""f = head ∘ backbone: the only shape a network must have."""
+"""f = head ∘ backbone: the one structure that every network must have."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DROPOUT = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout
 
 
 class Split(nn.Module):
-    """A network from any two modules: ``backbone``: x → (B, d) and ``head``: (B, d) → (B, outputs)."""
+    """A network made of any two modules, ``backbone``: x → (B, d) and ``head``: (B, d) → (B, outputs)."""
 
     backbone: nn.Module
     head: nn.Module
@@ -33,7 +33,7 @@ def has_dropout(model: nn.Module) -> bool:
 
 
 def check_split(model: nn.Module, x: torch.Tensor, outputs: int) -> int:
-    """Size d of the embedding. Raises unless the model is backbone + head and fits a batch `x` and `outputs`."""
+    """The size d of the embedding. Raises unless the model is backbone + head and fits a batch `x` and `outputs`."""
     for part in ("backbone", "head"):
         if not isinstance(getattr(model, part, None), nn.Module):
             raise ModelError(

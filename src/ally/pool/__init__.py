@@ -1,4 +1,4 @@
-"""Who is labelled, pending, ignored or free; what the labels are; and the oracle that keeps hidden ones."""
+"""Which rows are labelled, pending, ignored or free; their labels; and the oracle that keeps hidden labels."""
 
 from ally.pool.ids import Ids
 from ally.pool.labels import LabelCode, ParsedLabels, parse_labels

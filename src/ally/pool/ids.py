@@ -1,4 +1,4 @@
-"""The border between the caller's ids and absolute row numbers."""
+"""Translates between the caller's ids and row numbers in the pool."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _one_dimensional(values: Any) -> AnyArray:
 
 
 def _without_coercion(values: Any) -> AnyArray:
-    """One entry per id: mixed types stay what they are, tuples stay tuples."""
+    """One entry per id; mixed types are kept, and tuples stay tuples."""
     entries = list(values) if hasattr(values, "__iter__") and not isinstance(values, str) else None
     if entries is None:
         raise IdError(f"ids is a {type(values).__name__}; pass one id per row")

@@ -15,18 +15,18 @@ from ally.errors import LabelError
 from ally.types import NULL, AnyArray, BoolArray, FloatArray, Task
 
 LARGEST = 1e150
-"""Above this the square of a target overflows."""
+"""The square of a larger target overflows."""
 
 
 @dataclass(frozen=True)
 class LabelCode:
-    """How a label is written as a number: its place in `classes`, or itself for regression."""
+    """How a label becomes a number: its place in `classes`, or the label itself for regression."""
 
     task: Task
     classes: AnyArray | None
 
     def encode(self, label: Any) -> float:
-        """The number of one label. Raises on a class that was not declared, and on non-finite targets."""
+        """The number of one label. Raises on an undeclared class and on a non-finite target."""
         label = _plain(label)
         if self.classes is None:
             try:
@@ -54,8 +54,7 @@ class LabelCode:
         return np.asarray(values) if self.classes is None else self.classes[np.asarray(values, dtype=np.int64)]
 
     def extended(self, labels: Iterable[Any]) -> LabelCode:
-        """The code with classes that appear in `labels` for the first time, appended so that numbers given stay
-        valid."""
+        """The code extended by classes that are new in `labels`. They are appended, so existing numbers stay valid."""
         assert self.classes is not None
         known = self.classes.tolist()
         plain = [_plain(label) for label in labels]
@@ -89,7 +88,7 @@ class LabelCode:
 
 @dataclass(frozen=True)
 class ParsedLabels:
-    """The labels of a pool of n rows: `labels` (n,) are class numbers or targets, NaN where nothing is `known`."""
+    """The labels of a pool of n rows: `labels` (n,) are class numbers or targets, NaN where no label is `known`."""
 
     code: LabelCode
     known: BoolArray
@@ -105,7 +104,7 @@ def parse_labels(
     classes: Any = None,
     missing_label: Any = NULL,
 ) -> ParsedLabels:
-    """Reads `y`: None, NaN and pandas.NA are missing labels, and so is `missing_label` where one is given.
+    """Reads `y`: None, NaN and pandas.NA are missing labels, and so is `missing_label` if given.
 
     ``task="auto"`` decides as scikit-learn's ``type_of_target`` would: strings, booleans and whole numbers are classes,
     numbers with fractions are regression targets. The decision is noted.
@@ -171,7 +170,7 @@ def _as_array(y: Any) -> AnyArray:
 
 
 def _whole(labels: list[Any]) -> bool:
-    """Whether all are numbers without a fraction."""
+    """Whether all are whole numbers."""
     return bool(labels) and all(isinstance(label, (int, float)) and float(label).is_integer() for label in labels)
 
 
@@ -216,7 +215,7 @@ def _found_classes(given: list[Any]) -> AnyArray:
 
 
 def _class_array(values: list[Any]) -> AnyArray:
-    """An array of the classes that keeps each as it is: mixed types are not turned into strings."""
+    """An array of the classes, each unchanged: mixed types are not turned into strings."""
     if len({type(value) for value in values}) == 1 and type(values[0]) in (bool, int, float, str):
         return np.asarray(values)
     array = np.empty(len(values), dtype=object)

@@ -11,7 +11,7 @@ from ally.types import AnyArray
 
 
 class Oracle:
-    """Answers for ids and counts every distinct label it gave away. The labels have no public attribute."""
+    """Answers queries by id and counts the distinct labels it has given. The labels have no public attribute."""
 
     def __init__(self, labels: AnyArray, ids: Any = None) -> None:
         self.__labels = labels
@@ -20,11 +20,11 @@ class Oracle:
 
     @property
     def bought(self) -> int:
-        """How many distinct labels were given so far."""
+        """How many distinct labels have been given so far."""
         return len(self.__bought)
 
     def answer(self, ids: Iterable[Any]) -> dict[Any, Any]:
-        """Label of each id. Every distinct id counts once."""
+        """The label of each id. Every distinct id counts once."""
         asked = list(ids)
         rows = self.__ids.rows(asked)
         answers = {}

@@ -1,4 +1,4 @@
-"""The states of a pool: every row is free, pending, labelled or ignored, and never two of these."""
+"""The states of a pool: every row is exactly one of free, pending, labelled or ignored."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class State(enum.IntEnum):
 
 
 class Pool:
-    """L and U of the paper by absolute row, plus what is being asked (pending) and what is left out (ignored)."""
+    """The paper's L and U by row number, plus rows being asked about (pending) and rows left out (ignored)."""
 
     def __init__(self, labels: FloatArray) -> None:
-        """`labels` (n,): encoded, NaN where unlabelled."""
+        """`labels` (n,): encoded labels, NaN where unlabelled."""
         self._labels = np.array(labels, dtype=np.float64)
         self._states: NDArray[np.int8] = np.where(np.isnan(self._labels), State.FREE, State.LABELLED).astype(np.int8)
         self._holders = np.zeros(len(self._labels), dtype=np.int64)
@@ -48,13 +48,13 @@ class Pool:
             raise PoolExhausted(available, n, len(self.rows(State.PENDING)))
 
     def restrict(self, rows: IntArray) -> None:
-        """Only `rows` may be asked about: all other free rows become ignored."""
+        """Allows queries for `rows` only: all other free rows become ignored."""
         free = self._states == State.FREE
         free[rows] = False
         self._states[free] = State.IGNORED
 
     def lend(self, rows: IntArray, holder: int) -> None:
-        """FREE to PENDING: the rows are being asked about by query number `holder`."""
+        """FREE to PENDING: query number `holder` is asking about the rows."""
         self._ensure(rows, State.FREE)
         self._states[rows] = State.PENDING
         self._holders[rows] = holder
@@ -70,7 +70,7 @@ class Pool:
         return len(rows)
 
     def label(self, row: int, label: float) -> None:
-        """Any state to LABELLED, but a different label never replaces one that is there."""
+        """Any state to LABELLED, but an existing label is never replaced by a different one."""
         if self._states[row] == State.LABELLED and self._labels[row] != label:
             raise AnswerError(f"row {row} is labelled {self._labels[row]:g} and the new answer is {label:g}")
         self._labels[row] = label
