@@ -44,7 +44,7 @@ def choose(
     them come last in the batch.
     """
     part, recalled = below(snapshot, scores, bound, n, scratch)
-    selection, aside = _choose(hygiene, *part, n, pick, met, streams, scratch)
+    selection, aside = _choose(hygiene, Subsets(*part, scratch), n, pick, met, streams)
     above = int((scores > bound).sum())
     return put_last(selection, recalled), replace(aside, bound=above, recalled=aside.recalled + len(recalled))
 
@@ -63,31 +63,23 @@ def below(
 
 
 def _choose(
-    hygiene: Hygiene,
-    snapshot: Snapshot,
-    scores: torch.Tensor,
-    n: int,
-    pick: Pick,
-    met: Sequence[torch.Tensor],
-    streams: Streams,
-    scratch: Scratch,
+    hygiene: Hygiene, subsets: Subsets, n: int, pick: Pick, met: Sequence[torch.Tensor], streams: Streams
 ) -> tuple[Selection, SetAside]:
     """The same without a bound."""
-    points = snapshot.candidates.points
-    if len(snapshot.candidates) == n or not hygiene.compares:
-        return pick(snapshot, scores, n), SetAside()
+    candidates = subsets.snapshot.candidates
+    keep = torch.ones(len(candidates), dtype=torch.bool)
+    if len(candidates) == n or not hygiene.compares:
+        return pick(*subsets(keep), n), SetAside()
+    points = candidates.points
     metric = Distances(points[0].double())
-    subsets = Subsets(snapshot, scores, scratch)
-    keep = torch.ones(len(points), dtype=torch.bool)
     if hygiene.outliers is not None:
-        keep[
-            farthest(snapshot.candidates, min(int(hygiene.outliers * len(points)), len(points) - n), metric, streams)
-        ] = False
+        spare = min(int(hygiene.outliers * len(candidates)), len(candidates) - n)
+        keep[farthest(candidates, spare, metric, streams)] = False
     outliers = int((~keep).sum())
     if hygiene.duplicates != "near":
         return pick(*subsets(keep), n), SetAside(outliers=outliers)
     limit = (hygiene.near * typical_distance(points, keep.nonzero().squeeze(1), streams)) ** 2
-    selection, near, recalled = keep_apart(subsets, points, keep, n, pick, met, metric, limit)
+    selection, near, recalled = keep_apart(subsets, keep, n, pick, met, metric, limit)
     return selection, SetAside(near=near, outliers=outliers, recalled=recalled)
 
 
@@ -108,7 +100,6 @@ def typical_distance(points: torch.Tensor, positions: torch.Tensor, streams: Str
 
 def keep_apart(
     subsets: Subsets,
-    points: torch.Tensor,
     keep: torch.Tensor,
     n: int,
     pick: Pick,
@@ -123,7 +114,7 @@ def keep_apart(
     the selection with those recalled at its end, how many were set aside, and how many recalled. `keep` (m,) is changed
     in place.
     """
-    rows = subsets.rows
+    rows, points = subsets.snapshot.candidates.rows, subsets.snapshot.candidates.points
     cleared = torch.zeros_like(keep)
     aside: list[int] = []
     for _ in range(REPEATS):
@@ -167,22 +158,17 @@ class Subsets:
     copy."""
 
     def __init__(self, snapshot: Snapshot, scores: torch.Tensor, scratch: Scratch) -> None:
-        self._snapshot = snapshot
+        self.snapshot = snapshot
         self._scores = scores
         self._scratch = scratch
         self._space: dict[str, torch.Tensor] = {}
 
-    @property
-    def rows(self) -> IntArray:
-        """(n,) of the whole."""
-        return self._snapshot.candidates.rows
-
     def __call__(self, keep: torch.Tensor) -> tuple[Snapshot, torch.Tensor]:
         """The candidates where `keep`, (n,) bool, is true, and their scores."""
         if bool(keep.all()):
-            return self._snapshot, self._scores
+            return self.snapshot, self._scores
         positions = keep.nonzero().squeeze(1)
-        part = self._snapshot.among(positions, lambda name, values: self._rows(name, values, positions))
+        part = self.snapshot.among(positions, lambda name, values: self._rows(name, values, positions))
         return part, self._scores[positions]
 
     def _rows(self, name: str, values: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
