@@ -1,1 +1,1 @@
-"""The page of a report, one file that needs no other."""
+"""The HTML page of a report, in one self-contained file."""

@@ -1,4 +1,4 @@
-"""Interactive curves: the data that the page's script draws, and the library it draws with."""
+"""Interactive curves: the data that the page's script draws, and the library it uses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ally.report.style import styles
 
 
 def chart_data(summary: Summary) -> list[dict[str, Any]]:
-    """One chart per data set; numbers are rounded to what a screen can show."""
+    """One chart per data set, with numbers rounded to what a screen can show."""
     look = styles(summary)
     charts = []
     for dataset in summary.datasets:
@@ -59,7 +59,7 @@ def _short(value: float) -> float | None:
 
 @cache
 def packed_library() -> str:
-    """plotly.js as it comes with the package (MIT licence), gzipped, in base64: a third of its size."""
+    """plotly.js from the package (MIT licence), gzipped and in base64, at a third of its size."""
     code = files("plotly").joinpath("package_data/plotly.min.js").read_bytes()
     return base64.b64encode(gzip.compress(code, 9, mtime=0)).decode()
 

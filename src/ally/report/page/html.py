@@ -1,4 +1,4 @@
-"""Small pieces of HTML; every text is escaped here."""
+"""Small pieces of HTML. All text is escaped here."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 
 class TableCell(NamedTuple):
-    """A cell of a table: what is read, what it is sorted by (the text if None), and a class for its looks."""
+    """A table cell: its text, its sort key (the text if None), and a CSS class."""
 
     text: str
     key: float | None = None
@@ -20,7 +20,7 @@ class TableCell(NamedTuple):
 def table(
     caption: str, head: Sequence[str], rows: Sequence[Sequence[TableCell]], *, words: Sequence[int] = (0,)
 ) -> str:
-    """A table that scrolls within itself and sorts by a click on its head; `words` are the columns that hold text."""
+    """A table that scrolls on its own and sorts on a click in its header; `words` are the columns that hold text."""
     titles = "".join(
         f'<th scope="col"{_class("words" if place in words else "")}><button '
         f'type="button">{escape(title)}</button></th>'
@@ -29,7 +29,7 @@ def table(
     body = "".join(
         f"<tr>{''.join(_cell(cell, place, place in words) for place, cell in enumerate(row))}</tr>" for row in rows
     )
-    # A region that scrolls must be reachable by keyboard.
+    # A scrolling region must be reachable by keyboard.
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}"><table '
         'class="sortable"><caption><span>'
@@ -62,7 +62,7 @@ def facts(pairs: Mapping[str, str]) -> str:
 
 
 def embedded_json(identity: str, value: Any) -> str:
-    """Data for the script of the page; no text in it can end the element."""
+    """Data for the page's script, escaped so that no text can end the element."""
     text = (
         json.dumps(value, allow_nan=False, separators=(",", ":"))
         .replace("<", "\\u003c")

@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs no network."""
+"""The report as one HTML file that works offline."""
 
 from __future__ import annotations
 
@@ -16,29 +16,32 @@ from ally.report.statistics.summary import Summary
 from ally.report.style import styles
 
 READING = {
-    "Series": "A strategy, with the setting, model, batch or objective where these vary within a data set. Each "
-    "series is compared with the baseline run under the same conditions, or the nearest to them.",
+    "Series": "A strategy, with the setting, model, batch or objective if these vary within a data set. Each "
+    "series is compared with the baseline run under the same conditions, or the closest ones.",
     "Mean and gain": "The test metric averaged over the label counts after the first training. A gain is the "
-    "difference to the baseline, paired by seed; positive is better, also for errors. Its interval is Student's t "
-    "over seeds and says nothing about other splits or data sets.",
+    "difference from the baseline, paired by seed; positive is better, also for errors. Its interval is Student's t "
+    "over seeds and does not cover other splits or data sets.",
     "Area": "Trapezoid under the curve over labels, divided by the range of labels.",
-    "Labels": "Every label bought, those of a validation set included.",
+    "Labels": "Every label bought, including those of a validation set.",
     "Labels needed": "For 97 % of the best baseline's mean final value (for errors: 97 % of its reduction since the "
-    "first round). Raw curves, straight lines between rounds, the first crossing that also holds at the next round. "
-    "“> 1600” means that this did not happen within 1600 labels; such campaigns are counted with 1600 labels.",
-    "Ratio": "Labels needed over labels the other needs, per seed; geometric mean. Below 1 saves labels. “<” says "
-    "that the other never got there on some seeds (the ratio is at most this), “>” that the series did not (at least "
-    "this), “?” that both happened: it may err either way. It is empty where nobody got there. Neither of the last "
-    "two is part of the mean over data sets. The interval is a paired bootstrap over seeds (and data sets), with the "
-    "target held fixed; with few seeds it is too narrow, and fewer than five are not coloured.",
+    "first round). We take the first crossing of the raw curve, on straight lines between rounds, that also holds at "
+    "the next round. “> 1600” means that the target was not reached within 1600 labels; such campaigns count as 1600 "
+    "labels.",
+    "Ratio": "Labels the series needs divided by labels the other needs, per seed; geometric mean. Below 1 saves "
+    "labels. “<” means that the other did not reach the target on some seeds (the ratio is at most this), “>” that the "
+    "series did not (at least this), “?” that both happened, so the ratio may be too high or too low. It is empty if "
+    "neither reached the target. The mean over data sets leaves out “?” and empty ratios. The interval is a paired "
+    "bootstrap over seeds (and data sets) with the target held fixed. With few seeds it is too narrow; ratios from "
+    "fewer than five seeds are not coloured.",
     "Tests": "Two-sided, on the paired means. Holm's correction covers one table. With n seeds Wilcoxon's test cannot "
     "go below 2/2ⁿ: five seeds give .0625 at best.",
-    "Wins / ties / losses": "Over data sets; a tie is a paired difference whose 95 % interval holds 0. Not corrected.",
-    "Unfinished campaigns": "They appear in the curves and are left out of means, gains and tests.",
+    "Wins / ties / losses": "Over data sets. A tie is a paired difference whose 95 % interval includes 0. Not "
+    "corrected.",
+    "Unfinished campaigns": "They appear in the curves but not in means, gains and tests.",
 }
 
 
-# The browser itself refuses whatever is not inside the file.
+# The browser blocks everything that is not inside the file.
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: "
     "blob:; base-uri 'none'; form-action 'none'"
@@ -46,12 +49,12 @@ POLICY = (
 
 
 FIRST = 6
-"""Sentences at the top; the others are a click away."""
+"""Sentences at the top; the others are folded away."""
 
 
 def page(summary: Summary, description: Description, picture: bytes, band: Band = "ci") -> str:
-    """The whole page: answer first, then curves, tables, and how it was made. `picture` is a PNG, for readers without
-    scripts."""
+    """The whole page: the answer first, then curves, tables, and how it was made. `picture` is a PNG for readers
+    without scripts."""
     sections = {
         "answer": ("Answer", _answer(summary, description)),
         "curves-section": ("Curves", _curves(summary, picture, band)),
@@ -117,8 +120,8 @@ def _curves(summary: Summary, picture: bytes, band: Band) -> str:
         "baseline</button></div>"
     )
     hint = (
-        f"Means over seeds{smoothed}. Bands are drawn for ALLY and the baseline, and for all where four or fewer are "
-        "shown. A click on a name in the legend hides or shows it, a double click shows it alone."
+        f"Means over seeds{smoothed}. ALLY and the baseline have bands; if four or fewer series are shown, all do. "
+        "Click a name in the legend to hide or show it; double-click to show it alone."
     )
     hidden = sum(not style.shown for style in styles(summary).values())
     hint += (
@@ -183,7 +186,7 @@ def _made(summary: Summary, description: Description) -> str:
         if pairs:
             parts.append(f"<h3>{title}</h3>{facts(pairs)}")
     if summary.gaps:
-        parts.append(f"<h3>What the grid lacks</h3>{bullets(summary.gaps)}")
+        parts.append(f"<h3>Missing from the grid</h3>{bullets(summary.gaps)}")
     return "".join(parts) or paragraph(
-        "The grid left no settings.json; results.csv beside this page has every row.", "hint"
+        "The grid has no settings.json; results.csv next to this page has every row.", "hint"
     )

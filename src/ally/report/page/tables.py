@@ -13,7 +13,7 @@ from ally.report.statistics.significance import PairedTest, totals
 from ally.report.statistics.summary import Summary
 
 MARKED = 5
-"""Ratios of fewer seeds are not coloured: a bootstrap of so few is too narrow."""
+"""Ratios from fewer seeds are not coloured, because a bootstrap over so few is too narrow."""
 LOOKS = {"better": "good", "worse": "bad"}
 
 
@@ -53,7 +53,7 @@ def comparison_table(comparisons: list[Comparison]) -> str:
 
 
 def interval(one: Comparison | PairedTest, digits: int) -> str:
-    """``low … high``, or nothing."""
+    """``low … high``, or an empty string."""
     return (
         ""
         if one.low is None or one.high is None or without_spread(one.low, one.high)
@@ -62,7 +62,7 @@ def interval(one: Comparison | PairedTest, digits: int) -> str:
 
 
 def efficiency_table(summary: Summary, dataset: str) -> str:
-    """One data set: labels that each series needs for the target."""
+    """One data set: the labels each series needs to reach the target."""
     target = summary.targets[dataset]
     head = [
         "series",

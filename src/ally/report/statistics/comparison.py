@@ -1,4 +1,4 @@
-"""Series against a baseline: paired over seeds, with intervals, in numbers and in words."""
+"""Compares series with a baseline: paired by seed, with intervals, in numbers and in words."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ally.report.statistics.series import add_series, baseline_for
 
 @dataclass(frozen=True)
 class Comparison:
-    """A series against the baseline on one data set: the paired difference of curve means, positive where it is
+    """A series against the baseline on one data set: the paired difference of curve means, positive if the series is
     better."""
 
     dataset: str
     strategy: str
-    """Name of the series: the strategy, and the conditions that vary."""
+    """Name of the series: the strategy and the conditions that vary."""
     metric: str
     seeds: int
     curve_mean: float
@@ -29,19 +29,19 @@ class Comparison:
     final: float
     final_std: float
     gain: float | None
-    """Mean over seeds of the improvement on the baseline; None for the baseline itself."""
+    """Mean improvement over the baseline, over seeds; None for the baseline itself."""
     low: float | None
     high: float | None
     seconds: float
-    """Seconds per query, median."""
+    """Median seconds per query."""
     area: float = float("nan")
     """Normalised area under the curve, averaged over seeds."""
     baseline: str | None = None
-    """The series compared with; None for the baseline itself, or where there is none."""
+    """The series it is compared with; None for the baseline itself, or if there is none."""
     pairs: int = 0
     """Seeds that both finished."""
     left_out: int = 0
-    """Seeds that both began, but did not both finish."""
+    """Seeds that both started but did not both finish."""
     is_baseline: bool = False
 
     @property
@@ -60,8 +60,8 @@ class Comparison:
 def compare(results: pd.DataFrame, baseline: str = "random", confidence: float = 0.95) -> list[Comparison]:
     """One comparison per data set and series; intervals are Student's t over paired seeds.
 
-    `baseline` is a strategy, or one series by its full name. Each series is compared with the baseline run under the
-    same setting, model, batch and objective, or the nearest to them.
+    `baseline` is a strategy, or the full name of one series. Each series is compared with the baseline run with the
+    same setting, model, batch and objective, or the closest ones.
     """
     named = add_series(results)
     for dataset, part in named.groupby("dataset", sort=False):
@@ -91,7 +91,7 @@ def _against(own: Comparison, other: str, pairs: Pairs, confidence: float) -> Co
 
 
 def _alone(part: pd.DataFrame, series: str, curves: dict[int, Curve]) -> Comparison:
-    """What is known of a series without the others; unfinished campaigns are left out."""
+    """What can be said about a series on its own; unfinished campaigns are left out."""
     rows = part[part["series"] == series]
     whole = complete(curves).values()
     last = np.array([curve.values[-1] for curve in whole])

@@ -1,4 +1,4 @@
-"""Learning curves: of one campaign, their area and average, and what is missing from a grid."""
+"""Learning curves of campaigns, their area and average, and what is missing from a grid."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ally.types import FloatArray
 
 
 class Curve(NamedTuple):
-    """The metric of one campaign: float64 arrays of shape (rounds,), by growing number of labels."""
+    """The metric of one campaign: float64 arrays of shape (rounds,), in increasing number of labels."""
 
     labels: FloatArray
     values: FloatArray
@@ -34,14 +34,13 @@ def curves_by_seed(rows: pd.DataFrame) -> dict[int, Curve]:
 
 
 def complete(curves: dict[int, Curve]) -> dict[int, Curve]:
-    """The campaigns that went as far as the longest one of their series."""
+    """The campaigns that are as long as the longest in their series."""
     last = max(curve.labels[-1] for curve in curves.values())
     return {seed: curve for seed, curve in curves.items() if curve.labels[-1] == last}
 
 
 def gaps(results: pd.DataFrame) -> list[str]:
-    """Sentences about what a grid still lacks: seeds that a series does not have, campaigns and series that end
-    early."""
+    """Sentences about what is missing from a grid: seeds of a series, and campaigns and series that end early."""
     found = []
     for dataset, part in results.groupby("dataset", sort=False):
         seeds, last = part["seed"].nunique(), part["labels"].max()
@@ -63,8 +62,7 @@ def gaps(results: pd.DataFrame) -> list[str]:
 
 
 def normalised_area(curve: Curve) -> float:
-    """Trapezoid over labels, divided by the range of labels: the metric at a label count drawn evenly from the
-    range."""
+    """Trapezoid over labels, divided by the range of labels: the mean of the metric over that range."""
     width = float(curve.labels[-1] - curve.labels[0])
     if width == 0:
         return float(curve.values[0])
@@ -77,8 +75,8 @@ KEYS = ["dataset", "metric", "series", "strategy"]
 def average_curves(results: pd.DataFrame, smoothing: float | None = None, confidence: float = 0.95) -> pd.DataFrame:
     """Rows of dataset, metric, series, strategy, labels, seeds, mean, std, low, high.
 
-    `low` and `high` bound the mean by Student's t over seeds; like `std` they are NaN for a single seed. With
-    `smoothing` each campaign is smoothed first, so that the bands are those of smoothed curves.
+    `low` and `high` are the Student's t interval of the mean over seeds; like `std`, they are NaN for a single seed.
+    With `smoothing`, each campaign is smoothed first, so the bands belong to smoothed curves.
     """
     rows = results.sort_values([*KEYS, "seed", "labels"], kind="stable")
     if smoothing is not None:
@@ -99,7 +97,7 @@ def average_curves(results: pd.DataFrame, smoothing: float | None = None, confid
 
 
 def smooth(values: FloatArray, weight: float) -> FloatArray:
-    """Exponential moving average: each value is `weight` of the average before it and 1 - `weight` of itself."""
+    """Exponential moving average: `weight` times the previous average plus 1 - `weight` times the value."""
     if not 0 <= weight < 1:
         raise InputError.about("smoothing", weight, "must be at least 0 and below 1; 0.6 is usual, 0 changes nothing")
     smoothed = np.array(values, dtype=float)

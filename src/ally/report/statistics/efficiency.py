@@ -1,5 +1,5 @@
-"""Label efficiency: how many labels a series needs for what the best baseline reaches at its end, and by what factor
-that differs between series."""
+"""Label efficiency: how many labels a series needs to reach what the best baseline finally reaches, and the ratio of
+those numbers between series."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ SHARE = 0.97
 
 
 class Reached(NamedTuple):
-    """Labels at which a curve meets the target; censored if it never does: then the last label count, a lower bound."""
+    """The label count at which a curve reaches the target. If it never does, it is censored: the last label count, a
+    lower bound."""
 
     labels: float
     censored: bool
@@ -30,7 +31,7 @@ class Reached(NamedTuple):
 
 @dataclass(frozen=True)
 class Target:
-    """The level asked for on one data set, set by the best baseline."""
+    """The target level on one data set, set by the best baseline."""
 
     dataset: str
     metric: str
@@ -40,7 +41,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Efficiency:
-    """Labels that one series needs for the target of its data set."""
+    """The labels that one series needs to reach the target of its data set."""
 
     dataset: str
     series: str
@@ -58,14 +59,14 @@ class Efficiency:
 
 
 def counts_as_baseline(strategy: str) -> bool:
-    """Everything but ALLY, its variants and its ablation."""
+    """Every strategy except ALLY, its variants and its ablation."""
     return not strategy.startswith("ally") and strategy != "accumulated-loss"
 
 
 def find_target(part: pd.DataFrame, is_baseline: Callable[[str], bool] = counts_as_baseline) -> Target | None:
     """97 % of the best baseline's mean final value; for errors, 97 % of its reduction since the first round.
 
-    None without a baseline, or where the best one did not improve on its first round (for errors).
+    None without a baseline or, for errors, if the best one did not improve on its first round.
     """
     metric = metric_named(str(part["metric"].iloc[0]))
     best: tuple[float, str, Curve] | None = None
@@ -107,7 +108,7 @@ def labels_to_reach(curve: Curve, target: float, metric: Metric) -> Reached:
 
 
 def mean_curve(curves: dict[int, Curve]) -> Curve:
-    """The average of finished campaigns, at the label counts of any of them within the range of all."""
+    """The average of finished campaigns, at every label count of any of them that lies within the range of all."""
     whole = list(complete(curves).values())
     first = max(curve.labels[0] for curve in whole)
     grid = np.unique(np.concatenate([curve.labels for curve in whole]))
@@ -140,14 +141,14 @@ REPEATS = 5000
 
 @dataclass(frozen=True)
 class Ratio:
-    """Labels needed by a series over labels needed by a reference; below 1 it saves labels."""
+    """Labels needed by a series divided by labels needed by a reference; below 1, the series saves labels."""
 
     value: float
     low: float | None
     high: float | None
     bound: str
-    """``"<"``: the reference never got there on some seeds, so that the ratio is at most this; ``">"``: the series did
-    not, at least this; ``"?"``: both happened; empty: exact."""
+    """``"<"``: the reference did not reach the target on some seeds, so the ratio is at most this; ``">"``: the series
+    did not, so it is at least this; ``"?"``: both happened; empty: exact."""
     seeds: int
     sets: int
 
@@ -165,9 +166,9 @@ def label_ratio(
     """The geometric mean over data sets of geometric means over paired seeds; each pair is (series, reference) on one
     data set.
 
-    The interval resamples data sets where there are several, and seeds within each; it is absent for one seed on one
-    set. Censored counts enter as the last label count and are told by `bound`; where both sides have some, the ratio
-    may err either way and has no interval. None without a paired seed, and where nobody got there.
+    The interval resamples data sets if there are several, and seeds within each; one seed on one set has no interval.
+    Censored counts enter as the last label count, and `bound` reports them. If both sides have some, the ratio may be
+    too high or too low and has no interval. None without a paired seed, or if neither side reached the target.
     """
     logs, series_censored, reference_censored = [], False, False
     for series, reference in pairs:
@@ -189,7 +190,7 @@ def label_ratio(
 
 
 def _resampled(logs: list[FloatArray], repeats: int) -> FloatArray:
-    """Shape (repeats,): the mean log ratio of resampled sets and seeds; the same draws every time."""
+    """Shape (repeats,): the mean log ratio over resampled sets and seeds, with the same draws every time."""
     rng = np.random.default_rng(0)
     means = np.stack([rng.choice(log, (repeats, len(log))).mean(axis=1) for log in logs])
     if len(logs) == 1:

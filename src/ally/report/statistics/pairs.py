@@ -14,13 +14,13 @@ from ally.types import FloatArray
 
 @dataclass(frozen=True)
 class Pairs:
-    """Mean of the curve per seed of two series, over the label counts both went through."""
+    """The curve means of two series, by seed, over the label counts that both cover."""
 
     seeds: tuple[int, ...]
     first: FloatArray = field(repr=False)
     second: FloatArray = field(repr=False)
     left_out: int = 0
-    """Seeds that both have but that do not reach as far as the others."""
+    """Seeds that both have but that end earlier than the others."""
     upto: int = 0
 
     @property
@@ -32,9 +32,9 @@ class Pairs:
 def pair(first: dict[int, Curve], second: dict[int, Curve]) -> Pairs:
     """Pairs the campaigns of two series by seed.
 
-    Each score is the metric averaged over the label counts of either series in the range both cover, read from straight
-    lines; the first count is left out where both start there, as nothing has been chosen yet. Unfinished seeds are left
-    out: averages over different ranges cannot be paired.
+    Each score is the metric averaged over the label counts of either series within the range that both cover,
+    interpolated linearly. The first count is left out if both start there, because nothing has been chosen yet.
+    Unfinished seeds are left out, because averages over different ranges cannot be paired.
     """
     everything = [*first.values(), *second.values()]
     start = max(min(curve.labels[0] for curve in side.values()) for side in (first, second))
@@ -50,7 +50,7 @@ def pair(first: dict[int, Curve], second: dict[int, Curve]) -> Pairs:
         for seed in shared
         if all(s[seed].labels[0] <= grid[0] and s[seed].labels[-1] >= end for s in (first, second))
     ]
-    # An exact sum: equal curves have equal means, in whatever order their rows come.
+    # An exact sum, so that equal curves have equal means whatever the order of their rows.
     scores = np.array([[math.fsum(side[seed].at(grid)) / len(grid) for seed in used] for side in (first, second)])
     return Pairs(tuple(used), scores[0], scores[1], len(shared) - len(used), int(end))
 
@@ -65,5 +65,6 @@ def t_interval(values: FloatArray, confidence: float = 0.95) -> tuple[float, flo
 
 
 def without_spread(low: float | None, high: float | None) -> bool:
-    """Equal differences other than 0: a coincidence of few seeds, whose interval of no width shows nothing."""
+    """Whether all differences are equal and not 0: a coincidence with few seeds, whose zero-width interval shows
+    nothing."""
     return low is not None and high is not None and low * high > 0 and high - low <= 1e-9 * abs(low)

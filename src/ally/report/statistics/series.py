@@ -12,10 +12,10 @@ SEPARATOR = " · "
 
 
 def add_series(results: pd.DataFrame) -> pd.DataFrame:
-    """The results with a column `series`: the strategy and, readably, the conditions in which a data set has several.
+    """The results with a column `series`: the strategy and, in readable form, the conditions that vary in a data set.
 
-    A condition that the others imply is not repeated, and an objective is named only where one strategy has several:
-    each strategy has an objective of its own by default.
+    A condition implied by the others is not repeated. An objective is named only if one strategy has several, because
+    each strategy has its own objective by default.
     """
     if "series" in results:
         return results
@@ -24,7 +24,7 @@ def add_series(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def series_of(results: pd.DataFrame) -> list[str]:
-    """Names of the series in the order of the file."""
+    """Names of the series, in the order of the file."""
     return [str(name) for name in results["series"].unique()]
 
 
@@ -63,7 +63,7 @@ def short_names(values: Iterable[str]) -> dict[str, str]:
 
 
 def _arguments(value: str) -> tuple[str, list[str]]:
-    """``F(a=1, b=(2, 3))`` as ``F`` and ``[a=1, b=(2, 3)]``; a text that is no call has no arguments."""
+    """``F(a=1, b=(2, 3))`` as ``F`` and ``[a=1, b=(2, 3)]``; a text that is not a call has no arguments."""
     call = re.fullmatch(r"(\w+)\((.*)\)", value, flags=re.DOTALL)
     if call is None:
         return value, []
@@ -80,7 +80,7 @@ def _arguments(value: str) -> tuple[str, list[str]]:
 def baseline_for(part: pd.DataFrame, series: str, baseline: str) -> str | None:
     """The series of `baseline` (a strategy or a series) within one data set that shares most conditions with `series`.
 
-    Acquisition is compared under equal training: ``ally · batch 200`` stands against ``random · batch 200``.
+    Acquisition is compared under equal training: ``ally · batch 200`` with ``random · batch 200``.
     """
     if (part["series"] == baseline).any():
         return baseline

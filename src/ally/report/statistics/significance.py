@@ -29,19 +29,19 @@ class PairedTest:
     second: str
     seeds: int
     difference: float
-    """Positive where the first is better."""
+    """Positive if the first is better."""
     low: float | None
     high: float | None
     wilcoxon: float
     """Wilcoxon's signed-rank test, exact for few seeds."""
     t: float
-    """The paired t test; NaN where all differences are equal."""
+    """The paired t test; NaN if all differences are equal."""
     wilcoxon_holm: float = float("nan")
     t_holm: float = float("nan")
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """Holm's correction: the chance of a single false alarm in the family stays below the level. NaN is not counted."""
+    """Holm's correction keeps the chance of any false alarm in the family below the level. NaN is not counted."""
     corrected = [float("nan")] * len(p)
     order = sorted((place for place in range(len(p)) if not np.isnan(p[place])), key=lambda place: p[place])
     highest = 0.0
@@ -52,13 +52,13 @@ def holm(p: Sequence[float]) -> list[float]:
 
 
 def smallest_p(seeds: int, tests: int = 1) -> float:
-    """The least p-value a two-sided signed-rank test can give with so many seeds, after Holm's correction for
+    """The smallest p-value that a two-sided signed-rank test can give with this many seeds, after Holm's correction for
     `tests`."""
     return min(1.0, tests * 2.0 / 2.0**seeds)
 
 
 def against_baseline(results: pd.DataFrame, baseline: str) -> list[PairedTest]:
-    """Every series against its baseline; a family per data set."""
+    """Every series against its baseline, one family per data set."""
     found = []
     for _, part in results.groupby("dataset", sort=False):
         pairs = ((str(series), baseline_for(part, str(series), baseline)) for series in part["series"].unique())
@@ -69,7 +69,7 @@ def against_baseline(results: pd.DataFrame, baseline: str) -> list[PairedTest]:
 
 
 def all_pairs(results: pd.DataFrame) -> list[PairedTest]:
-    """Every series against every other; a family per data set."""
+    """Every series against every other, one family per data set."""
     parts = [part for _, part in results.groupby("dataset", sort=False)]
     return [test for part in parts for test in paired_tests(part, combinations(map(str, part["series"].unique()), 2))]
 
@@ -95,7 +95,7 @@ def paired_tests(part: pd.DataFrame, pairs: Iterable[tuple[str, str]]) -> list[P
 
 
 def _p_values(differences: FloatArray) -> tuple[float, float]:
-    """Wilcoxon's and the t test's; two series that are one and the same do not differ."""
+    """The p-values of Wilcoxon's test and the t test; identical series do not differ."""
     if not differences.any():
         return 1.0, 1.0
     rank = float(stats.wilcoxon(differences).pvalue)
@@ -105,7 +105,7 @@ def _p_values(differences: FloatArray) -> tuple[float, float]:
 
 
 class WinsAndLosses(NamedTuple):
-    """A tie is a difference whose interval holds 0."""
+    """A tie is a difference whose interval includes 0."""
 
     wins: int
     ties: int
@@ -116,7 +116,7 @@ class WinsAndLosses(NamedTuple):
 
 
 def win_matrix(series: Sequence[str], tests: Sequence[PairedTest]) -> dict[tuple[str, str], WinsAndLosses]:
-    """``matrix[row, column]``: data sets on which the row is better than, tied with, worse than the column.
+    """``matrix[row, column]``: the number of data sets on which the row beats, ties with, or loses to the column.
 
     Pairs without an interval are not counted; a pair that was never compared has no entry.
     """
@@ -133,6 +133,6 @@ def win_matrix(series: Sequence[str], tests: Sequence[PairedTest]) -> dict[tuple
 
 
 def totals(series: Sequence[str], matrix: dict[tuple[str, str], WinsAndLosses]) -> dict[str, WinsAndLosses]:
-    """Each row summed, for the series that have one."""
+    """The sum of each row, for the series that have one."""
     rows = {name: [record for (row, _), record in matrix.items() if row == name] for name in series}
     return {name: WinsAndLosses(*map(sum, zip(*records, strict=True))) for name, records in rows.items() if records}

@@ -1,4 +1,4 @@
-"""Everything a report says, computed once from the rows of a grid."""
+"""All the numbers of a report, computed once from the rows of a grid."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from ally.report.statistics.significance import PairedTest, WinsAndLosses, again
 
 @dataclass(frozen=True)
 class SeriesCost:
-    """Medians over campaigns of one series on one data set."""
+    """Medians over the campaigns of one series on one data set."""
 
     dataset: str
     series: str
     train_per_label: float
-    """Seconds of all trainings over all labels bought."""
+    """Seconds of all trainings, divided by all labels bought."""
     query_per_label: float
-    """Seconds of all queries over the labels they asked for; NaN before the first query."""
+    """Seconds of all queries, divided by the labels they asked for; NaN before the first query."""
     query: float
     """Seconds of one query; NaN before the first."""
 
@@ -34,7 +34,7 @@ def costs(results: pd.DataFrame) -> list[SeriesCost]:
     """One per data set and series, in the order of the file."""
     found = []
     for (dataset, series), rows in results.groupby(["dataset", "series"], sort=False):
-        # What the last row asked for has not been bought yet.
+        # The labels that the last row asked for have not been bought yet.
         answered = rows["query_seconds"].where(rows["labels"] < rows.groupby("seed")["labels"].transform("max"), 0.0)
         campaigns = (
             rows.assign(query=answered)
@@ -59,7 +59,7 @@ def costs(results: pd.DataFrame) -> list[SeriesCost]:
 
 @dataclass(frozen=True)
 class Summary:
-    """The statistics of a grid. Smoothing changes `curves` only; everything else is of raw values."""
+    """The statistics of a grid. Smoothing changes only `curves`; everything else uses raw values."""
 
     baseline: str
     series: tuple[str, ...]
@@ -70,8 +70,8 @@ class Summary:
     targets: dict[str, Target] = field(repr=False)
     efficiencies: tuple[Efficiency, ...] = field(repr=False)
     ratios: dict[tuple[str, str], tuple[Ratio | None, Ratio | None]] = field(repr=False)
-    """By data set and series: against the paired baseline, against the best baseline. The data set "" stands for all
-    together, but for those where the ratio may err either way."""
+    """By data set and series: against the paired baseline and against the best baseline. The data set "" stands for all
+    of them together, except those whose ratio may be too high or too low."""
     tests: tuple[PairedTest, ...] = field(repr=False)
     """Against the baseline."""
     pairs: tuple[PairedTest, ...] = field(repr=False)
@@ -81,7 +81,7 @@ class Summary:
     gaps: tuple[str, ...]
     smoothing: float | None = None
     constants: Mapping[str, float] = field(default_factory=dict)
-    """By data set, what one answer for every sample would score, where the grid says so."""
+    """By data set, the score of giving the same answer for every sample, if the grid reports it."""
 
     @property
     def datasets(self) -> list[str]:
@@ -94,9 +94,9 @@ def summarise(
     smoothing: float | None = None,
     is_baseline: Callable[[str], bool] = counts_as_baseline,
 ) -> Summary:
-    """Statistics of results (the rows of a ``results.csv``); `baseline` is random by default, where it was run.
+    """Statistics of results (the rows of a ``results.csv``); `baseline` is random by default, if it was run.
 
-    `is_baseline` tells which strategies may set the target of label efficiency: by default all that are not ALLY.
+    `is_baseline` tells which strategies may set the target of label efficiency: by default all except ALLY.
     """
     bad = ~np.isfinite(results["value"].to_numpy(dtype=float))
     if bad.any():
