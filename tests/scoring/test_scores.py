@@ -132,9 +132,7 @@ def test_without_a_spread_all_score_alike_and_a_note_says_so(make_snapshot, spre
     found = Reducible()(numbers(make_snapshot, spread), Streams(0))
     assert found.scores.tolist() == [1] * 6
     assert found.report == {"doubt": "none"}
-    assert found.notes == (
-        "one model says nothing about how far its numbers may be off: the batch covers the pool, whatever is predicted",
-    )
+    assert found.notes == ("the model gives no uncertainty for its predictions: the batch covers the pool instead",)
 
 
 def test_without_probabilities_all_score_alike_and_a_note_says_so(make_snapshot):

@@ -55,7 +55,7 @@ class Reducible:
             return Scored(Margin()(snapshot, streams).scores, {"doubt": "margin"})
         spread = snapshot.candidates.readouts.get(self.readouts[0].name)
         if spread is None or not bool((spread > 0).any()):
-            return _alike(snapshot, "one model says nothing about how far its numbers may be off")
+            return _alike(snapshot, "the model gives no uncertainty for its predictions")
         values = spread.double()
         middle = float(values.median())
         values = values.clamp(max=self.bound * middle) if middle > 0 else values
@@ -65,4 +65,4 @@ class Reducible:
 def _alike(snapshot: Snapshot, reason: str) -> Scored:
     """Equal scores, with a note that says why."""
     values = torch.ones(len(snapshot.candidates), dtype=torch.float64)
-    return Scored(values, {"doubt": "none"}, notes=(f"{reason}: the batch covers the pool, whatever is predicted",))
+    return Scored(values, {"doubt": "none"}, notes=(f"{reason}: the batch covers the pool instead",))
