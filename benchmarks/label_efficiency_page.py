@@ -49,12 +49,12 @@ def suite(results: pd.DataFrame, tuned: tuple[str, ...]) -> str:
     named = add_series(results)
     seeds = named.groupby("dataset")["seed"].nunique()
     lines = [
-        f"{len(seeds)} sets, {_told(seeds)}, 8 rounds each. What a table lacks was not run.",
+        f"{len(seeds)} sets, {_told(seeds)}, 8 rounds each. Empty cells were not run.",
         "",
         "### Mean over the curve",
         "",
-        "The best in bold; `ally` against random is paired by seed, p by the t test, Holm over the sets. † guided the "
-        "choice of the default.",
+        "The best is in bold. `ally` against random is paired by seed; p is from the t test, with Holm's correction "
+        "over the sets. Sets marked † guided the choice of the default.",
         "",
         f"| set | learner | seeds | {' | '.join(columns())} | ally against random | p |",
         f"|{'---|' * (len(columns()) + 5)}",
@@ -82,7 +82,7 @@ def suite(results: pd.DataFrame, tuned: tuple[str, ...]) -> str:
         lines.append(f"| {name}{mark} | {part['model'].iloc[0]} | {count} | {' | '.join(cells)} | {gain} | {told} |")
     lines += [
         "",
-        "Accuracy, or root mean squared error for the tables of numbers. A positive gain is better in both.",
+        "Accuracy, or root mean squared error for regression. A positive gain is better in both.",
         "",
     ]
     lines += ["![every curve](label-efficiency/curves.png)", "", *ratios(named), "", *ranks(rows)]
@@ -104,16 +104,17 @@ def curve_means(part: pd.DataFrame) -> dict[str, float]:
 
 
 def ratios(named: pd.DataFrame) -> list[str]:
-    """Labels that each needs for 97 % of what random reaches at its end, over those that random needs."""
+    """Labels each strategy needs for 97 % of what random finally reaches, divided by those random needs."""
     roles = named.assign(series=[ROLES.get(s, s) for s in named["series"]])
     _, found = efficiencies(roles, "random", lambda strategy: strategy == "random")
     by = {(one.dataset, one.series): one for one in found}
     lines = [
         "### Labels to target",
         "",
-        "97 % of random's mean final accuracy, for errors of its reduction. Labels needed over labels that random "
-        "needs: geometric mean over sets and seeds, 95 % by resampling both. `<` and `>`: some campaigns did not get "
-        "there, so that the ratio is a bound; `?`: on both sides.",
+        "The target is 97 % of random's mean final accuracy or, for errors, of its reduction. The ratio is the labels "
+        "a strategy needs divided by those random needs: geometric mean over sets and seeds, 95 % interval by "
+        "resampling both. `<` and `>`: some campaigns did not reach the target, so the ratio is a bound; `?`: on both "
+        "sides.",
         "",
         "| strategy | ratio | 95 % interval | sets | sets below 1 |",
         "|---|---|---|---|---|",
@@ -144,14 +145,14 @@ def ranks(rows: list[tuple[str, pd.DataFrame, dict[str, float], Any]]) -> list[s
     return [
         "### Mean ranks",
         "",
-        f"{said}. Over {sets} sets two ranks differ at the 5 % level if they are {critical:.2f} apart (Nemenyi).",
+        f"{said}. Over {sets} sets, two ranks differ at the 5 % level if they are {critical:.2f} apart (Nemenyi).",
         "",
         "![mean ranks with the critical difference](label-efficiency/ranks.png)",
     ]
 
 
 def diagram(found: dict[str, float], critical: float) -> Figure:
-    """Mean ranks on a line; a bar joins those that are not told apart from the best."""
+    """Mean ranks on a line; a bar joins those that do not differ significantly from the best."""
     figure = Figure(figsize=(7, 0.35 * len(found) + 0.9), layout="constrained")
     ax = figure.add_subplot()
     order = sorted(found, key=lambda role: found[role])
