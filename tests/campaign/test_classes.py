@@ -105,3 +105,12 @@ def test_classes_can_be_changed_without_being_declared():
             campaign.classes.rename("cat", "owl")
         with pytest.raises(LabelError, match="there is no class 'bat'; the classes are "):
             campaign.classes.merge(["bat"], "cat")
+
+
+def test_new_classes_are_stripped_and_near_ones_named():
+    with made(classes=["x", "dog"]) as campaign:
+        told = campaign.relabel({"0": "X ", "1": "X", "2": "owl"}, add_classes=True)
+        assert campaign.settings.classes == ("x", "dog", "X", "owl")
+        assert campaign.labels() == {"0": "X", "1": "X", "2": "owl"}
+        assert [slip.partition(";")[0] for slip in told.slips] == ["'X' is a new class and looks like 'x'"]
+        assert campaign.classes.add([" cat "]).old == ("cat",)

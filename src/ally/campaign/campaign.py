@@ -229,12 +229,16 @@ class Campaign:
         add_classes: bool = False,
         id_column: str | None = None,
         label_column: str | None = None,
+        encoding: str = "utf-8",
+        header: bool = True,
     ) -> Told:
         """Import labels from a .csv, .tsv, .jsonl or .parquet file with the columns id and label, or from a folder
         with one folder of images per class: all of them or none, in file order. Annotators and times come from the
-        file, if it has them."""
+        file, if it has them. Without a `header`, the first two columns hold ids and labels."""
         importer = person(annotator or IMPORTED)
-        found = self.answers.read(path, id_column=id_column, label_column=label_column)
+        found = self.answers.read(
+            path, id_column=id_column, label_column=label_column, encoding=encoding, header=header
+        )
         if not found:
             raise AnswerError(f"{path} holds no answers; fill in its column label, or write yes into a column skip")
         passed_on = [answer._replace(annotator=answer.annotator or importer) for answer in found]

@@ -16,9 +16,12 @@ from ally.campaign.settings import Settings, check_classes, current_settings
 from ally.campaign.values import ClassChange
 from ally.errors import LabelError
 from ally.sources.export.answers import plain_label, reads
+from ally.sources.export.reading import nearest_class
 from ally.store import Event, NewAnswer, Store, StoredAnswer
 from ally.store.deriving import opinions
 
+ALIKE = 0.8
+"""How similar in spelling a new class and another are, from 0 to 1, for a hint."""
 CHANGED = "classes"
 """The kind of event that records a change."""
 
@@ -45,11 +48,18 @@ class Classes:
         """Add classes. If none were declared, this declares those in use and the new ones, and other labels are
         refused from then on."""
         labels = [plain_label(label, "the new class") for label in labels]
+        labels = [label.strip() if isinstance(label, str) else label for label in labels]
         known = {reads(label) for label in self._all()}
         double = next((label for label in labels if reads(label) in known), None)
         if double is not None:
             raise LabelError(f"there is a class {double!r} already; nothing was added")
-        return self._settle("add", labels, None, [*self._all(), *labels], [])
+        before = self._all()
+        near = tuple(
+            f"{label!r} is a new class and looks like {alike!r}; if it is a typo: `ally classes NAME merge`"
+            for place, label in enumerate(labels)
+            if isinstance(label, str) and (alike := nearest_class(label, [*before, *labels[:place]], ALIKE)) is not None
+        )
+        return replace(self._settle("add", labels, None, [*before, *labels], []), near=near)
 
     def rename(self, old: Any, new: Any) -> ClassChange:
         """Rename a class, with all its labels."""

@@ -73,13 +73,29 @@ class AnswerRecord:
         the same two samples."""
         return agreement_of(self.store, current_settings(self.store).task)
 
-    def read(self, path: str | Path, *, id_column: str | None = None, label_column: str | None = None) -> list[Answer]:
+    def read(
+        self,
+        path: str | Path,
+        *,
+        id_column: str | None = None,
+        label_column: str | None = None,
+        encoding: str = "utf-8",
+        header: bool = True,
+    ) -> list[Answer]:
         """The answers of a file, whose columns are ``id`` and ``label``, those of the campaign's source, or those
-        named. Nothing is recorded."""
+        named; the first two without a `header`. Nothing is recorded."""
         layout = current_settings(self.store).fingerprint.get("layout", {})
         own = {"id": layout.get("id"), "label": layout.get("label")}
         known = {sample.id for sample in self.store.samples.all()} if Path(path).suffix.lower() == ".json" else None
-        return read_answers(path, id_column=id_column, label_column=label_column, own=own, known=known)
+        return read_answers(
+            path,
+            id_column=id_column,
+            label_column=label_column,
+            own=own,
+            known=known,
+            encoding=encoding,
+            header=header,
+        )
 
     def export(self, path: str | Path, *, skips: bool = True, link: bool = False) -> int:
         """See `Campaign.export`."""

@@ -56,9 +56,9 @@ class Telling:
     def tell(self, query: int, answers: Mapping[str, Any], annotator: str | None, key: str | None, add: bool) -> Told:
         """Answers to a query; with `add`, labels that are no class yet become classes."""
         who = person(annotator or self.store.query(query).annotator)
-        new, settings = self._checked(answers, who, add)
+        new, settings, near = self._checked(answers, who, add)
         waiting = [id for id in self.store.waiting(query, settings.opinions) if id not in answers]
-        told = self._record(who, new, query, key)
+        told = self._record(who, new, query, key, near)
         with suppress(StoreError):  # the answers are on record, and the caller must hear that
             waiting = self.store.waiting(query, settings.opinions)
         return replace(told, query=query, waiting=tuple(waiting))
@@ -74,7 +74,8 @@ class Telling:
     ) -> Told:
         """Answers to samples of the annotator's own choice; with `settle` they end disagreements."""
         who = person(annotator)
-        told = self._record(who, self._checked(answers, who, add)[0], None, key)
+        new, _, near = self._checked(answers, who, add)
+        told = self._record(who, new, None, key, near)
         if settle:
             settled = dict.fromkeys(answers, max(told.numbers))
             self.store.log(self.clock(), ADJUDICATED, {"samples": settled})
@@ -104,21 +105,29 @@ class Telling:
 
     def _checked(
         self, answers: Mapping[str, Any] | Sequence[Answer], who: str, add: bool
-    ) -> tuple[list[NewAnswer], Settings]:
-        """The answers in the store's form; with `add`, their new classes are declared first."""
+    ) -> tuple[list[NewAnswer], Settings, tuple[str, ...]]:
+        """The answers in the store's form, and what is said of new classes; with `add`, those are declared first."""
         settings = current_settings(self.store)
         try:
-            return new_answers(answers, settings, self.vocabulary.of(settings)), settings
+            return new_answers(answers, settings, self.vocabulary.of(settings)), settings, ()
         except UnknownClasses as error:
             if not add:
                 raise
             given = answers if isinstance(answers, Mapping) else [answer.id for answer in answers]
             self.store.samples.rows(list(given))  # an unknown id is refused before a class is added
-            Classes(self.store, self.clock, who).add(list({reads(label): label for label in error.labels}.values()))
+            new = list({reads(label): label for label in error.labels}.values())
+            added = Classes(self.store, self.clock, who).add(new)
         settings = current_settings(self.store)
-        return new_answers(answers, settings, self.vocabulary.of(settings)), settings
+        return new_answers(answers, settings, self.vocabulary.of(settings)), settings, added.near
 
-    def _record(self, annotator: str, answers: Sequence[NewAnswer], query: int | None, key: str | None) -> Told:
+    def _record(
+        self,
+        annotator: str,
+        answers: Sequence[NewAnswer],
+        query: int | None,
+        key: str | None,
+        near: Sequence[str],
+    ) -> Told:
         settings, before = current_settings(self.store), self.store.answers.last_number()
         compared = compared_with(self.store, settings, self.vocabulary, before)
         labels = {answer.sample: answer.value for answer in answers if answer.kind == "label"}
@@ -127,7 +136,7 @@ class Telling:
         self.offer_training()
         skipped = sum(answer.kind == "skip" for answer in answers)
         known = sum(number <= before for number in receipt.numbers)
-        return Told(receipt.numbers, len(answers) - skipped, skipped, known=known, slips=tuple(slips))
+        return Told(receipt.numbers, len(answers) - skipped, skipped, known=known, slips=(*near, *slips))
 
     def offer_training(self) -> None:
         """Called after answers were saved: if no training can start, that must not look like a failure to save."""

@@ -119,6 +119,8 @@ class ClassChange(Value):
     new: Any
     said: int
     classes: tuple[Any, ...] | None
+    near: tuple[str, ...] = ()
+    """Which new classes are spelled much like another, in sentences."""
 
 
 @dataclass(frozen=True)

@@ -195,3 +195,27 @@ def test_vectors_in_the_order_of_the_samples(ally, tmp_path):
     assert "there are 4 embeddings, and s.csv has 3 samples; give one for each" in told
     np.savez(tmp_path / "X.npz", X=np.arange(6.0).reshape(3, 2), ids=np.asarray(["p", "q", "r"]))
     assert "3 rows of features of X.npz" in ally("new", "x", "--from", "X.npz", "--by-hand").out
+
+
+def test_files_without_a_header_and_in_other_encodings(ally, rows, tmp_path):
+    (tmp_path / "plain.csv").write_text("r00,low\nr01,high\n")
+    assert "say header=False (--no-header)" in ally("tell", "rows", "plain.csv", code=2).err
+    assert "2 labels saved" in ally("tell", "rows", "plain.csv", "--no-header").out
+    (tmp_path / "more.csv").write_bytes("low,r02,Köln\nhigh,r03,Ulm\n".encode("latin-1"))
+    columns = ("--id-column", "column 2", "--label-column", "column 1", "--no-header")
+    assert "is not utf-8" in ally("import", "rows", "more.csv", *columns, code=2).err
+    assert "2 labels and" in ally("import", "rows", "more.csv", *columns, "--encoding", "latin-1").out
+    assert "are for a file of answers" in ally("tell", "rows", "r04=low", "--no-header", code=2).err
+    with library.Campaign.open("rows.db") as campaign:
+        assert campaign.labels() == {"r00": "low", "r01": "high", "r02": "low", "r03": "high"}
+
+
+def test_predict_reads_a_file_without_a_header(ally, tmp_path):
+    lines = [f"{n},{'ab'[n % 2]},{['x', 'y'][n % 2]}" for n in range(12)]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    ally("new", "t", "--from", "t.csv", "--no-header", "--label", "column 3", "--model", "linear", "--by-hand")
+    ally("retrain", "t")
+    (tmp_path / "new.csv").write_text("20,b\n21,a\n")
+    found = ally("predict", "t", "new.csv", "--no-header").rows
+    assert [row["label"] for row in found] == ["y", "x"]
+    assert "--no-header is for new data" in ally("predict", "t", "--no-header", code=2).err

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ally.errors import AllyError, AnswerError, InputError
 
 if TYPE_CHECKING:
     from ally.sources import Answer
+    from ally.sources.rows import Rows
 
 STANDARD_INPUT = "-"
 
@@ -25,22 +26,28 @@ class Answers(NamedTuple):
     """Whether the file lists samples that annotators differed about, and settles them."""
 
 
-def read(words: Sequence[str], read_file: Callable[[Path], Sequence[Answer]]) -> Answers:
-    """The answers of a file, as `read_file` gives them, of standard input (``-``) or of words like ``a.jpg=cat``."""
+ReadFile: TypeAlias = "Callable[..., Sequence[Answer]]"
+
+
+def read(words: Sequence[str], read_file: ReadFile, written: Mapping[str, Any] = {}) -> Answers:
+    """The answers of a file, as `read_file` gives them, of standard input (``-``) or of words like ``a.jpg=cat``.
+    `written` says how the file is written: its encoding and header."""
     files = [word for word in words if word == STANDARD_INPUT or "=" not in word or os.path.isfile(word)]
     if not words:
         raise InputError(
             "no answers given; give a file with the columns id and label, - for standard input, or ID=LABEL pairs"
         )
+    if not files and written:
+        raise InputError("--encoding and --no-header are for a file of answers; leave them out, or give one")
     if not files:
         return Answers(_pairs(words), None)
     if len(words) > 1:
         raise InputError(f"{files[0]!r} is not an ID=LABEL pair; give one file (or -), or give pairs only")
     if files[0] == STANDARD_INPUT:
-        return _standard_input(read_file)
+        return _standard_input(read_file, written)
     if not os.path.exists(files[0]):
         raise InputError(f"{files[0]!r} is neither a file nor a pair such as {files[0]}=LABEL; correct it")
-    return _file(Path(files[0]), read_file)
+    return _file(Path(files[0]), read_file, written)
 
 
 def _pairs(words: Sequence[str]) -> dict[str, Any]:
@@ -56,16 +63,17 @@ def _pairs(words: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-def _file(path: Path, read_file: Callable[[Path], Sequence[Answer]]) -> Answers:
+def _file(path: Path, read_file: ReadFile, written: Mapping[str, Any]) -> Answers:
     from ally.sources.rows import open_rows
 
     found: dict[str, Any] = {}
-    for answer in read_file(path):
+    for answer in read_file(path, **written):
         add(found, answer.id, answer.label)
     if not found:
         raise AnswerError(f"{path} holds no answers; fill in its column label, or write yes into a column named skip")
-    queries = set() if path.is_dir() else _queries(path, found)
-    settles = not path.is_dir() and "adjudicates" in open_rows(path).columns
+    rows = None if path.is_dir() else open_rows(path, **written)
+    queries = set() if rows is None else _queries(rows, found)
+    settles = rows is not None and "adjudicates" in rows.columns
     return Answers(found, queries.pop() if len(queries) == 1 else None, settles)
 
 
@@ -75,12 +83,11 @@ def add(found: dict[str, Any], id: str, label: Any) -> None:
     found[id] = label
 
 
-def _queries(path: Path, answered: dict[str, Any]) -> set[int | None]:
+def _queries(rows: Rows, answered: dict[str, Any]) -> set[int | None]:
     """The numbers in the column query of the answered rows; None stands for a row without one."""
     from ally.sources.export.cells import read_text
-    from ally.sources.rows import Row, open_rows
+    from ally.sources.rows import Row
 
-    rows = open_rows(path)
     if "query" not in rows.columns:
         return {None}
     found: set[int | None] = set()
@@ -99,7 +106,7 @@ def _number(value: Any) -> int | None:
         return None
 
 
-def _standard_input(read_file: Callable[[Path], Sequence[Answer]]) -> Answers:
+def _standard_input(read_file: ReadFile, written: Mapping[str, Any]) -> Answers:
     """CSV, or JSON lines if it begins with a brace."""
     if sys.stdin is None or sys.stdin.closed:
         raise AnswerError("standard input is closed; pipe answers into the command, or give a file")
@@ -114,7 +121,7 @@ def _standard_input(read_file: Callable[[Path], Sequence[Answer]]) -> Answers:
         )
         path.write_bytes(content)
         try:
-            return _file(path, read_file)
+            return _file(path, read_file, written)
         except AllyError as error:
             error.args = (str(error).replace(str(path), "standard input"),)
             raise

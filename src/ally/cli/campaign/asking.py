@@ -14,6 +14,7 @@ from ally.cli.campaign.opening import Annotator, AsJson, IdColumn, Key, LabelCol
 from ally.cli.campaign.printing import counted, dump, few, note, say
 from ally.cli.campaign.sample_columns import columns_of, shown
 from ally.cli.campaign.sheets import check_out, write_rows
+from ally.cli.reading import Encoding, NoHeader, given_options
 from ally.errors import AllyError, InputError, LabelError, PoolExhausted, UnknownClasses
 from ally.types import SKIP
 
@@ -114,6 +115,8 @@ def tell(
     ] = None,
     id_column: IdColumn = None,
     label_column: LabelColumn = None,
+    encoding: Encoding = None,
+    no_header: NoHeader = False,
     add_classes: AddClasses = False,
     annotator: Annotator = None,
     key: Key = None,
@@ -125,10 +128,10 @@ def tell(
 
     Example: ally tell pets next.csv, or ally tell pets a.jpg=cat b.jpg=dog
     """
+    written = given_options(encoding=encoding, no_header=no_header)
     with opened(name) as campaign:
-        given = told_answers.read(
-            answers or [], partial(campaign.answers.read, id_column=id_column, label_column=label_column)
-        )
+        read = partial(campaign.answers.read, id_column=id_column, label_column=label_column)
+        given = told_answers.read(answers or [], read, written)
         number = given.query if query is None else query
         try:
             if given.adjudicates:

@@ -8,7 +8,7 @@ import typer
 
 from ally.cli.campaign.opening import Annotator, AsJson, Name, opened, typed
 from ally.cli.campaign.options import read_classes
-from ally.cli.campaign.printing import counted, dump, say, table_lines
+from ally.cli.campaign.printing import counted, dump, note, say, table_lines
 from ally.errors import InputError
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def classes(
     if as_json:
         dump({**change.to_json(), "classes": left})
     else:
+        note(*(f"note: {words}" for words in change.near))
         say(_line(change), f"classes: {', '.join(map(str, left))}")
         if action != "undo":
             say(f"`ally classes {called} undo` undoes it")

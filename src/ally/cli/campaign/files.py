@@ -15,6 +15,7 @@ from ally.cli.campaign.printing import counted, dump, note, problem_lines, say
 from ally.cli.campaign.sample_columns import columns_of, shown
 from ally.cli.campaign.sheets import check_out, write_rows
 from ally.cli.console import live_progress
+from ally.cli.reading import Encoding, NoHeader, given_options
 from ally.errors import InputError, LabelError, UnknownClasses
 from ally.types import SKIP
 
@@ -41,6 +42,8 @@ def import_labels(
     ] = None,
     id_column: IdColumn = None,
     label_column: LabelColumn = None,
+    encoding: Encoding = None,
+    no_header: NoHeader = False,
     add_classes: AddClasses = False,
     as_json: AsJson = False,
 ) -> None:
@@ -48,11 +51,10 @@ def import_labels(
 
     Example: ally import pets labels.csv
     """
+    reading = given_options(id_column=id_column, label_column=label_column, encoding=encoding, no_header=no_header)
     with opened(name) as campaign:
         try:
-            told = campaign.import_labels(
-                path, annotator=annotator, add_classes=add_classes, id_column=id_column, label_column=label_column
-            )
+            told = campaign.import_labels(path, annotator=annotator, add_classes=add_classes, **reading)
         except UnknownClasses as error:
             raise LabelError(unknown_classes(error, typed(name, campaign))) from error
     if as_json:

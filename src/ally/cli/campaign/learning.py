@@ -15,6 +15,7 @@ from ally.cli.campaign.opening import FEW, AsJson, Moved, Name, opened, typed
 from ally.cli.campaign.printing import counted, dump, note, problem_lines, say
 from ally.cli.campaign.sheets import check_out, write_rows
 from ally.cli.console import live_progress, stderr
+from ally.cli.reading import Encoding, NoHeader, given_options
 from ally.errors import InputError
 
 if TYPE_CHECKING:
@@ -82,7 +83,8 @@ def predict(
     folder: Annotated[
         Path | None, typer.Option(help="Folder that image paths are relative to (default: the table's).")
     ] = None,
-    encoding: Annotated[str | None, typer.Option(help="Text file encoding.")] = None,
+    encoding: Encoding = None,
+    no_header: NoHeader = False,
     probabilities: Annotated[
         bool, typer.Option("--probabilities", help="Add a column with the probability of each class.")
     ] = False,
@@ -94,10 +96,10 @@ def predict(
     Example: ally predict pets --out predictions.csv
     """
     check_out(out, (".csv", ".jsonl", ".parquet"))
-    options: dict[str, Any] = {"embeddings": embeddings, "ids": ids, "folder": folder, "encoding": encoding}
-    given = {option: value for option, value in options.items() if value is not None}
+    given = given_options(embeddings=embeddings, ids=ids, folder=folder, encoding=encoding, no_header=no_header)
     if data is None and given:
-        raise InputError(f"--{next(iter(given))} is for new data; name it too: ally predict {name} NEWDATA")
+        option = "no-header" if "header" in given else next(iter(given))
+        raise InputError(f"--{option} is for new data; name it too: ally predict {name} NEWDATA")
     with stderr.status("predicting"):
         if name.lower().endswith(WEIGHTS):
             if data is None:

@@ -15,7 +15,7 @@ from ally.sources.export.cells import read_label, read_text
 from ally.sources.export.label_studio import read_tasks, tasks_as_answers
 from ally.sources.identity import is_missing
 from ally.sources.paths import is_image, text_of
-from ally.sources.rows import BadRow, open_rows
+from ally.sources.rows import BadRow, Rows, open_rows
 from ally.sources.rows.delimited import WITH_COMMA
 from ally.types import SKIP, Task
 
@@ -23,6 +23,8 @@ LARGEST_TARGET = 1e150
 """Squares of larger numbers do not fit a float."""
 SHOWN = 20
 """How many classes, and how many unknown labels, a message lists."""
+FIRST = {"id": "column 1", "label": "column 2"}
+"""Ids and labels of a file without a header."""
 RECORD = ("kind", "undoes")
 """Columns of a whole record: of every answer ever given."""
 
@@ -36,12 +38,15 @@ def read_answers(
     id_column: str | None = None,
     label_column: str | None = None,
     own: Mapping[str, str | None] = {},
+    encoding: str = "utf-8",
+    header: bool = True,
 ) -> list[Answer]:
     """Answers of a table with the columns ``id`` and ``label``, of a .json file that Label Studio exported, or of a
     folder of folders of images.
 
     `id_column` and `label_column` name other columns; without them, and where a table has no column ``id`` or
     ``label``, those of `own` (``"id"`` and ``"label"``) serve, such as the columns that a campaign's source has.
+    Without a `header`, the columns are ``column 1`` … and the first two of them hold ids and labels.
 
     A row with neither a label nor ``skip`` is not an answer yet and is left out. With `classes` a label must be one of
     them (and becomes
@@ -57,7 +62,10 @@ def read_answers(
     elif path.suffix.lower() == ".json" and (tasks := read_tasks(path)) is not None:
         found = iter(tasks_as_answers(tasks, path, id_column or own.get("id"), known))
     else:
-        found = _from_table(path, {"id": id_column, "label": label_column}, own)
+        rows = open_rows(path, encoding, header=header)
+        if not header and not all(own.get(role) in rows.columns for role in FIRST):
+            own = FIRST
+        found = _from_table(path, rows, {"id": id_column, "label": label_column}, own)
     return check_answers(found, classes=classes, task=task, known=known)
 
 
@@ -103,7 +111,7 @@ def _unknown(strangers: Sequence[Answer], classes: Sequence[Any]) -> UnknownClas
         by_label.setdefault(answer.label, []).append(answer.id)
     known = ", ".join(map(repr, classes[:SHOWN]))
     if len(strangers) == 1:
-        near = _nearest(strangers[0].label, classes)
+        near = nearest_class(strangers[0].label, classes)
         meant = "" if near is None else f" (did you mean {near!r}?)"
         words = (
             f"the label of {strangers[0].id!r} is {strangers[0].label!r}, which is none of the classes {known}{meant}; "
@@ -112,7 +120,7 @@ def _unknown(strangers: Sequence[Answer], classes: Sequence[Any]) -> UnknownClas
     else:
         lines = []
         for label, ids in by_label.items():
-            near = _nearest(label, classes)
+            near = nearest_class(label, classes)
             count = f"of {ids[0]!r}" if len(ids) == 1 else f"{len(ids)} labels, such as of {ids[0]!r}"
             lines.append(f"{label!r} ({count}{'' if near is None else f'; did you mean {near!r}?'})")
         more = f" and {len(lines) - SHOWN} more" if len(lines) > SHOWN else ""
@@ -125,10 +133,10 @@ def _unknown(strangers: Sequence[Answer], classes: Sequence[Any]) -> UnknownClas
     return error
 
 
-def _nearest(label: Any, classes: Sequence[Any]) -> Any:
-    """The class with the most similar spelling, or None."""
+def nearest_class(label: Any, classes: Sequence[Any], alike: float = 0.6) -> Any:
+    """The class with the most similar spelling, or None if none is as much `alike`; 1 is the same but for the case."""
     written = {str(one).casefold(): one for one in classes}
-    found = difflib.get_close_matches(str(label).casefold(), written, 1, 0.6)
+    found = difflib.get_close_matches(str(label).casefold(), written, 1, alike)
     return written[found[0]] if found else None
 
 
@@ -155,14 +163,16 @@ def _label(answer: Answer, classes: Sequence[Any] | None, task: Task | None) -> 
     return (same or alike)[0]
 
 
-def _from_table(path: Path, given: Mapping[str, str | None], own: Mapping[str, str | None]) -> Iterator[Answer]:
-    rows = open_rows(path)
+def _from_table(
+    path: Path, rows: Rows, given: Mapping[str, str | None], own: Mapping[str, str | None]
+) -> Iterator[Answer]:
     named = {role: given[role] or _column(rows.columns, role, own) for role in ("id", "label")}
     lost = next((name for name in named.values() if name not in rows.columns), None)
     if lost is not None and not (lost == named["label"] and "skip" in rows.columns):
         raise DataError(
             f"{path} has no column {lost!r}; it needs id and label, and has {', '.join(rows.columns[:20])}: name them "
-            "by id_column (--id-column) and label_column (--label-column)"
+            "by id_column (--id-column) and label_column (--label-column), or say header=False (--no-header) if the "
+            "first line holds an answer"
         )
     if all(name in rows.columns for name in RECORD):
         raise DataError(
