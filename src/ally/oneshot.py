@@ -84,7 +84,7 @@ def query(
         channels: where images hold their channels; ``"auto"``: last, if the last axis has 1, 3 or 4 and the first has
             more. The notes say so.
     """
-    X, own, notes, labels = as_features(X, read=not takes_objects(model))
+    X, own, notes, labels = as_features(X, read=not takes_objects(model), labelled=y is not None)
     y = labels if y is None else y
     loop = Loop(
         X,

@@ -25,6 +25,7 @@ from ally.encoders.samples import EncodedSamples
 from ally.errors import BrokenPart, DataError, InputError
 from ally.experiment.folder import trial
 from ally.experiment.workers import Ended
+from ally.sources.arrays.files import read_pool
 
 pytestmark = pytest.mark.xdist_group("encoders")
 
@@ -335,17 +336,21 @@ def test_a_campaign_in_memory_keeps_its_vectors_while_it_lives(mails):
     assert not folder.exists()
 
 
-def test_a_benchmark_through_an_encoder(here, run, tiny_vit, photos, monkeypatch):
-    """Photos are read as they are, not at the size that networks see; the vectors are kept and the grid goes on."""
-    for path in sorted(photos.iterdir()):
-        (photos / path.name[:-6]).mkdir(exist_ok=True)
-        path.rename(photos / path.name[:-6] / path.name)
-    # In this process: one of its own would import torch first.
+@pytest.fixture
+def in_process(monkeypatch):
+    """Campaigns of a benchmark run in this process: one of its own would import torch first."""
     monkeypatch.setattr(
         sys.modules["ally.experiment.run"],
         "work_through",
         lambda call, calls, workers: (Ended(number, call(*given)) for number, given in enumerate(calls)),
     )
+
+
+def test_a_benchmark_through_an_encoder(here, run, tiny_vit, photos, in_process):
+    """Photos are read as they are, not at the size that networks see; the vectors are kept and the grid goes on."""
+    for path in sorted(photos.iterdir()):
+        (photos / path.name[:-6]).mkdir(exist_ok=True)
+        path.rename(photos / path.name[:-6] / path.name)
     words = ("--dataset", "photos", "--strategy", "random", "--seeds", 1, "--init", 4, "--batch", 2, "--workers", 1)
     for rounds in (0, 1):
         run("bench", *words, "--rounds", rounds, "--encoder", tiny_vit, "--out", "grid")
@@ -368,6 +373,31 @@ def test_a_benchmark_reads_a_text_column_through_an_encoder(here, minilm, monkey
     assert found.vectors
     assert found.pool.shape[1] == found.test.shape[1] == 384
     assert list(found.classes) == ["cat", "money"]
+
+
+def test_bench_reads_a_text_column_through_the_folder_of_an_encoder(here, run, tiny_bert, in_process):
+    rows = [
+        f"{n},{body},{label}" for n in range(8) for body, label in (("a cat purrs", "cat"), ("bonds fell", "money"))
+    ]
+    (here / "mails.csv").write_text("\n".join(["number,body,label", *rows]) + "\n")
+    words = ("--seeds", 1, "--init", 4, "--batch", 2, "--rounds", 0, "--workers", 1, "--model", "linear")
+    run(
+        *("bench", "--dataset", "mails.csv", "--text", "body", "--encoder", tiny_bert, "--strategy", "random"),
+        *(*words, "--out", "grid"),
+    )
+    (result,) = csv.DictReader(Path("grid/results.csv").read_text().splitlines())
+    assert (result["setting"], result["labels"]) == ("encoder tiny-bert", "4")
+    assert len(list(Path("grid/encoded").glob("*.vectors"))) == 1
+
+
+def test_a_query_reads_photos_through_an_encoder(photos, run, tiny_vit):
+    words = ("query", "photos", "--n", 3, "--strategy", "random", "--json", "--encoder")
+    found = json.loads(run(*words, tiny_vit))
+    assert set(found["ids"]) <= {path.name for path in photos.iterdir()}
+    assert len(found["ids"]) == 3
+    np.save("X.npy", np.zeros((4, 2)))
+    with pytest.raises(InputError, match=r"an encoder reads texts or images, and X\.npy holds numbers"):
+        read_pool(Path("X.npy"), through=lambda samples: samples)
 
 
 def test_a_campaign_on_a_server_keeps_its_vectors_on_this_machine(monkeypatch, tmp_path):

@@ -86,10 +86,14 @@ INPUTS = {
         here, frame=HOMES.assign(size=HOMES["size"].where(HOMES.index > 1))
     ),
     "a table with a column `outcome`": lambda here: table(here, "trial.csv", HOMES.assign(outcome="good")),
+    "a table with one column that is mostly empty": lambda here: table(
+        here, frame=HOMES.assign(price=HOMES["size"].where(HOMES.index < 5))
+    ),
     "a table whose labels are measurements": lambda here: table(here, "prices.csv", HOMES.assign(target=HOMES["size"])),
     "semicolons and decimal commas": lambda here: table(here, sep=";", decimal=","),
     "tabs in a file called `.csv`": lambda here: table(here, sep="\t"),
     "a table without a header": lambda here: table(here, header=False),
+    "the same, and you do not say so": lambda here: table(here, header=False),
     "a spreadsheet": lambda here: HOMES.to_excel(here / "homes.xlsx", index=False),
     "Parquet": lambda here: HOMES.to_parquet(here / "homes.parquet"),
     "JSON lines": lambda here: HOMES.to_json(here / "homes.jsonl", orient="records", lines=True),
@@ -99,6 +103,7 @@ INPUTS = {
     ),
     "labels with -1 for none": lambda here: trial(here, [n % 2 if n < 5 else -1 for n in range(20)]),
     "the same, and you say so": lambda here: trial(here, [n % 2 if n < 5 else -1 for n in range(20)]),
+    "photos, and you want ids only": lambda here: pictures(here / "photos"),
     "several labels in one cell": lambda here: trial(here, ["cat", "dog", "cat;dog", "dog"] * 5),
     "images in an array, channels last": lambda here: np.save(here / "X.npy", np.zeros((4, 16, 16, 3), np.uint8)),
     "texts and a vector for each": lambda here: (

@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ally.datasets import load
+from ally.datasets import Reading, load
 from ally.errors import DataError, InputError
 from ally.sources import open_source
 from ally.sources.arrays.files import read_labels, read_pool
+from ally.sources.query_input import as_features
 
 N = 40
 FRAME = pd.DataFrame(
@@ -157,3 +158,66 @@ def test_a_file_that_is_not_a_workbook_is_refused(tmp_path):
     (tmp_path / "t.json").write_text(json.dumps({"a": 1}))
     with pytest.raises(DataError, match="holds no list of objects"):
         open_source(tmp_path / "t.json")
+
+
+def mostly_empty(path, filled=10):
+    FRAME.assign(area=FRAME["price"].where(FRAME.index < filled)).to_csv(path, index=False)
+    return path
+
+
+def test_a_mostly_empty_column_is_not_learned_from_unasked(tmp_path):
+    path = mostly_empty(tmp_path / "t.csv")
+    told = r"the column 'area' is filled in 10 of 40 rows .* label='area' \(--label\) .* \(--column\)"
+    with pytest.raises(InputError, match=told):
+        read_pool(path)
+    with pytest.raises(InputError, match=told):
+        open_source(path).fingerprint()
+    with pytest.raises(InputError, match=told):
+        as_features(pd.read_csv(path))
+    assert len(open_source(path, label="area").features(["r0"]).names) == 3
+    assert open_source(path, label="none").features(["r0"]).names[-1] == "area is missing"
+    assert open_source(path, columns=["price", "area"]).features(["r0"]).names[-1] == "area is missing"
+    assert read_pool(path, labelled=True).names[-1] == "area is missing", "the labels are elsewhere"
+    assert as_features(pd.read_csv(path), labelled=True).X.shape[1] == 5
+
+
+@pytest.mark.parametrize("frame", [FRAME.iloc[:6], FRAME.assign(price=FRAME["price"].where(FRAME.index < 12))])
+def test_few_rows_and_several_gaps_tell_nothing_of_the_answer(tmp_path, frame):
+    frame.assign(area=frame["price"].where(frame.index < 2)).to_csv(tmp_path / "t.csv", index=False)
+    assert read_pool(tmp_path / "t.csv").names[-1] == "area is missing"
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("r0,0.5,a\nr1,1.5,b\nr2,2.5,c", "'0.5' would be the name of a column of numbers"),
+        ("r0,3,a\nr1,4,b\nr2,5,a", "'a' is also a value of its column"),
+        ("34,1200\n35,1100\n36,900", "'34' would be the name of a column of numbers"),
+        ("5,9,2\n5.5,8,1\n4,1,7", "'5' would be the name of a column of numbers"),
+        ("0,1,2\n0.5,1,2\n1.5,1,2", None),
+        ("plot,2000,2010,2020\np,0.5,1,2\nq,1.5,1,2", None),
+        ("size,2020\n0.5,1\n1.5,2", None),
+        ("id,kind\nr0,a\nid,kind\nr1,b", None),
+    ],
+)
+def test_a_first_line_that_looks_like_data_is_said(tmp_path, lines, said):
+    path = tmp_path / "t.csv"
+    path.write_text(lines + "\n")
+    found = [note for note in open_source(path, label="none").notes if "--no-header" in note]
+    assert (said is None) == (not found)
+    assert all(said in note for note in found)
+    assert not [note for note in open_source(path, header=False).notes if "--no-header" in note]
+
+
+def test_a_sheet_without_a_header_is_said(tmp_path):
+    FRAME.to_excel(tmp_path / "t.xlsx", index=False, header=False)
+    assert any("--no-header" in note for note in open_source(tmp_path / "t.xlsx").notes)
+
+
+def test_a_benchmark_takes_a_mark_for_no_label(tmp_path):
+    FRAME.assign(label=[n % 2 if n < 30 else -1 for n in range(N)]).to_csv(tmp_path / "t.csv", index=False)
+    plain = load(str(tmp_path / "t.csv"))
+    assert any("10 of 40 labels are -1" in note for note in plain.notes)
+    found = load(str(tmp_path / "t.csv"), reading=Reading(missing_label="-1"))
+    assert set(found.pool_labels.tolist()) == {0, 1}
+    assert "10 rows have no label and are left out" in found.notes

@@ -13,11 +13,13 @@ from ally.cli.console import live_progress, stderr
 from ally.cli.reading import (
     Columns,
     EmbeddingsFile,
+    EncoderChoice,
     Encoding,
     IdColumn,
     IdsFile,
     ImageColumn,
     ImageFolder,
+    MissingLabel,
     NoHeader,
     TextColumn,
     given_options,
@@ -56,12 +58,7 @@ def bench(
             metavar="TASK",
         ),
     ] = "auto",
-    encoder: Annotated[
-        str | None,
-        of_source(
-            help="A pretrained encoder for texts or images: a name, or the folder of a model.", metavar="NAME|FOLDER"
-        ),
-    ] = None,
+    encoder: EncoderChoice = None,
     id_column: IdColumn = None,
     text: TextColumn = None,
     image: ImageColumn = None,
@@ -71,6 +68,7 @@ def bench(
     folder: ImageFolder = None,
     encoding: Encoding = None,
     no_header: NoHeader = False,
+    missing_label: MissingLabel = None,
     seeds: Annotated[int, of_campaigns(help="Campaigns per strategy.", min=1, metavar="N")] = 5,
     init: Annotated[
         int | None, of_campaigns(help="Random labels at the start (default: one batch).", min=1, metavar="N")
@@ -141,6 +139,7 @@ def bench(
                 folder=folder,
                 encoding=encoding,
                 no_header=no_header,
+                missing_label=missing_label,
             ),
             encoder=encoder,
             data_dir=data_dir,

@@ -211,7 +211,7 @@ def _from_files(pool: Path, labels: Path | None, image_shape: str | None, others
         raise InputError(f"{given} and POOL {pool} exclude each other; leave one out")
     if labels is None:
         raise InputError(f"POOL {pool} needs --labels: a table with columns id and label")
-    X, ids, _, _, features = read_pool(pool)
+    X, ids, _, _, features = read_pool(pool, labelled=True)
     names = None if features is None else list(features)
     known = Ids(len(X), ids)
     y: list[Any] = [None] * len(X)

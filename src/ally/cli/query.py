@@ -7,7 +7,7 @@ import json
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -15,6 +15,7 @@ from ally.cli.console import live_progress, stderr
 from ally.cli.reading import (
     Columns,
     EmbeddingsFile,
+    EncoderChoice,
     Encoding,
     IdColumn,
     IdsFile,
@@ -27,6 +28,9 @@ from ally.cli.reading import (
 )
 from ally.errors import InputError
 
+if TYPE_CHECKING:
+    from ally.sources import Samples
+
 TaskName = Literal["auto", "classification", "regression"]
 Duplicates = Literal["keep", "exact", "near"]
 of_labels = partial(typer.Option, rich_help_panel="Labels")
@@ -38,8 +42,8 @@ def query(
     pool: Annotated[
         Path,
         typer.Argument(
-            help="Features: .npy, .npz (X, ids), a table (.csv, .tsv, .xlsx, .parquet, .jsonl, .txt), or a folder of "
-            ".npy or .parquet parts.",
+            help="Features: .npy, .npz (X, ids), a table (.csv, .tsv, .xlsx, .parquet, .jsonl, .txt), a folder of "
+            "images, or one of .npy or .parquet parts.",
             metavar="POOL",
         ),
     ],
@@ -52,8 +56,13 @@ def query(
     out: Annotated[Path | None, typer.Option(help="Write CSV to this file instead of standard output.")] = None,
     id_column: IdColumn = None,
     label: Annotated[
-        str | None, of_labels(help="Column of POOL with known labels (default: label, class, target or y), or none.")
+        str | None,
+        of_labels(
+            help="Column of POOL with known labels (default: label, class, target or y), or none; for images, folder: "
+            "subfolders are classes."
+        ),
     ] = None,
+    encoder: EncoderChoice = None,
     missing_label: MissingLabel = None,
     text: TextColumn = None,
     image: ImageColumn = None,
@@ -101,7 +110,8 @@ def query(
         encoding=encoding,
         no_header=no_header,
     )
-    X, names, known, notes, _ = read_pool(pool, id_column, **given)
+    through = None if encoder is None else partial(_through, encoder, embeddings)
+    X, names, known, notes, _ = read_pool(pool, id_column, labelled=labels is not None, through=through, **given)
     size = X.shape[0] if hasattr(X, "dtype") else len(X)
     y, declared = _labels(read_labels(labels) if labels else known, size, names, classes)
     with live_progress() as progress:
@@ -137,6 +147,12 @@ def query(
 
         write_whole(out, text.encode())
         stderr.print(f"{len(q)} ids written to {out}", highlight=False)
+
+
+def _through(encoder: str, embeddings: Path | None, samples: Samples) -> Samples:
+    from ally.campaign.encoding import encode_samples
+
+    return encode_samples(samples, encoder, None, embeddings, None, None)
 
 
 def _labels(given: dict[Any, Any], n: int, ids: Any, classes: str | None) -> tuple[list[Any], list[Any] | None]:

@@ -35,6 +35,12 @@ ImageFolder: TypeAlias = Annotated[
 MissingLabel: TypeAlias = Annotated[
     str | None, of_source(help="A label that marks samples without one, such as -1.", metavar="LABEL")
 ]
+EncoderChoice: TypeAlias = Annotated[
+    str | None,
+    of_source(
+        help="A pretrained encoder for texts or images: a name, or the folder of a model.", metavar="NAME|FOLDER"
+    ),
+]
 Encoding: TypeAlias = Annotated[str | None, of_source(help="Text file encoding (default: utf-8).")]
 NoHeader: TypeAlias = Annotated[
     bool, of_source("--no-header", help="The file has no header line; columns are named column 1, column 2 …")

@@ -24,6 +24,7 @@ class Reading:
     header: bool | None = None
     embeddings: str | None = None
     ids: str | None = None
+    missing_label: str | int | None = None
 
     @classmethod
     def of(cls, options: Mapping[str, Any] | None) -> Reading:

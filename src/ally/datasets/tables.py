@@ -4,6 +4,7 @@ everything learned from pool rows only."""
 from __future__ import annotations
 
 import math
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,7 +16,7 @@ from ally.datasets.splits import holdout
 from ally.datasets.targets import decide
 from ally.errors import DataError, InputError
 from ally.sources.base import Source, blocks
-from ally.sources.given_labels import ensure_single
+from ally.sources.given_labels import ensure_single, mark_for_none
 from ally.sources.opening import open_source
 from ally.sources.problems import ProblemKind
 from ally.sources.rows.columns import as_number
@@ -54,7 +55,10 @@ def read_table_file(
         raise DataError(f"{path} has {len(ids)} rows with a {column}; at least two are needed")
     if wanted != "regression":
         ensure_single(labels, path)
-    task, y, note = decide(_series([label for label in labels if label is not None]), wanted)
+    known = [label for label in labels if label is not None]
+    task, y, note = decide(_series(known), wanted)
+    marked = mark_for_none(Counter(map(str, known))) if task == "classification" else None
+    notes += [] if marked is None else [marked]
     pool, test = holdout(len(ids), y if task == "classification" else None)
     if not len(test):
         classes = f" in {len(set(y.tolist()))} classes" if task == "classification" else ""
@@ -70,8 +74,8 @@ def read_table_file(
     raw = None
     if kind != "table" and reading.embeddings is None:
         raw = samples.contents(sides[0]), samples.contents(sides[1])
-    said = (note, *notes, *notes_beside_columns(samples), *_columns(samples), *_problems(samples))
-    return Dataset(name, task, X, y[pool], X_test, y[test], kind, said, raw, vectors=reading.embeddings is not None)
+    told = (note, *notes, *notes_beside_columns(samples), *_columns(samples), *_problems(samples))
+    return Dataset(name, task, X, y[pool], X_test, y[test], kind, told, raw, vectors=reading.embeddings is not None)
 
 
 def _known(labels: list[Any]) -> tuple[list[Any], int]:

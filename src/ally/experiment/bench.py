@@ -72,7 +72,8 @@ def bench(
         target: the column of a table that holds the labels; without it the one called label, class, target or y.
         task: what the target of a table is; by default up to 100 different whole numbers are classes.
         reading: how a table is read, where that is not found out; options of `ally.sources.open_source` by name: text,
-            image, columns, id_column, header, encoding, folder, embeddings (a file of vectors), ids.
+            image, columns, id_column, header, encoding, folder, embeddings (a file of vectors), ids,
+            missing_label.
         workers: campaigns at a time on this machine; by default one per core.
         engine: ``"local"``, or ``"ray"`` or ``"ray://host:port"``: campaigns as tasks of a Ray cluster, all of whose
             machines see the folder `out`. Numbers are the same.

@@ -11,6 +11,7 @@ from ally.sources.arrays.files import held_features
 from ally.sources.opening import open_source
 from ally.sources.rows.frames import FrameRows, is_frame
 from ally.sources.rows.layout import HASHED, LABEL_NAMES
+from ally.sources.rows.samples import RowSamples
 from ally.sources.samples import notes_beside_columns
 from ally.types import AnyArray
 
@@ -25,10 +26,11 @@ class QueryInput(NamedTuple):
     """Those of a column that is named like the answer; None if there is no such column."""
 
 
-def as_features(X: Any, read: bool = True) -> QueryInput:
+def as_features(X: Any, read: bool = True, *, labelled: bool = False) -> QueryInput:
     """Texts become weights of words, columns of a table numbers and categories, as in a campaign; gaps are filled and
     marked. The index of a pandas frame is its ids, unless it only numbers the rows. A column named like the answer
-    holds labels and is no feature. Other numbers stay as they are, and without `read` everything does: a pipeline of
+    holds labels and is no feature; where the labels are not given elsewhere (`labelled`), one that may be the answer
+    raises. Other numbers stay as they are, and without `read` everything does: a pipeline of
     the user's own may want the texts themselves."""
     if is_frame(X) and hasattr(X, "collect"):
         return QueryInput(X)
@@ -46,6 +48,8 @@ def as_features(X: Any, read: bool = True) -> QueryInput:
     if len(found) != len(X):
         # A row that cannot be read would move all others to other numbers; the error names it.
         return QueryInput(X)
+    if labelled and isinstance(samples, RowSamples):
+        samples.learn()
     layout = samples.fingerprint()["layout"]
     ids = _index(X) if is_frame(X) or texts else None
     if ids is None and layout["id"] is not None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ally.errors import IdError, InputError, LabelError
-from ally.sources.arrays.parts import open_parts
+from ally.sources.arrays.memory import ArraySource
+from ally.sources.arrays.parts import is_parts, open_parts
 from ally.sources.arrays.samples import read_array_file, read_ids
 from ally.sources.base import blocks
 from ally.sources.export.cells import WRITTEN
@@ -17,7 +20,8 @@ from ally.sources.identity import is_missing
 from ally.sources.opening import open_source
 from ally.sources.rows import BadRow, open_rows
 from ally.sources.rows.layout import HASHED, NO_LABEL
-from ally.sources.samples import notes_beside_columns
+from ally.sources.rows.samples import RowSamples
+from ally.sources.samples import Samples, notes_beside_columns
 from ally.types import AnyArray
 
 KINDS = (".npy", ".npz", ".csv", ".tsv", ".xlsx", ".parquet", ".jsonl")
@@ -36,17 +40,29 @@ class PoolFile(NamedTuple):
     names: tuple[str, ...] | None
 
 
-def read_pool(path: Path, id_column: str | None = None, **options: Any) -> PoolFile:
+def read_pool(
+    path: Path,
+    id_column: str | None = None,
+    *,
+    labelled: bool = False,
+    through: Callable[[Samples], Samples] | None = None,
+    **options: Any,
+) -> PoolFile:
     """Arrays stay on disk as memory maps; nothing is unpickled. An .npz file holds ``X`` and, optionally, ``ids``.
 
-    A table is read as `ally.sources.open_source` reads it, with its `options`: ids, labels, texts and categories
-    included.
+    A table or a folder of images is read as `ally.sources.open_source` reads it, with its `options`: ids, labels, texts
+    and categories included. `labelled`: the labels come from elsewhere, so that no column is suspected to hold them.
+    `through` gives the samples as an encoder sees them.
     """
-    if path.is_dir():
+    folder = path.is_dir()
+    if not folder:
+        _ensure_file(path)
+    if not (is_parts(path) if folder else path.suffix.lower() in (".npy", ".npz")):
+        return _from_samples(path, id_column, labelled, through, options)
+    if through is not None:
+        raise InputError(f"an encoder reads texts or images, and {path} holds numbers; leave the encoder out")
+    if folder:
         return PoolFile(open_parts(path), None, {}, (), None)
-    _ensure_file(path)
-    if path.suffix.lower() not in (".npy", ".npz"):
-        return _from_table(path, id_column, options)
     for name, value in {"id_column": id_column, **options}.items():
         if value is not None and name not in ("label", "missing_label", "ids"):
             raise InputError.about(name, value, "does not apply to an array; leave it out")
@@ -61,12 +77,22 @@ def read_pool(path: Path, id_column: str | None = None, **options: Any) -> PoolF
     return PoolFile(X, ids, known, (f"the array y of {path} holds the labels",) if known else (), None)
 
 
-def _from_table(path: Path, id_column: str | None, options: dict[str, Any]) -> PoolFile:
+def _from_samples(
+    path: Path,
+    id_column: str | None,
+    labelled: bool,
+    through: Callable[[Samples], Samples] | None,
+    options: dict[str, Any],
+) -> PoolFile:
     samples = open_source(path, id_column=id_column, **options)
+    if labelled and isinstance(samples, RowSamples):
+        samples.learn()
+    samples = samples if through is None else through(samples)
     found = list(samples.scan())
-    named = samples.fingerprint()["layout"]["id"] is not None
+    layout = samples.fingerprint(learned=False).get("layout")
+    named = layout is None or layout["id"] is not None
     bad = [one for one in samples.problems if one.kind == "unreadable" or (one.kind == "duplicate" and named)]
-    if bad:
+    if bad and layout is not None:
         # Row numbers would be those of other rows, and an id that is there twice names no sample.
         raise IdError(f"{path}: {bad[0].id}: {bad[0].reason}; correct the file")
     names = [sample.id for sample in found]
@@ -76,20 +102,22 @@ def _from_table(path: Path, id_column: str | None, options: dict[str, Any]) -> P
     ensure_single(given.values(), path)
     source = samples.features(names)
     X = held_features(source)
+    left_out = [f"{len(bad)} images are left out, such as {bad[0].id}: {bad[0].reason}"] if bad else []
     odd = [f"{one.id}: {one.reason}" for one in samples.problems if one.kind == "value"]
     more = [f"{len(odd)} values are odd, such as {odd[0]}"] if odd else []
     columns = [f"column {name!r}: {how}" for name, how in samples.columns().items()]
     told = notes_beside_columns(samples)
     if ids is None:
         told = ["ids are row numbers, from 0 on", *(note for note in told if not note.startswith(HASHED))]
-    return PoolFile(X, ids, given, (*told, *columns, *more), getattr(source, "names", None) or None)
+    return PoolFile(X, ids, given, (*told, *columns, *more, *left_out), getattr(source, "names", None) or None)
 
 
 def held_features(source: Any) -> Any:
     """The features in memory, unless they are sparse or very many."""
-    if getattr(source, "sparse", False) or len(source) * source.shape[0] > HELD:
+    if getattr(source, "sparse", False) or len(source) * math.prod(source.shape) > HELD:
         return source
-    return np.concatenate([source.read(np.arange(part.start, part.stop)) for part in blocks(len(source))])
+    values = np.concatenate([source.read(np.arange(part.start, part.stop)) for part in blocks(len(source))])
+    return ArraySource(values, vectors=True) if getattr(source, "vectors", False) else values
 
 
 def read_labels(path: Path, id_column: str | None = None, label_column: str | None = None) -> dict[Any, Any]:

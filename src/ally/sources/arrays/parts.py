@@ -59,6 +59,11 @@ def _is_number(kind: Any) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
 
 
+def is_parts(folder: Path) -> bool:
+    """Whether a folder holds parts of a pool."""
+    return any(path.suffix.lower() in KINDS for path in folder.iterdir())
+
+
 def open_parts(folder: Path) -> PoolParts:
     """Raises where parts differ in kind, or in the shape of a sample."""
     files = sorted(path for path in folder.iterdir() if path.suffix.lower() in KINDS)

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from ally.errors import DataError
+from ally.errors import DataError, InputError
 from ally.sources.identity import is_missing
 from ally.types import AnyArray
 
@@ -20,6 +20,9 @@ note."""
 MOSTLY = 0.9
 """A column in which at least this share of the values are numbers is one of numbers; its other values count as
 missing."""
+HARDLY, NEARLY, ENOUGH = 0.5, 0.8, 10
+"""The one column that is filled in a smaller share of the rows than the first, where every other one is filled in at
+least the second, may be the answer. Fewer rows than the third tell nothing."""
 SHOWN = 6
 """Categories of a column that are named."""
 NOTHING = frozenset({"NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", "None", "?", "-"})
@@ -135,9 +138,15 @@ class ColumnEncoder:
 
     @classmethod
     def learn(
-        cls, rows: Iterable[Mapping[str, Any]], kinds: Mapping[str, ColumnKind | None], place: str
+        cls,
+        rows: Iterable[Mapping[str, Any]],
+        kinds: Mapping[str, ColumnKind | None],
+        place: str,
+        *,
+        unasked: bool = False,
     ) -> ColumnEncoder:
-        """From one pass over the rows. `kinds` names the columns; None leaves the kind to what they hold."""
+        """From one pass over the rows. `kinds` names the columns; None leaves the kind to what they hold. With
+        `unasked`, nobody chose the columns and none is known to hold the labels: one that may be the answer raises."""
         tallies = {name: _Tally() for name in kinds}
         n = 0
         for row in rows:
@@ -150,6 +159,8 @@ class ColumnEncoder:
             found += [] if column is None else [column]
             notes += [] if note is None else [note]
             read[name] = _words(column, note, tally, n)
+        if unasked:
+            _ensure_no_answer(tallies, [column.name for column in found], n)
         if not found:
             reasons = "; ".join(notes) or "it has no column but the id"
             raise DataError(f"{place} has no usable feature column ({reasons}); name a text, image or feature column")
@@ -190,6 +201,20 @@ class ColumnEncoder:
                 for entry in kept
             )
         )
+
+
+def _ensure_no_answer(tallies: Mapping[str, _Tally], learned: Sequence[str], n: int) -> None:
+    """Refuses the one `learned` column that is filled in few rows, as labels are while people give them."""
+    filled = {name: tally.present - tally.nothing for name, tally in tallies.items()}
+    few = [name for name in filled if 0 < filled[name] < HARDLY * n]
+    others = [count for name, count in filled.items() if count and name not in few]
+    if n < ENOUGH or len(few) != 1 or few[0] not in learned or not others or min(others) < NEARLY * n:
+        return
+    raise InputError(
+        f"the column {few[0]!r} is filled in {filled[few[0]]} of {n} rows and the others in nearly all, so it may be "
+        f"the answer, and what is to be predicted is never learned from unasked; say label={few[0]!r} (--label) if it "
+        "holds labels, or name the columns to learn from (--column)"
+    )
 
 
 def _words(column: NumberColumn | CategoryColumn | None, note: str | None, tally: _Tally, n: int) -> str:

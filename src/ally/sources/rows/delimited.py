@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
 from ally.errors import DataError
 from ally.sources.rows.base import BadRow, Row
+from ally.sources.rows.headers import BELOW_HEADER, header_notes
 from ally.sources.rows.lines import TOO_LONG, InLines, Line, Lines
 
 SEPARATORS = (",", ";", "\t", "|")
@@ -36,6 +37,7 @@ class DelimitedRows(InLines):
         self._delimiter = _separator(self._lines)
         self._header = header
         self.decimal = "."
+        self.notes: tuple[str, ...] = ()
         with self._lines.open() as stream:
             found = next(self._parsed(stream), None)
         if found is None or found[1] is None:
@@ -45,17 +47,18 @@ class DelimitedRows(InLines):
         self._columns = tuple(name or f"column {number}" for number, name in enumerate(names, start=1))
         repeated = next((name for number, name in enumerate(self._columns) if name in self._columns[:number]), None)
         if repeated is not None:
-            raise DataError(f"{path} has the column {repeated!r} more than once; give every column its own name")
-        self.decimal = decimal or self._found_decimal()
+            raise DataError(
+                f"{path} has the column {repeated!r} more than once; give every column its own name, or say "
+                "header=False (--no-header) if the first line holds data"
+            )
+        self.decimal = decimal or _found_decimal(self._first(LOOKED_AT))
+        self.notes = header_notes(self._columns, [*self._first(BELOW_HEADER)], path) if header else ()
+        if self.decimal == ",":
+            self.notes = (*self.notes, "numbers are written with a comma: 1,5 is read as 1.5")
 
-    def _found_decimal(self) -> str:
-        """A comma, if more cells of the first rows are such numbers."""
-        commas = points = 0
-        for row in islice(self.scan(), LOOKED_AT):
-            for cell in row.values.values() if isinstance(row, Row) else ():
-                commas += WITH_COMMA.fullmatch(cell) is not None
-                points += WITH_POINT.fullmatch(cell) is not None
-        return "," if commas > points else "."
+    def _first(self, n: int) -> Iterator[dict[str, Any]]:
+        """Those of the first n rows that can be read."""
+        return (row.values for row in islice(self.scan(), n) if isinstance(row, Row))
 
     def _named(self, fields: list[str]) -> dict[str, Any]:
         return dict(zip(self._columns, map(self._cell, fields), strict=True))
@@ -121,6 +124,16 @@ class DelimitedRows(InLines):
                 continue
             if fields:
                 yield feed.row[0], fields, ""
+
+
+def _found_decimal(rows: Iterable[Mapping[str, str]]) -> str:
+    """A comma, if more cells of the rows are such numbers."""
+    commas = points = 0
+    for row in rows:
+        for cell in row.values():
+            commas += WITH_COMMA.fullmatch(cell) is not None
+            points += WITH_POINT.fullmatch(cell) is not None
+    return "," if commas > points else "."
 
 
 def _separator(lines: Lines) -> str:

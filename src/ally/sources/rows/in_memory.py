@@ -12,21 +12,30 @@ from typing import Any
 from ally.errors import DataError, InputError, MissingPart
 from ally.sources.paths import ensure_readable, file_stamp
 from ally.sources.rows.base import BadRow, Row
+from ally.sources.rows.headers import header_notes
 
 
 class HeldRows:
-    """Rows as dictionaries; `first` is the number of the first in messages, and `path` the file they came from."""
+    """Rows as dictionaries; `first` is the number of the first in messages, `path` the file they came from, `notes`
+    what was decided about it."""
 
     written = False
 
     def __init__(
-        self, rows: Sequence[Mapping[str, Any]], place: str, *, path: Path | None = None, first: int = 1
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        place: str,
+        *,
+        path: Path | None = None,
+        first: int = 1,
+        notes: tuple[str, ...] = (),
     ) -> None:
         if not rows:
             raise DataError(f"{place} has no rows; give a table with samples")
         self._rows = [dict(row) for row in rows]
         self._columns = tuple(dict.fromkeys(str(name) for row in self._rows for name in row))
         self._place, self._path, self._first = place, path, first
+        self.notes = notes
 
     @property
     def place(self) -> str:
@@ -79,10 +88,14 @@ def sheet_rows(path: Path, *, header: bool = True) -> HeldRows:
     names = [name or f"column {number}" for number, name in enumerate([*given, *[""] * (width - len(given))], start=1)]
     repeated = next((name for number, name in enumerate(names) if name in names[:number]), None)
     if repeated is not None:
-        raise DataError(f"{path} has the column {repeated!r} more than once; give every column its own name")
+        raise DataError(
+            f"{path} has the column {repeated!r} more than once; give every column its own name, or say header=False "
+            "(--no-header) if the first line holds data"
+        )
     body = lines[1:] if header else lines
     rows = [{name: _plain(value) for name, value in zip(names, line, strict=False)} for line in body]
-    return HeldRows(rows, str(path), path=path, first=2 if header else 1)
+    notes = header_notes(names, rows, path) if header else ()
+    return HeldRows(rows, str(path), path=path, first=2 if header else 1, notes=notes)
 
 
 def _plain(value: Any) -> Any:

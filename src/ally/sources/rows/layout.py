@@ -48,6 +48,8 @@ class Layout:
     label: str | None = None
     learned: Mapping[str, ColumnKind | None] = field(default_factory=dict)
     notes: tuple[str, ...] = field(default=(), compare=False)
+    unasked: bool = field(default=False, compare=False)
+    """Whether nobody said which columns are learned from, nor which one holds the labels, and no name tells."""
 
     @property
     def kind(self) -> Kind:
@@ -75,7 +77,8 @@ class Layout:
         lost = next((name for name in roles if name is not None and name not in rows.columns), None)
         if lost is not None:
             why = "which the model was trained on" if other else "which it had when the campaign was created"
-            raise DataError(f"{rows.place} has no column {lost!r}, {why}; its columns are {_some(rows.columns)}")
+            notes = "".join(f"; {note}" for note in getattr(rows, "notes", ()))
+            raise DataError(f"{rows.place} has no column {lost!r}, {why}; its columns are {_some(rows.columns)}{notes}")
         return layout
 
 
@@ -134,11 +137,12 @@ def decide_layout(
         text, note = _text_column(found)
         notes += [note] if note else []
     hashed = tuple(name for name in rows.columns if name not in (id_column, label))
+    unasked = label is None and not no_label and not kinds
     if text is None and image is None and not kinds:
         counted = [name for name in hashed if name in found and found[name].counts_rows and NUMBERED.fullmatch(name)]
         notes += [f"the column {name!r} numbers the rows and is left out" for name in counted]
         kinds = dict.fromkeys(name for name in hashed if name not in counted)
-    return Layout(hashed, id_column, text, image, label, {} if text or image else kinds, tuple(notes))
+    return Layout(hashed, id_column, text, image, label, {} if text or image else kinds, tuple(notes), unasked)
 
 
 def _label_column(names: Sequence[str], settled: bool) -> tuple[str | None, str | None]:

@@ -70,9 +70,8 @@ class RowSamples:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        commas = getattr(self._rows, "decimal", ".") == ","
-        decimal = ("numbers are written with a comma: 1,5 is read as 1.5",) if commas else ()
-        return (*self._layout.notes, *decimal, *(self._encoder.notes if self._encoder is not None else ()))
+        written: tuple[str, ...] = getattr(self._rows, "notes", ())
+        return (*self._layout.notes, *written, *(self._encoder.notes if self._encoder is not None else ()))
 
     def columns(self) -> dict[str, str]:
         layout, encoded = self._layout, self._encoder.read if self._encoder is not None else {}
@@ -163,12 +162,12 @@ class RowSamples:
                 found.append(None)
         return found
 
-    def learn(self, ids: Sequence[str]) -> None:
-        """Learns what is learned of a table or of texts (means, categories, word weights) from these samples alone,
-        not from all."""
+    def learn(self, ids: Sequence[str] | None = None) -> None:
+        """Learns what is learned of a table or of texts (means, categories, word weights) from these samples alone
+        (default: from all). The labels are known: no column is suspected to hold them."""
         if self._embeddings is not None or self._layout.image is not None:
             return
-        rows = (row for row in self._read(ids) if row)
+        rows = self._every() if ids is None else (row for row in self._read(ids) if row)
         if self._layout.text is None:
             self._encoder = ColumnEncoder.learn(rows, self._layout.learned, self._rows.place)
         else:
@@ -319,7 +318,8 @@ class RowSamples:
 
     def _table(self) -> ColumnEncoder:
         if self._encoder is None:
-            self._encoder = ColumnEncoder.learn(self._every(), self._layout.learned, self._rows.place)
+            layout = self._layout
+            self._encoder = ColumnEncoder.learn(self._every(), layout.learned, self._rows.place, unasked=layout.unasked)
         return self._encoder
 
     def _weights(self) -> WordWeights:
