@@ -1,4 +1,4 @@
-"""Archives, opened with distrust: no member may leave its folder, and no link or device is followed."""
+"""Untrusted archives: no member may leave its folder, and links and devices are refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ally.errors import DataError
 from ally.files import replacing
 
 LARGEST_MEMBER = 64 * 2**20
-"""No image within an archive is read if it says to be larger than this."""
+"""Images in an archive that claim to be larger than this are not read."""
 DAMAGED = (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, NotImplementedError, RuntimeError)
 
 
@@ -30,7 +30,7 @@ def ensure_inside(name: str, archive: Path) -> str:
 
 
 def unpack(archive: Path, holds: Iterable[str], folder: Path) -> None:
-    """Unpacks the tar members `holds` to the same paths below `folder`. A file gets its name only when it is
+    """Unpacks the tar members `holds` to the same paths below `folder`. A file gets its final name only when it is
     complete."""
     wanted = set(holds)
     try:
@@ -95,7 +95,7 @@ class Tree:
 
 
 def _files(folder: Path) -> Iterable[Path]:
-    """Every file below `folder`; hidden ones are left out and linked folders are not entered."""
+    """Every file below `folder`, except hidden ones; linked folders are not entered."""
     for here, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith((".", "__MACOSX")))
         yield from (Path(here) / name for name in files if not name.startswith("."))

@@ -1,7 +1,7 @@
-"""Python batches of CIFAR-10, which are pickles, read without running anything they name.
+"""Python batches of CIFAR-10, which are pickles, read without running any code they name.
 
-A pickle may call any importable function. This one finds only the stand-ins below: records that keep what they are
-given. No code of numpy or of anyone else runs on what the file says; the array is built afterwards from the bytes.
+A pickle may call any importable function. Here it only finds the stand-ins below, which record their arguments. No
+other code, numpy's included, runs on the file's content; the array is built from the bytes afterwards.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ally.types import AnyArray
 
 
 class _Record:
-    """Stands in for ndarray and dtype: keeps the arguments and the state it is given."""
+    """Stands in for ndarray and dtype: it records its arguments and state."""
 
     def __init__(self, *arguments: Any) -> None:
         self.arguments = arguments

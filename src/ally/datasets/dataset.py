@@ -1,4 +1,4 @@
-"""What a data set is once it is read."""
+"""A data set, once it is read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Kind: TypeAlias = Literal["images", "table", "text"]
 
 
 class Parts(NamedTuple):
-    """Samples and labels of both sides, as a reader gives them."""
+    """Samples and labels of the pool and the test set, as a reader returns them."""
 
     pool: AnyArray
     pool_labels: AnyArray
@@ -25,7 +25,7 @@ class Parts(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A pool to ask about and a test set to measure on, both with labels.
+    """A pool to query and a test set to measure on, both with labels.
 
     Tables are (n, d) arrays, text is an (n, d) scipy sparse csr matrix of float32, images are (n, c, h, w) uint8
     arrays.
@@ -39,12 +39,12 @@ class Dataset:
     test_labels: AnyArray = field(repr=False)
     kind: Kind = "table"
     notes: tuple[str, ...] = ()
-    """What a reader of results should know, in sentences."""
+    """Sentences that tell readers of the results about the data."""
     raw: tuple[Sequence[Any], Sequence[Any]] | None = field(default=None, repr=False)
-    """For an encoder: the texts, or the paths of the photos, of the pool and of the test set; None where `pool` and
-    `test` are the images themselves, or there is nothing to encode."""
+    """For an encoder: the texts, or the paths of the photos, of the pool and of the test set. None if `pool` and `test`
+    are the images themselves, or there is nothing to encode."""
     vectors: bool = False
-    """The samples are vectors that were given for them, whose distances mean something."""
+    """Whether the samples are given vectors whose distances are meaningful."""
 
     def __post_init__(self) -> None:
         for side, X, y in (("pool", self.pool, self.pool_labels), ("test", self.test, self.test_labels)):

@@ -1,4 +1,4 @@
-"""What the catalogue says about a data set: facts, files, and the function that reads them."""
+"""An entry of the catalogue: facts about a data set, its files, and the function that reads them."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from ally.types import Task
 
 @dataclass(frozen=True)
 class File:
-    """A file that the reader wants, by its path below the data folder."""
+    """A file that the reader needs, by its path below the data folder."""
 
     path: str
     checksum: str | None = None
-    """``md5:…`` or ``sha256:…`` of the official file; None where none is known."""
+    """``md5:…`` or ``sha256:…`` of the official file; None if unknown."""
     urls: tuple[str, ...] = ()
-    """Where it can be had, tried in turn."""
+    """Addresses to fetch it from, tried in turn."""
     instead: tuple[File, ...] = ()
-    """Other forms of the same content, which serve as well."""
+    """Other forms of the same content that can be used instead."""
     needed: bool = True
     """Whether the data set cannot be read without it."""
     size: int | None = None
-    """Bytes of the official file, where they are known and its checksum is not."""
+    """Size of the official file in bytes, if that is known and its checksum is not."""
 
     def __post_init__(self) -> None:
         if self.urls and self.checksum is None:
@@ -36,7 +36,7 @@ class File:
 
 @dataclass(frozen=True)
 class Archive:
-    """Where files come from that are not served one by one; only `holds` is unpacked."""
+    """An archive of files that cannot be fetched one by one; only `holds` is unpacked."""
 
     path: str
     checksum: str

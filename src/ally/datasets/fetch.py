@@ -1,4 +1,4 @@
-"""Fetching with pooch: a file gets its name only after its checksum was met; what is verified is not fetched again."""
+"""Fetching with pooch: a file gets its name only once its checksum matches; verified files are not fetched again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TIMEOUT = 30
 
 
 def fetch_entry(name: str, entry: Entry, folder: Path, progress: Progress | None = None) -> tuple[str, ...]:
-    """Fetches what is missing or damaged and says what was done, a sentence each."""
+    """Fetches what is missing or damaged. Returns one sentence per file about what was done."""
     if not entry.files:
         return (f"{name} ships with scikit-learn: there is nothing to fetch",)
     if not entry.fetchable:
@@ -62,9 +62,9 @@ def _download(urls: tuple[str, ...], checksum: str, path: Path, progress: Progre
         transfer = pooch.HTTPDownloader(progressbar=_Bar(path.name, progress), chunk_size=2**16, timeout=TIMEOUT)
         try:
             pooch.retrieve(url, checksum, fname=path.name, path=path.parent, downloader=_checked(transfer, checksum))
-            path.chmod(0o644)  # a temporary file is its maker's alone; the data folder may be shared
+            path.chmod(0o644)  # a temporary file is private to its owner, but the data folder may be shared
             return
-        except (OSError, DataError) as error:  # what requests raises is an OSError
+        except (OSError, DataError) as error:  # requests raises OSErrors
             reasons.append(f"{url}: {error}")
     raise DataError(
         f"{path} could not be fetched; nothing was put there. {'; '.join(reasons)}. "
@@ -73,7 +73,7 @@ def _download(urls: tuple[str, ...], checksum: str, path: Path, progress: Progre
 
 
 def _checked(transfer: Callable[..., Any], checksum: str) -> Callable[..., None]:
-    """A transfer that refuses a file of another checksum, and says both; pooch then removes the file."""
+    """A transfer that refuses a file with a different checksum and names both; pooch then removes the file."""
 
     def download(url: str, output: Any, pooch: Any, check_only: bool = False) -> None:
         transfer(url, output, pooch)
@@ -86,7 +86,7 @@ def _checked(transfer: Callable[..., Any], checksum: str) -> Callable[..., None]
 
 @dataclass
 class _Bar:
-    """What pooch tells a progress bar, as calls of `Progress`."""
+    """A progress bar for pooch that forwards to `Progress`."""
 
     name: str
     progress: Progress | None

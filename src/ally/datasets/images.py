@@ -1,4 +1,4 @@
-"""Images as arrays: decoded with Pillow, turned upright, brought to one size."""
+"""Images as arrays: decoded with Pillow, turned upright, scaled to one size."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ally.types import AnyArray, BoolArray
 __all__ = ["Decoded", "decode", "is_image"]
 
 LARGEST_KEPT = 96
-"""Images that share one size are kept as they are up to this side."""
+"""Images that all have the same size are kept as they are, up to this side."""
 SIDE = 64
 """All others are cropped to their middle square and scaled to this side."""
 NAMED = 10
@@ -33,8 +33,8 @@ class Decoded(NamedTuple):
 
 
 def decode(tree: Tree, names: Sequence[str]) -> Decoded:
-    """All images in one size and number of channels. An unreadable one is left out and noted, never fatal unless none
-    is left."""
+    """All images in one size and number of channels. Unreadable images are left out and noted; it is an error only if
+    none is left."""
     tried = [_attempt(tree, name) for name in names]
     readable = np.asarray([not isinstance(one, str) for one in tried], dtype=np.bool_)
     pictures = [one for one in tried if not isinstance(one, str)]
@@ -65,7 +65,7 @@ def decode(tree: Tree, names: Sequence[str]) -> Decoded:
 
 class _Picture(NamedTuple):
     pixels: AnyArray
-    """(1 or 3, h, w); a large one is scaled at once, so that a folder of photographs does not fill the memory."""
+    """(1 or 3, h, w); a large image is scaled immediately, so that a folder of photographs does not fill the memory."""
     size: tuple[int, ...]
     """Height and width before that."""
 

@@ -1,4 +1,4 @@
-"""Images of the catalogue. Checksums are those their authors publish, or the libraries everyone reads them with."""
+"""Image sets of the catalogue. Checksums are those published by their authors, or by the libraries that read them."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ IMAGES = {
     "stl10": Entry(
         task="classification",
         kind="images",
-        describe="photographs of ten kinds of things, split anew as in the paper",
+        describe="photographs of ten kinds of things, split as in the paper",
         size="11 000 + 2000, 3×96×96",
         citation=(
             "Coates, Lee, Ng: An analysis of single-layer networks in unsupervised feature learning. AISTATS, 2011."

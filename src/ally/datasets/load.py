@@ -38,9 +38,9 @@ def load(
         data_dir: where the catalogue's files are; `default_data_dir()` if None.
         target: the column of a table that holds the labels, if its name does not say so; for .npy the path of a second
             .npy file.
-        task: what the target of a file is; by default text and up to 100 different whole numbers are classes, other
-            numbers regression.
-        reading: how a table is read, where that is not found out: a column of texts, no header, vectors by id.
+        task: the task of a file; by default text and up to 100 distinct whole numbers are classes, and other numbers
+            are regression targets.
+        reading: how a table is read, if that cannot be detected: a column of texts, no header, vectors by id.
 
     All seeds of an experiment share one test set.
     """
@@ -88,8 +88,8 @@ def _load_path(path: Path, name: str, target: str | None, wanted: Task | Literal
 
 
 def fetch(name: str, data_dir: Path | None = None, progress: Progress | None = None) -> tuple[str, ...]:
-    """Fetches a data set of the catalogue; what is here and verified is left alone. Says what was done, a sentence
-    each."""
+    """Fetches a data set of the catalogue, except files that are already here and verified. Returns one sentence per
+    file about what was done."""
     return fetch_entry(name, DATASETS[name], default_data_dir() if data_dir is None else Path(data_dir), progress)
 
 

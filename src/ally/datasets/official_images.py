@@ -71,7 +71,7 @@ CIFAR_BINARY, CIFAR_PYTHON = "cifar-10-batches-bin", "cifar-10-batches-py"
 
 
 def read_cifar10(folder: Path) -> Parts:
-    """The training batches that are there as the pool, the test batch; (n, 3, 32, 32). Says which batches are
+    """The available training batches as the pool, and the test batch; (n, 3, 32, 32). A note says which batches are
     missing."""
     here = {name: path for name in (*CIFAR_TRAIN, "test_batch") if (path := _cifar_place(folder, name)) is not None}
     train = [name for name in CIFAR_TRAIN if name in here]
@@ -97,8 +97,8 @@ def _cifar_place(folder: Path, name: str) -> Path | None:
 
 
 def read_batch(path: Path) -> tuple[AnyArray, AnyArray]:
-    """Images (n, 3, 32, 32) and labels (n,) of one batch: binary (a label byte and 3072 channel-major bytes a row), or
-    Python's (read by `batches.py`)."""
+    """Images (n, 3, 32, 32) and labels (n,) of one batch: binary (a label byte and 3072 channel-major bytes per row),
+    or a Python batch (read by `batches.py`)."""
     if path.suffix == ".bin":
         raw = np.fromfile(path, np.uint8)
         if not len(raw) or len(raw) % 3073:
@@ -168,20 +168,18 @@ STL_TEST = 2000
 
 
 def read_stl10(folder: Path) -> Parts:
-    """The labelled images, official training before official test, split anew by a fixed order: 2000 of 13 000, equal
-    in every class."""
+    """The labelled images, official training before official test, split again in a fixed order: 2000 of the 13 000 are
+    the test set, equally many per class."""
     sides = [read_stl_side(folder, side) for side in ("train", "test")]
     images, labels = (np.concatenate(parts) for parts in zip(*sides, strict=True))
     pool, test = holdout(len(images), labels, STL_TEST / 13_000)
-    note = (
-        f"STL-10's labelled images are split anew, as in the paper: {len(pool)} + {len(test)}, the same for every seed"
-    )
+    note = f"STL-10's labelled images are split as in the paper: {len(pool)} + {len(test)}, the same for every seed"
     return Parts(images[pool], labels[pool], images[test], labels[test], (note,))
 
 
 def read_stl_side(folder: Path, side: str) -> tuple[AnyArray, AnyArray]:
-    """Images (n, 3, 96, 96), upright, and labels (n,) of ``train`` or ``test``; in the file each channel stands column
-    by column, and labels are 1 to 10."""
+    """Images (n, 3, 96, 96), upright, and labels (n,) of ``train`` or ``test``; the file stores each channel column by
+    column, and labels as 1 to 10."""
     images, labels = locate(folder, f"{STL_FOLDER}/{side}_X.bin"), locate(folder, f"{STL_FOLDER}/{side}_y.bin")
     X, y = np.fromfile(images, np.uint8), np.fromfile(labels, np.uint8)
     if not len(X) or len(X) != len(y) * 3 * STL_SIDE * STL_SIDE:

@@ -41,8 +41,8 @@ def read_digit_images(folder: Path) -> Parts:
 
 
 def read_uci(folder: Path, name: str, rows: int) -> Parts:
-    """``uci/NAME.csv.gz``, the last column called target: all columns but the last as features; one row in five, drawn
-    once, as the test set."""
+    """``uci/NAME.csv.gz``: the last column, called target, is the target and the others are features; one row in five,
+    drawn once, is the test set."""
     path = locate(folder, f"uci/{name}.csv.gz", f"uci/{name}.csv")
     again = "put the file there again"
     table = _read_csv(path, again)
@@ -66,8 +66,8 @@ def count_copies(pool: AnyArray, test: AnyArray) -> int:
 
 
 def read_parkinsons(folder: Path, target: Literal["motor", "total"], by_subject: bool) -> Parts:
-    """5875 voice recordings of 42 people, two clinical scores: 19 features (age, sex, time of the test, 16 measures of
-    the voice). Neither score and no subject number is among them."""
+    """5875 voice recordings of 42 people with two clinical scores. The 19 features are age, sex, time of the test and
+    16 measures of the voice; the scores and the subject number are not among them."""
     path = locate(folder, "parkinsons/parkinsons_updrs.data")
     table = _read_csv(path, "fetch it again")
     if len(table.columns) != COLUMNS or not {SUBJECT, *TARGETS} <= set(table.columns):

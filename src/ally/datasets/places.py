@@ -23,7 +23,7 @@ def default_data_dir() -> Path:
 
 
 def found(file: File, folder: Path) -> tuple[File, Path] | None:
-    """The form of `file` that is there, with its place; None if there is none."""
+    """The available form of `file` and its path; None if there is none."""
     for form in (file, *file.instead):
         path = folder / form.path
         if path.is_file():
@@ -32,7 +32,7 @@ def found(file: File, folder: Path) -> tuple[File, Path] | None:
 
 
 def missing(entry: Entry, folder: Path) -> list[File]:
-    """Files of which no form is there."""
+    """Files that are not there in any form."""
     return [file for file in entry.files if found(file, folder) is None]
 
 
@@ -54,7 +54,7 @@ def locate(folder: Path, *paths: str) -> Path:
 
 
 def ensure_here(name: str, entry: Entry, folder: Path) -> None:
-    """Raises with the folder, the files that are missing and the way to get them."""
+    """Raises if files are missing, naming the folder, the files and how to get them."""
     gone = [file.path for file in missing(entry, folder) if file.needed]
     if not gone:
         return

@@ -1,4 +1,4 @@
-"""How a file of the user is read for a benchmark: the options of `ally.sources.open_source`, as a value."""
+"""How a user's file is read for a benchmark: the options of `ally.sources.open_source`, as a value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from ally.sources.rows.columns import ColumnKind
 
 @dataclass(frozen=True)
 class Reading:
-    """It can be compared, hashed and sent to other processes. A field at its default is left to the reader."""
+    """A value that can be compared, hashed and sent to other processes. The reader decides fields left at their
+    default."""
 
     id_column: str | None = None
     text: str | None = None
@@ -28,7 +29,7 @@ class Reading:
 
     @classmethod
     def of(cls, options: Mapping[str, Any] | None) -> Reading:
-        """From options by name, as `open_source` takes them; files by their paths."""
+        """From the named options of `open_source`; files are given by their paths."""
         given = dict(options or {})
         known = [field.name for field in fields(cls)]
         odd = next((name for name in given if name not in known), None)
@@ -48,13 +49,13 @@ class Reading:
         return cls(**given)
 
     def options(self) -> dict[str, Any]:
-        """What was given, as `open_source` takes it."""
+        """The options that were given, for `open_source`."""
         found = {field.name: getattr(self, field.name) for field in fields(self)}
         if self.columns is not None:
             found["columns"] = dict(self.columns)
         return {name: value for name, value in found.items() if value is not None}
 
     def refuse(self, what: str) -> None:
-        """For data that are not a table."""
+        """Raises if any option was given, for data that are not a table."""
         for name, value in self.options().items():
             raise InputError.about(name, value, f"does not go with {what}; leave {name} out")

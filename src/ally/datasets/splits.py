@@ -1,7 +1,7 @@
-"""Test sets of data without an official one.
+"""Test sets for data without an official one.
 
 The order of rows comes from the raw output of a PCG64 bit generator, which numpy promises never to change. It depends
-on nothing but the number of rows: every seed, strategy and machine shares the test set.
+only on the number of rows, so every seed, strategy and machine has the same test set.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 from ally.types import AnyArray, IntArray
 
 SHARE = 0.2
-"""Part of the rows (of each class, of the groups) that becomes the test set."""
+"""The share of the rows (of each class, or of the groups) that becomes the test set."""
 SEED = 2022
 
 

@@ -1,5 +1,5 @@
-"""A table file of the user as a benchmark: rows, texts, images or vectors and their labels, a fixed test split,
-everything learned from pool rows only."""
+"""A user's table file as a benchmark: rows, texts, images or vectors with labels, and a fixed test split. Everything is
+learned from pool rows only."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 COLUMNS = 40
-"""Columns whose reading is noted."""
+"""The most columns for which a note says how they are read."""
 
 
 def read_table_file(
@@ -39,8 +39,8 @@ def read_table_file(
     wanted: Task | Literal["auto"] = "auto",
     reading: Reading = Reading(),
 ) -> Dataset:
-    """The table at `path`, read as a campaign reads it, its column `target` as the labels. Rows without a label are
-    left out."""
+    """The table at `path`, read as in a campaign, with the column `target` as the labels. Rows without a label are left
+    out."""
     samples = open_source(path, label=target, **reading.options())
     assert isinstance(samples, RowSamples)
     column = samples.layout.label
@@ -79,7 +79,8 @@ def read_table_file(
 
 
 def _known(labels: list[Any]) -> tuple[list[Any], int]:
-    """Labels, None where there is none, and how many those are. Among numbers, a word for a missing value is none."""
+    """The labels, None where missing, and how many are missing. Among numbers, words for a missing value count as
+    missing."""
     words = {label: as_number(label) for label in labels if isinstance(label, str)}
     others = [label for label in labels if label is not None and not isinstance(label, str)]
     numbers = others and not any(isinstance(label, bool) for label in others)
@@ -106,7 +107,7 @@ def _values(source: Source) -> Any:
 
 
 def _columns(samples: RowSamples) -> list[str]:
-    """How columns are read, but for the plain numbers."""
+    """How columns are read, except plain numbers."""
     plain = ("number", "labels", "the ids")
     told = [f"column {name!r}: {how}" for name, how in samples.columns().items() if how not in plain]
     more = [f"{len(told) - COLUMNS} more columns are not listed here"] if len(told) > COLUMNS else []

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_CLASSES = 100
-"""More different whole numbers than this are taken as a quantity."""
+"""With more distinct whole numbers than this, the target is a quantity."""
 
 
 def decide(labels: pd.Series[Any], wanted: Task | Literal["auto"] = "auto") -> tuple[Task, AnyArray, str]:
-    """The task, the labels (n,) and a sentence that says so.
+    """The task, the labels (n,) and a sentence about the decision.
 
-    Text, booleans and up to `MOST_CLASSES` different whole numbers are classes; other numbers are regression targets;
-    unless one is `wanted`.
+    Unless a task is `wanted`, text, booleans and up to `MOST_CLASSES` distinct whole numbers are classes, and other
+    numbers are regression targets.
     """
     kind = getattr(labels.dtype, "kind", "O")
     distinct = labels.nunique()

@@ -1,4 +1,4 @@
-"""Texts of the catalogue: questions and film reviews, as TF-IDF features."""
+"""Text sets of the catalogue: questions and film reviews, as TF-IDF features."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ally.sources.text import FEATURES, WordWeights
 
 
 def read_trec(folder: Path) -> Parts:
-    """Questions by the six coarse classes of their answer (ABBR DESC ENTY HUM LOC NUM); 5452 + 500."""
+    """Questions with the six coarse classes of their answers (ABBR DESC ENTY HUM LOC NUM); 5452 + 500."""
     pool, pool_labels = read_questions(locate(folder, "text/trec/train_5500.label"))
     test, test_labels = read_questions(locate(folder, "text/trec/TREC_10.label"))
     return Parts(*_both(pool, pool_labels, test, test_labels))

@@ -1,4 +1,4 @@
-"""Tiny ImageNet, from its zip as it is or from its unpacked folder; labels are WordNet ids."""
+"""Tiny ImageNet, from its zip or its unpacked folder; labels are WordNet ids."""
 
 from __future__ import annotations
 

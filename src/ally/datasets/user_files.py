@@ -1,7 +1,7 @@
-"""Data of the user that is no table.
+"""User data other than tables.
 
-Arrays: an .npz with X and y, or two .npy files; nothing is unpickled. Folders of images: the class of an image is the
-first folder it lies in, at any depth below.
+Arrays: an .npz with X and y, or two .npy files; nothing is unpickled. Image folders: the class of an image is the
+first folder on its path, at any depth below.
 """
 
 from __future__ import annotations

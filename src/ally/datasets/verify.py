@@ -1,4 +1,4 @@
-"""Whether the files of a data set are the official ones."""
+"""Checks whether the files of a data set are the official ones."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ally.errors import AllyError, DataError
 
 @dataclass(frozen=True)
 class Check:
-    """What was found about one file."""
+    """The result for one file."""
 
     path: str
     verdict: Literal["good", "readable", "differs", "bad", "missing"]
-    """good: the official checksum; readable: none is known, the data set can be read; differs: readable, but not the
-    official file; bad: cannot be read; missing."""
+    """good: the official checksum; readable: no checksum is known, but the data set can be read; differs: readable, but
+    not the official file; bad: cannot be read; missing."""
     detail: str = ""
 
 
@@ -36,8 +36,8 @@ def checksum_of(path: Path, like: str) -> str:
 
 
 def difference(file: File, path: Path) -> str | None:
-    """How the file at `path` differs from the official one; None if it does not, or if nothing is known about that
-    one."""
+    """How the file at `path` differs from the official one; None if it does not, or if nothing is known about the
+    official file."""
     if file.checksum is not None and (met := checksum_of(path, file.checksum)) != file.checksum:
         return f"expected {file.checksum}, found {met}"
     if file.size is not None and (size := path.stat().st_size) != file.size:
@@ -46,8 +46,8 @@ def difference(file: File, path: Path) -> str | None:
 
 
 def verify_entry(entry: Entry, folder: Path) -> tuple[Check, ...]:
-    """One check per file. Where a checksum is unknown or differs, the data set is read once to see whether its format
-    is right."""
+    """One check per file. If a checksum is unknown or differs, the data set is read once to see whether its format is
+    right."""
     here = [found(file, folder) for file in entry.files]
     differences = [None if one is None else difference(*one) for one in here]
     sure = all(
@@ -70,7 +70,7 @@ def _check(form: File, difference: str | None, fault: str | None) -> Check:
 
 
 def _fault(entry: Entry, folder: Path) -> str | None:
-    """Why the data set cannot be read, if it cannot."""
+    """Why the data set cannot be read; None if it can."""
     if any(file.needed for file in missing(entry, folder)):
         return "not read: files are missing"
     try:
