@@ -49,8 +49,8 @@ class Reference:
 
 @dataclass(frozen=True)
 class Cost:
-    """Of choosing a batch, given what the network says of every sample. Training and the first pass over the pool are
-    not in it."""
+    """The cost of choosing a batch from the network's outputs for every sample. It excludes training and the first pass
+    over the pool."""
 
     time: str
     """O(...), and how many more passes of the pool through a network."""

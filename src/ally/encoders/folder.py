@@ -162,7 +162,7 @@ class ModelFolder:
         return found if "size" in found or "image_mean" in found else {}
 
     def digest(self) -> str:
-        """Of the weights, the configuration and the tokenizer, wherever the folder is."""
+        """A digest of the weights, the configuration and the tokenizer; it does not depend on where the folder is."""
         digest = hashlib.blake2b(digest_size=10)
         for path in sorted({path for pattern in DECIDING for path in self.path.glob(pattern) if path.is_file()}):
             with path.open("rb") as stream:

@@ -60,8 +60,8 @@ def most_gib() -> float:
 
 
 def keep_within(base: Path, most: int) -> list[Path]:
-    """Removes folders below `base`, the least recently used first, until the others take at most so many bytes; which.
-    What cannot be removed is passed over: it is tried again the next time."""
+    """Removes folders below `base`, least recently used first, until the rest take at most `most` bytes. Returns those
+    removed. A folder that cannot be removed is skipped and tried again next time."""
     found = []
     for folder in base.iterdir() if base.is_dir() else ():
         with suppress(OSError):

@@ -96,8 +96,8 @@ class EncodedSamples:
         return {**self.samples.fingerprint(learned=False), ENCODED: self.about}
 
     def prepare(self, ids: Sequence[str], progress: Progress | None = None, seconds: float | None = None) -> int:
-        """Makes the vectors of `ids` that are missing, in their order, and stops after about so many `seconds`; how
-        many of the ids were looked at. Samples whose content has changed are encoded again."""
+        """Encodes those of `ids` that have no vector yet, in order, and stops after about `seconds`. Returns how many
+        ids were checked. Samples whose content has changed are encoded again."""
         started = time.monotonic()
         done = 0
         for window in windows(len(ids), KINDS[self.kind]):

@@ -157,7 +157,7 @@ def _content_key(sample: Any, kind: EncoderKind) -> int:
 
 
 def _file_keys(paths: dict[int, Path], stamps: Stamps, report: Report) -> dict[int, int]:
-    """Of what is in the files; a file whose size and times are known is not read."""
+    """The keys of the files' content; a file whose size and times are known is not read."""
     states: dict[int, tuple[int, int]] = {}
     for place, path in paths.items():
         try:

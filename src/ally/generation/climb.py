@@ -34,7 +34,7 @@ SMALLEST = 2.0**-16
 ENOUGH = 0.01
 """A step is taken if it gains this share of what the slope promises."""
 PATIENCE = 20
-"""A sample that is not one full step away from where it was so many steps ago is stuck."""
+"""A sample that has moved less than one full step in this many steps is stuck."""
 TINY = torch.finfo(torch.float64).tiny
 
 

@@ -25,7 +25,7 @@ SAMPLES = 1000
 
 
 def soften_by(X: Any, spread: torch.Tensor) -> Soften:
-    """K of samples `X` (m, *shape), every so many of them; `spread` (D,) is s."""
+    """K from samples `X` (m, *shape), taken at even intervals; `spread` (D,) is s."""
     source = Checked(as_source(X))
     if len(source) < 2:
         raise InputError(f"smooth holds {len(source)} samples; pass at least 2, such as the pool")

@@ -33,9 +33,9 @@ class EqualInputs:
     """(m,) the lowest of `rows` with the same input."""
 
     def collapse(self, free: IntArray) -> tuple[IntArray, IntArray]:
-        """Of the free rows (ascending): one per input that no other row has, and the rest in the order of recall.
+        """Splits the free rows (ascending) into one per distinct input, and the rest in the order of recall.
 
-        Copies of free rows are recalled first, copies of rows that are not free last; each lowest row first.
+        Copies of free rows are recalled first and copies of rows that are not free last, each from the lowest row up.
         """
         is_free = np.isin(self.rows, free, assume_unique=True)
         met = np.isin(self.first[is_free], self.first[~is_free])

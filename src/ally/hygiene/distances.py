@@ -52,10 +52,10 @@ SAMPLE = 4096
 
 
 def farthest(view: View, count: int, metric: Distances, streams: Streams) -> torch.Tensor:
-    """Positions of up to `count` samples, farthest first, (count,): by distance to the fifth nearest of a seeded
+    """Positions of up to `count` samples, farthest first, (count,), by the distance to the fifth nearest of a seeded
     sample.
 
-    None that is no farther than the median point, so that among copies nobody is an outlier.
+    Points no farther than the median are left out, so copies are never outliers among themselves.
     """
     sample = torch.from_numpy(streams.numpy("outlier sample").permutation(len(view))[:SAMPLE]).sort().values
     neighbours = min(NEIGHBOURS, len(sample) - 1)
@@ -69,8 +69,8 @@ def farthest(view: View, count: int, metric: Distances, streams: Streams) -> tor
 def _gaps(
     metric: Distances, sample: torch.Tensor, others: torch.Tensor, neighbours: int, view: View, start: int
 ) -> torch.Tensor:
-    """Squared distances to the so many-th nearest of `others`, the samples at the positions `sample`, (n,); nobody is
-    its own neighbour."""
+    """Squared distances to the nearest of `others` number `neighbours`, (n,). `others` are the samples at positions
+    `sample`; no sample is its own neighbour."""
     gaps = torch.empty(len(view), dtype=torch.float64)
     for block in blocks(len(view)):
         squared = metric.squared(view.points[block], others)

@@ -1,8 +1,8 @@
-"""``objective="auto"``: which objective a network is best trained by, chosen by cross-validation on the labels.
+"""``objective="auto"``: the best objective for training a network, chosen by cross-validation on the labels.
 
-The candidates are `ERM`, `PDCL` and `SmoothUnlabelled`, each measured on the same held-out labels as learners are. ERM
-stays unless another is better by more than a tie. Smoothness over the pool reaches as far as a part of the distance
-between neighbours (`RADIUS`): further, it would join what labels keep apart.
+The candidates are `ERM`, `PDCL` and `SmoothUnlabelled`, measured on the same held-out labels as learners are. ERM is
+used unless another is better by more than a tie. Smoothness over the pool extends to a part of the distance between
+neighbours (`RADIUS`); beyond that, it would merge samples with different labels.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ from ally.rng import Streams
 from ally.types import Progress
 
 BUDGET = 600.0
-"""Seconds of one core, by estimate, that choosing may take."""
+"""Estimated seconds of one core that the choice may take."""
 RADIUS, SOME = 0.25, 1000
-"""Of the median distance to the nearest of so many samples of the pool."""
+"""As a share of the median distance to the nearest neighbour among this many samples of the pool."""
 
 
 @dataclass(frozen=True)
 class AutoObjective:
     """Attributes:
-    among: what is chosen from, the simplest first. The first trains every learner that is not a network.
+    among: the candidates, simplest first. The first trains every learner that is not a network.
     """
 
     among: tuple[Objective, ...] = (ERM(), PDCL(), SmoothUnlabelled())
 
     def start(self, problem: Problem) -> Session:
-        """By itself, without labels held out, it is the first."""
+        """On its own, without held-out labels, it is the first candidate."""
         return self.among[0].start(problem)
 
     def choice(
@@ -59,7 +59,7 @@ class AutoObjective:
         streams: Streams,
         progress: Progress | None = None,
     ) -> Chosen | None:
-        """None where there is nothing to choose: the learner is no network, or the labels are too few."""
+        """None if there is nothing to choose: the learner is not a network, or there are too few labels."""
         chosen = learner.chosen if isinstance(learner, AutoLearner) else None
         network = learner if chosen is None else chosen.candidate.learner
         if not isinstance(network, Network):
@@ -76,7 +76,7 @@ class AutoObjective:
 
 
 def _reaching(objective: Objective, radius: float) -> Objective:
-    """With a radius from the pool, where smoothness was given none."""
+    """The objective with a radius from the pool, if its smoothness has none."""
     if isinstance(objective, SmoothUnlabelled) and objective.secondary_loss == Smoothness() and radius > 0:
         return replace(objective, secondary_loss=Smoothness(radius=radius))
     return objective
@@ -93,7 +93,7 @@ def _radius(network: Network, unlabelled: Unlabelled, streams: Streams) -> float
 
 
 def _seconds(objective: Objective) -> Callable[[Size], float]:
-    """Of a fit: a step over the pool takes a batch of it forward three times and back twice."""
+    """The cost of a fit: a step over the pool takes three forward and two backward passes of a batch."""
 
     def plain(size: Size) -> float:
         return 0.05 + 100 * math.ceil(size.labels / 64) * (7e-4 + 1e-6 * size.features)
@@ -104,11 +104,11 @@ def _seconds(objective: Objective) -> Callable[[Size], float]:
 
 
 def objective_name(objective: Objective) -> str:
-    """What `OBJECTIVES` calls its kind."""
+    """The name of its kind in `OBJECTIVES`."""
     kind = type(objective)
     return next((name for name, known in OBJECTIVES.items() if type(known) is kind), kind.__name__)
 
 
 def objective_of(given: str | Objective) -> Objective:
-    """As `resolve_objective`, and ``"auto"``."""
+    """Like `resolve_objective`, but also takes ``"auto"``."""
     return AutoObjective() if given == "auto" else resolve_objective(given)

@@ -57,7 +57,7 @@ class FirstPass:
         return getattr(self.source, name)
 
     def moments(self, rows: IntArray) -> Moments | None:
-        """Of `rows`, or None if these are not all that is passed over."""
+        """The moments of `rows`, or None if these are not exactly the rows of the pass."""
         if rows is not self.rows:
             return None
         if self._moments is None:

@@ -58,7 +58,7 @@ class Transformed:
 
     @classmethod
     def projected(cls, steps: Any, width: int | None) -> Transformed:
-        """From fitted steps that give so many columns; None for no projection."""
+        """From fitted steps that give `width` columns; None for no projection."""
         if width is None:
             return cls(steps)
         # Entries of one sign or the other, or none, one in √width: the variance of a projected distance stays small.

@@ -31,9 +31,9 @@ from ally.sources.base import CHUNK_BYTES
 from ally.types import AnyArray, IntArray, Progress
 
 STEPS = 20
-"""Calls in which a shard is looked at, so that progress can be reported."""
+"""How many calls a pass over a shard takes, so that progress can be reported."""
 NARROW = 4
-"""Readouts of so many numbers per sample are the coordinator's."""
+"""The coordinator holds readouts of up to this many numbers per sample."""
 EMBEDDINGS, PROBABILITIES, GEOMETRY, READOUT = "embeddings", "probabilities", "geometry", "readout "
 
 
@@ -61,7 +61,7 @@ class Run(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """Of a wide field: the shape of one row, and the type of its numbers."""
+    """The shape of one row of a wide field, and the type of its numbers."""
 
     shape: tuple[int, ...]
     dtype: torch.dtype

@@ -55,7 +55,7 @@ class LinearLearner:
     C: float | None = None
     tighten: bool = True
     scaler: Scaler | None = field(default=None, repr=False, compare=False)
-    """Of the pool, once `prepared`."""
+    """The scaler of the pool, once `prepared`."""
     axes: AnyArray | None = field(default=None, repr=False, compare=False)
     """(d, AXES) float32 for wide inputs, once `prepared`."""
 
@@ -277,7 +277,7 @@ class FittedLinear(ByBlocks):
     axes: AnyArray | None = field(default=None, repr=False)
     shape: tuple[int, ...] | None = None
     C: float = math.nan
-    """Of the penalty."""
+    """The strength of the penalty."""
     unlabelled_rows: IntArray | None = None
 
     @property

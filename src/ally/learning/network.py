@@ -43,7 +43,7 @@ class Network:
     training: Training = Training()
     standardized: bool = True
     scaler: Scaler | None = field(default=None, repr=False, compare=False)
-    """Of the pool, once `prepared`; None before, and where nothing is standardised."""
+    """The scaler of the pool, once `prepared`; None before, and if nothing is standardised."""
     name: str | None = None
     """What `ally.models.MODELS` calls the network, or the import path of its builder; None if it has neither."""
 

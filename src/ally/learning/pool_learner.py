@@ -49,17 +49,17 @@ class PoolLearner:
     geometry: Vectors | Literal["inputs"] | None = None
     """Where distances are measured instead of the learner's embeddings: fixed vectors, or the inputs it sees."""
     engine: Engine = LocalEngine()
-    """Who looks at the candidates."""
+    """The engine that computes the view of the candidates."""
     mark: Mark | None = None
-    """What else to find out about samples when they are read first."""
+    """What else to compute when samples are first read."""
     _marks: AnyArray | None = field(default=None, init=False)
     _prepared: Learner | None = field(default=None, init=False)
     _settled: Learner | None = field(default=None, init=False)
     _settled_with: int = field(default=0, init=False)
-    """How many labels there were."""
+    """The number of labels it was settled with."""
     _trained_by: Objective = field(default=ERM(), init=False)
     _notes: tuple[str, ...] = field(default=(), init=False)
-    """Of the choice of the objective."""
+    """Notes about the choice of the objective."""
 
     def __post_init__(self) -> None:
         self._trained_by = self.objective.among[0] if isinstance(self.objective, AutoObjective) else self.objective

@@ -168,7 +168,7 @@ class PredictiveEntropy:
 
 @dataclass(frozen=True)
 class Reconstruction:
-    """‖x − decoder(h)‖² per feature, the decoder trained beside the network: one layer of `hidden` units on the
+    """‖x − decoder(h)‖² per feature. The decoder is trained alongside the network: one layer of `hidden` units on the
     embedding, 0 for none."""
 
     hidden: int = 256
@@ -222,7 +222,7 @@ SELF_SUPERVISED: Registry[SelfSupervised | Reconstruction] = Registry(
 
 
 def resolve_self_supervised(loss: Any) -> SelfSupervised | Reconstruction:
-    """A loss by name, or the one given."""
+    """The loss with this name, or the loss itself."""
     if isinstance(loss, str):
         return SELF_SUPERVISED[loss]
     if callable(loss) or hasattr(loss, "build"):

@@ -235,7 +235,7 @@ class Filling:
         self.done = 0
 
     def fill(self, least: int) -> int:
-        """Looks at further chunks until at least so many rows are done, or all; how many are."""
+        """Processes more chunks until at least this many rows are done, or all. Returns how many are done."""
         while self.done < min(least, len(self._rows)):
             chunk = next(self._chunks)
             seen = self._fitted.view(

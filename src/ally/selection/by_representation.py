@@ -49,6 +49,6 @@ class ByRepresentation:
     def __call__(self, snapshot: Snapshot, scores: torch.Tensor, n: int, streams: Streams, limits: Limits) -> Selection:
         anew = snapshot.learned and snapshot.task == "classification"
         select = self.learned if anew else self.usual
-        reason = ", as the network learns its embedding anew with every batch" if anew else ""
+        reason = ", because the network relearns its embedding with every batch" if anew else ""
         found = select(snapshot, scores, n, streams, limits)
         return replace(found, notes=(*found.notes, f"the batch is chosen by {type(select).__name__}{reason}"))

@@ -178,8 +178,8 @@ class Vectors:
 
 
 def open_vectors(embeddings: Any, samples: int) -> Vectors:
-    """What a user passed as ``embeddings=`` for a pool of so many samples: anything that `as_source` takes, one vector
-    a row."""
+    """The user's ``embeddings=`` for a pool of this many samples: anything that `as_source` takes, one vector per
+    row."""
     source = as_source(embeddings, "embeddings=")
     if len(source) != samples:
         raise InputError(

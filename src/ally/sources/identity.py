@@ -28,7 +28,7 @@ def content_hash(*parts: bytes) -> str:
 
 
 def row_hash(values: Mapping[str, Any], columns: Iterable[str]) -> str:
-    """Of the values that are there, whatever the order of the columns."""
+    """A hash of the values that are present, whatever the order of the columns."""
     present = [[name, values[name]] for name in sorted(columns) if not is_missing(values.get(name))]
     return content_hash(_JSON.encode(present).encode("utf-8", "surrogatepass"))
 

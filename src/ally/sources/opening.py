@@ -1,4 +1,4 @@
-"""From what a person has (a folder, a file, a frame) to samples by id."""
+"""Opens a user's data (a folder, a file, a frame) as samples by id."""
 
 from __future__ import annotations
 

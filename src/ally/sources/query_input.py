@@ -27,11 +27,11 @@ class QueryInput(NamedTuple):
 
 
 def as_features(X: Any, read: bool = True, *, labelled: bool = False) -> QueryInput:
-    """Texts become weights of words, columns of a table numbers and categories, as in a campaign; gaps are filled and
-    marked. The index of a pandas frame is its ids, unless it only numbers the rows. A column named like the answer
-    holds labels and is no feature; where the labels are not given elsewhere (`labelled`), one that may be the answer
-    raises. Other numbers stay as they are, and without `read` everything does: a pipeline of
-    the user's own may want the texts themselves."""
+    """Texts become word weights, and columns of a table become numbers and categories, as in a campaign; gaps are
+    filled and marked. The index of a pandas frame is its ids, unless it only numbers the rows. A column named like the
+    answer holds labels and is not a feature. Unless the labels are given elsewhere (`labelled`), a column that may be
+    the answer raises. Other numbers stay as they are. Without `read` everything does, because a user's own pipeline may
+    want the texts themselves."""
     if is_frame(X) and hasattr(X, "collect"):
         return QueryInput(X)
     if is_frame(X) and (not read or (_plain(X) and not _answers(X))):

@@ -18,8 +18,8 @@ FEATURES = 8192
 LEAST = 2
 """Texts that must have a word for it to become a column."""
 SPACE = 2**22
-"""Words are told apart by a hash of this size: a million different ones leave four in five a number of their own, and
-those that share one are nearly always too rare to matter."""
+"""Words are identified by a hash of this size. Among a million distinct words, four in five have a number of their own,
+and those that share one are nearly always too rare to matter."""
 
 
 def word_counts(texts: Sequence[str], space: int = SPACE, *, short: bool = True) -> Any:

@@ -131,7 +131,7 @@ def _medians() -> Subquery:
 
 
 def _opinions(*where: ColumnElement[bool]) -> Subquery:
-    """Of each sample and annotator the last answer that counts."""
+    """The last answer that counts, for each sample and annotator."""
     latest = (
         select(func.max(answers.c.number).label("number"))
         .where(counts(), *where)
@@ -142,8 +142,8 @@ def _opinions(*where: ColumnElement[bool]) -> Subquery:
 
 
 def _shared(connection: Connection) -> dict[int, tuple[int, bool]]:
-    """Of samples that several annotators answered: how many labels stand, and whether they differ. The others need no
-    look."""
+    """For samples that several annotators answered: how many labels stand, and whether they differ. Other samples need
+    no check."""
     several = (
         select(answers.c.sample)
         .group_by(answers.c.sample)

@@ -59,8 +59,8 @@ def create(
 
     where = _place(place)
     if isinstance(where, Path):
-        # Built aside and given its name when it is on disk: nobody meets half a campaign, and a crash leaves the name
-        # free.
+        # Built under another name and renamed once it is on disk, so that nobody sees half a campaign and a crash
+        # leaves the name free.
         aside = building_name(where)
         building = SQLite(aside, building=True)
         try:

@@ -91,5 +91,5 @@ class Events:
 
 
 def _line(pulse: PulseInfo) -> str:
-    """As it is sent to everybody."""
+    """The event as it is sent to every client."""
     return f"event: pulse\ndata: {pulse.model_dump_json()}\n\n"

@@ -49,7 +49,7 @@ SAFE = ("GET", "HEAD")
 MOST_BODY = 1_000_000
 BODY_SECONDS = 10.0
 OPEN = ("/api/v1/session",)
-"""Of the API, what may be called before one is known. Whatever else lies under /api asks who it is."""
+"""The API routes that need no login. Everything else under /api does."""
 
 
 class Guard:

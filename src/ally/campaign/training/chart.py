@@ -93,7 +93,7 @@ def scaled(points: FloatArray) -> FloatArray:
 
 
 def nearest(points: FloatArray, others: FloatArray, names: Sequence[str]) -> list[list[str]]:
-    """Of each of (m, d) points, the names of the `NEAR` nearest of (n, d) others, nearest first."""
+    """For each of (m, d) points, the names of the `NEAR` nearest of (n, d) others, nearest first."""
     found = []
     for point in points:
         gaps = np.square(others - point).sum(1)

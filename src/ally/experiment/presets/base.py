@@ -30,10 +30,10 @@ class Bed:
     dataset: str
     model: str
     training: Training
-    """Of the protocol `fixed`: how many epochs without early stopping."""
+    """Training for the protocol `fixed`: the number of epochs without early stopping."""
     metric: str | None = None
     validation: int = 200
-    """Of the other protocols: labels for early stopping; they are counted."""
+    """Labels for early stopping in the other protocols; they are counted."""
 
 
 MNIST = Bed("mnist", "mlp", Training(lr=5e-3, epochs=30, batch_size=64))
@@ -84,7 +84,7 @@ class Preset:
     claim: str
     """What the paper says, or what is asked."""
     make: Callable[[Scale, Path | None], Grid] | None
-    """From a scale and the folder of the data; None for what is no grid."""
+    """Makes the grid from a scale and the data folder; None if the experiment is not a grid."""
     protocol: Protocol = "paper"
     """How its networks are trained unless asked otherwise."""
 

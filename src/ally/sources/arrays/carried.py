@@ -15,9 +15,9 @@ from ally.sources.base import BLOCK, Source
 from ally.types import AnyArray, IntArray
 
 RUN_BYTES = 2**24
-"""About so much is sent at a time, as float32."""
+"""About how much is sent at a time, as float32."""
 OPEN = 2
-"""Runs that a process keeps at hand."""
+"""How many runs a process keeps in memory."""
 
 
 class Carried:
@@ -106,7 +106,7 @@ class FileMap(NamedTuple):
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     offset: int
-    """Of its first number in the file."""
+    """The offset of its first number in the file."""
 
     def open(self) -> AnyArray:
         raw = np.memmap(self.path, dtype=np.uint8, mode="r")

@@ -1,4 +1,4 @@
-"""From what users pass as ``X`` to a source: arrays, tables, tensors, torch data sets, lists."""
+"""Turns a user's ``X`` into a source: arrays, tables, tensors, torch data sets, lists."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ class BlockSums(NamedTuple):
 
 
 def moments(source: Source, rows: IntArray, chunk_size: int | None = None) -> Moments:
-    """Of all `rows`, in one pass over them."""
+    """The moments of all `rows`, in one pass over them."""
     origin = origin_of(source, rows)
 
     def sums() -> Iterator[BlockSums]:
@@ -121,7 +121,7 @@ def origin_of(source: Source, rows: IntArray) -> AnyArray:
 
 
 def block_sums(source: Source, values: AnyArray, rows: IntArray, origin: AnyArray) -> list[BlockSums]:
-    """Of a chunk of values, which are checked to be finite."""
+    """The sums of each block in a chunk of values, which must be finite."""
     check_finite(values, rows, source)
     axes, found = _axes(source), []
     for block in blocks(len(values)):
@@ -132,7 +132,7 @@ def block_sums(source: Source, values: AnyArray, rows: IntArray, origin: AnyArra
 
 
 def sum_up(origin: AnyArray, sums: Iterable[BlockSums], count: int) -> Moments:
-    """Block after block, so that it does not matter who made the sums."""
+    """Adds up the blocks in order, so that it does not matter where the sums were computed."""
     total, squares = np.zeros_like(origin), np.zeros_like(origin)
     for one in sums:
         total += one.total
@@ -141,7 +141,7 @@ def sum_up(origin: AnyArray, sums: Iterable[BlockSums], count: int) -> Moments:
 
 
 def _axes(source: Source) -> tuple[int, ...]:
-    """Of a batch of images those that are not told apart."""
+    """The axes of a batch of images to average over (height and width); none for other samples."""
     return tuple(range(2, len(source.shape) + 1)) if len(source.shape) == 3 else ()
 
 

@@ -12,7 +12,7 @@ import re
 from typing import Any
 
 DIGITS = 309
-"""Of a whole number at most: a longer one is too large for a float, and so for any target."""
+"""The most digits of a whole number: a longer one is too large for a float, and so for any target."""
 WRITTEN = {
     int: re.compile(rf"-?(0|[1-9]\d{{0,{DIGITS - 1}}})"),
     float: re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?"),

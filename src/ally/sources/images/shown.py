@@ -24,7 +24,7 @@ from ally.sources.paths import os_reason
 EDGES = {"thumb": 192, "view": 1600, "large": 4096}
 """The longer side of each size, in pixels; smaller images stay as they are."""
 LOSSLESS = 512 * 512
-"""Up to so many pixels nothing is lost: scaled up on a screen, a JPEG of few pixels looks dirty."""
+"""Images up to this many pixels are sent losslessly, because a small JPEG looks dirty when scaled up on a screen."""
 QUALITY = 88
 AT_ONCE = 2
 """Images decoded at the same time: one of 50 megapixels takes 150 MB."""

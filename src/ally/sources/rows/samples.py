@@ -31,8 +31,7 @@ BATCH = 1024
 
 
 class RowSamples:
-    """`reopen` gives the rows anew when the file has changed. `kept` is the fingerprint of an earlier time, if there
-    was one."""
+    """`reopen` reads the rows again when the file has changed. `kept` is an earlier fingerprint, if there was one."""
 
     def __init__(
         self,
