@@ -113,7 +113,7 @@ def test_unknown_names_are_the_catalogues_error():
 def test_parameters_come_from_fields_and_docstrings():
     found = {item.name: item for item in parameters_of(PDCL(eps=0.5))}
     assert (found["eps"].value, found["eps"].default) == ("0.5", "None")
-    assert found["dual_cap"].about == "upper bound of λ, or None."
+    assert found["dual_cap"].about == "upper bound on λ, or None."
     assert parameters_of(Feasibility())[4] == found["dual_cap"], "inherited words"
     assert 'primal step (no extra cost); `"all"` is Algorithm 1' in found["slacks"].about, "words over several lines"
     assert [item.about for item in parameters_of(Herding())].count("") == 0
