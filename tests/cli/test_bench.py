@@ -179,7 +179,9 @@ def test_bench_measures_the_chosen_metric_and_the_constant_answer(command, tmp_p
 def test_a_report_says_if_a_model_is_no_better_than_a_constant(tmp_path):
     from dataclasses import replace
 
+    from ally.cli.report import tables
     from ally.report import answer, load
+    from ally.report.page.tables import comparison_table
 
     row = "toy,default,erm,,random,{},10,{},{},0,accuracy,{},1,1,"
     lines = [row.format(seed, number, 10 + 10 * number, 0.6) for seed in range(2) for number in range(2)]
@@ -187,7 +189,12 @@ def test_a_report_says_if_a_model_is_no_better_than_a_constant(tmp_path):
     summary, _ = load(tmp_path)
     said = answer(replace(summary, constants={"toy": 0.7}))
     assert "Always answering the most common class on toy scores 0.7000 (accuracy); random ends no better:" in said
-    assert "every series ends better" in answer(replace(summary, constants={"toy": 0.5}))
+    known = replace(summary, constants={"toy": 0.5})
+    assert "every series ends better" in answer(known)
+    (table,) = tables(known)
+    assert [list(column.cells)[-1] for column in table.columns][:3] == ["most common class", "0.5000", "0.5000"]
+    assert "most common class" in comparison_table(known.comparisons, 0.5)
+    assert "most common class" not in comparison_table(known.comparisons)
 
 
 def test_bench_reads_a_table_as_a_campaign_does(command, houses):

@@ -14,8 +14,10 @@ import pytest
 from conftest_web import CLASSES, Running, free_port, serving, until, write_photos
 
 from ally import Campaign
+from ally.campaign import AskedSample
 from ally.campaign.people import user
 from ally.errors import InputError
+from ally.web.readable import asked
 
 
 @pytest.fixture(scope="module")
@@ -278,3 +280,10 @@ print("torch" in sys.modules)
     Campaign.create(place, folder / "light", classes=CLASSES, automatic=False, evaluate=0).close()
     done = subprocess.run([sys.executable, "-c", program, str(place)], capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "False", done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("predicted", "beyond"), [(0.5, True), (1.0, False), (5.0, False), (9.0, True)])
+def test_a_guess_beyond_all_numbers_is_marked(predicted, beyond):
+    sample = AskedSample("a", "active", 0.1, {"predicted": predicted})
+    assert asked(sample, [1.0, 3.0, 5.0]).guess.beyond is beyond
+    assert not asked(sample).guess.beyond, "nothing was told yet"

@@ -60,7 +60,7 @@ def demo(
     (out / "settings.json").write_text(json.dumps(notes, indent=2), encoding="utf-8")
     summary, description = load(out)
     write_summary(out, summary, description)
-    for table in tables(summary.comparisons):
+    for table in tables(summary):
         stdout.print(table, "")
     for c in summary.comparisons:
         if c.strategy == "ally":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
@@ -14,10 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from ally.cli.console import stderr, stdout
-from ally.metrics import metric_named
+from ally.metrics import constant_name, metric_named
 
 if TYPE_CHECKING:
-    from ally.report import Comparison, Summary
+    from ally.report import Summary
 
 
 class BandChoice(StrEnum):
@@ -51,7 +50,7 @@ def report(
     if as_json:
         print(json.dumps(as_data(summary, written), indent=2, allow_nan=False))
         return
-    for table in tables(summary.comparisons):
+    for table in tables(summary):
         stdout.print(table, "")
     told = sentences(summary) if len(summary.series) <= 4 else []
     for text in (answer(summary), *told):
@@ -62,13 +61,13 @@ def report(
     )
 
 
-def tables(comparisons: Sequence[Comparison]) -> list[Table]:
-    """A table per data set; ALLY in bold."""
+def tables(summary: Summary) -> list[Table]:
+    """A table per data set; ALLY in bold, and last the score of a constant answer."""
     from ally.report.page.tables import interval
 
     found = []
-    for dataset in dict.fromkeys(c.dataset for c in comparisons):
-        part = [c for c in comparisons if c.dataset == dataset]
+    for dataset in dict.fromkeys(c.dataset for c in summary.comparisons):
+        part = [c for c in summary.comparisons if c.dataset == dataset]
         metric = metric_named(part[0].metric)
         digits = metric.digits(part[0].curve_mean)
         baselines = list(dict.fromkeys(c.baseline for c in part if c.baseline))
@@ -91,6 +90,9 @@ def tables(comparisons: Sequence[Comparison]) -> list[Table]:
                 verdict,
             )
             table.add_row(*map(Text, cells), style="bold" if c.strategy == "ally" else "")
+        if dataset in summary.constants:
+            score = f"{summary.constants[dataset]:.{digits}f}"
+            table.add_row(constant_name(metric.task), score, score, style="dim")
         found.append(table)
     return found
 

@@ -156,12 +156,13 @@ def _ended(none: PoolExhausted) -> str:
 def _query(campaign: Campaign, found: Any) -> schemas.QueryInfo:
     lease = campaign.settings.lease_seconds
     campaign.page.expect(sample.id for sample in found.samples)
+    numbers = campaign.page.numbers() if campaign.settings.task == "regression" else ()
     return schemas.QueryInfo(
         query=found.id,
         until=found.until,
         lease_seconds=lease,
         model=found.model,
-        samples=[asked(sample) for sample in found.samples],
+        samples=[asked(sample, numbers) for sample in found.samples],
     )
 
 

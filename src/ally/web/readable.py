@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ally.campaign import AskedSample
@@ -26,11 +27,13 @@ def plain(label: Any) -> Any:
     return None if label is SKIP else label
 
 
-def asked(sample: AskedSample) -> AskedLine:
+def asked(sample: AskedSample, numbers: Sequence[float] = ()) -> AskedLine:
+    """`numbers` are those told so far, in order, if labels are numbers."""
     guess = None
     if sample.kind not in MEASURES and sample.why.get("predicted") is not None:
         predicted, chance = sample.why["predicted"], sample.why.get("probability")
-        guess = Guess(label=predicted, text=text_of(predicted), probability=chance)
+        beyond = len(numbers) > 0 and not numbers[0] <= predicted <= numbers[-1]
+        guess = Guess(label=predicted, text=text_of(predicted), probability=chance, beyond=beyond)
     near = sample.why.get("near") or [sample.why.get("nearest_labelled")]
     nearest = [] if sample.kind in MEASURES else [str(id) for id in near if id is not None]
     why = Why(sentence=_sentence(sample), score=sample.score, nearest=nearest)

@@ -116,6 +116,8 @@ class Guess(BaseModel):
     label: LabelValue
     text: str
     probability: float | None
+    beyond: bool
+    """Whether a number lies beyond all that people have told."""
 
 
 class Why(BaseModel):

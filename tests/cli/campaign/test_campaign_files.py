@@ -219,3 +219,14 @@ def test_predict_reads_a_file_without_a_header(ally, tmp_path):
     found = ally("predict", "t", "new.csv", "--no-header").rows
     assert [row["label"] for row in found] == ["y", "x"]
     assert "--no-header is for new data" in ally("predict", "t", "--no-header", code=2).err
+
+
+def test_status_has_the_agreement_on_each_of_several_classes(ally, tmp_path):
+    (tmp_path / "t.txt").write_text("".join(f"text {n}\n" for n in range(6)))
+    ally("new", "t", "--from", "t.txt", "--by-hand", "--opinions", 2, "--encoder", "none")
+    with library.Campaign.open("t.db") as campaign:
+        ids = [sample.id for sample in campaign.source.samples.scan()]
+        for who, said in (("ann", "aabbcc"), ("bob", "aabbcb")):
+            campaign.relabel(dict(zip(ids, said, strict=True)), annotator=who)
+    line = next(line for line in ally("status", "t").out.splitlines() if line.startswith("annotators"))
+    assert "alpha 0.77 (a 1.00, b 0.69, c 0.59)" in line

@@ -177,6 +177,8 @@ def _counts(found: Status, agreement: Agreement | None) -> list[str]:
         lines.append(f"classes     {few((f'{label} {n}' for label, n in found.classes.items()), 20)}")
     if found.annotators:
         agreed = "" if agreement is None else f"; Krippendorff's alpha {agreement.alpha:.2f}"
+        if agreement is not None and len(agreement.classes) > 2:
+            agreed += f" ({few((f'{label} {alpha:.2f}' for label, alpha in agreement.classes.items()), 20)})"
         differ = (
             f"{agreed}; they disagree on {counted(found.disagreements, 'sample')}" if found.disagreements else agreed
         )

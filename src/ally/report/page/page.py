@@ -137,7 +137,8 @@ def _curves(summary: Summary, picture: bytes, band: Band) -> str:
 
 def _comparisons(summary: Summary) -> str:
     parts = [
-        tables.comparison_table([c for c in summary.comparisons if c.dataset == name]) for name in summary.datasets
+        tables.comparison_table([c for c in summary.comparisons if c.dataset == name], summary.constants.get(name))
+        for name in summary.datasets
     ]
     return "".join(parts) + paragraph(
         "Intervals here are not corrected for the number of series; the tests below are.", "hint"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ally.metrics import metric_named
+from ally.metrics import constant_name, metric_named
 from ally.report.page.html import TableCell, table
 from ally.report.statistics.comparison import Comparison
 from ally.report.statistics.efficiency import Ratio
@@ -17,8 +17,8 @@ MARKED = 5
 LOOKS = {"better": "good", "worse": "bad"}
 
 
-def comparison_table(comparisons: list[Comparison]) -> str:
-    """One data set: every series against its baseline."""
+def comparison_table(comparisons: list[Comparison], constant: float | None = None) -> str:
+    """One data set: every series against its baseline, and the score of a constant answer."""
     metric = metric_named(comparisons[0].metric)
     digits = metric.digits(comparisons[0].curve_mean)
     several = len({c.baseline for c in comparisons if c.baseline}) > 1
@@ -49,6 +49,9 @@ def comparison_table(comparisons: list[Comparison]) -> str:
         ]
         for c in comparisons
     ]
+    if constant is not None:
+        score = TableCell(f"{constant:.{digits}f}", constant)
+        rows.append([TableCell(constant_name(metric.task)), score, score, *[TableCell("")] * 5])
     return table(f"{comparisons[0].dataset}: test {metric.name}, {metric.direction}", head, rows, words=(0, 7))
 
 

@@ -378,7 +378,7 @@ export class Label {
 
   #drawGuess(guess, old) {
     if (this.numberField) {
-      this.guessLine.textContent = guess ? `guess ${shownNumber(guess.label)}` : old && !old.skip ? `was ${shownNumber(old.label)}` : "";
+      this.guessLine.textContent = guess ? `guess ${shownNumber(guess.label)}${guess.beyond ? ", beyond all numbers so far" : ""}` : old && !old.skip ? `was ${shownNumber(old.label)}` : "";
       return;
     }
     this.app.about.classes.forEach(({ label, text }, index) => {
