@@ -6,7 +6,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from ally import errors
-from ally.types import SKIP
 
 if TYPE_CHECKING:
     from ally.campaign import Campaign
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from ally.loop import Loop, Query
     from ally.oneshot import query
     from ally.strategies import CATALOGUE, Strategy
+    from ally.types import SKIP
 
 __version__ = "0.1.0"
 
@@ -27,6 +27,7 @@ _LAZY = {
     "Hygiene": "ally.hygiene",
     "Loop": "ally.loop",
     "Query": "ally.loop",
+    "SKIP": "ally.types",
     "Strategy": "ally.strategies",
     "bench": "ally.experiment",
     "query": "ally.oneshot",
@@ -63,7 +64,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Imports the heavy parts (torch, scikit-learn) when they are first used."""
+    """Imports the heavy parts (numpy, torch, scikit-learn) when they are first used: until then, a command that is
+    interrupted ends with one word."""
     if name in _LAZY:
         return getattr(importlib.import_module(_LAZY[name]), name)
     if name in _MODULES:
