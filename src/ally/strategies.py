@@ -129,7 +129,9 @@ ALGORITHM_1 = PDCL(slacks="all")
 PAPER_DUAL = PredictedDual(PaperHead())
 CLUSTERS = ClusterTop(shortlist=20)
 CALIBRATED = Margin(calibrated=True)
-ALLY = Strategy(Reducible(), ByRepresentation(), "erm", "labels that settle most of the pool's doubt", first=Herding())
+ALLY = Strategy(
+    Reducible(), ByRepresentation(), "erm", "labels that reduce the pool's uncertainty most", first=Herding()
+)
 
 CATALOGUE: Registry[Strategy] = Registry(
     "strategy",
@@ -160,13 +162,13 @@ CATALOGUE: Registry[Strategy] = Registry(
         "powerbald": Strategy(MutualInformation(), Perturbed("power"), "erm", "BALD with randomised batches"),
         "batchbald": Strategy(Constant(), BatchBALD(), "erm", "small batches that tell most together"),
         "learning-loss": Strategy(
-            PredictedLoss(), Top(), "learning-loss", "highest loss predicted by a module beside the network"
+            PredictedLoss(), Top(), "learning-loss", "highest loss, predicted by a module on the network"
         ),
-        "vaal": Strategy(Discriminator(), Top(), "vaal", "latents that a discriminator is surest are unlabelled"),
+        "vaal": Strategy(Discriminator(), Top(), "vaal", "most likely unlabelled, by a discriminator of latents"),
         "waal": Strategy(
             CriticUncertainty(), Top(), "waal", "uncertain, and unlike the labelled set by a Wasserstein critic"
         ),
-        "dal": Strategy(Constant(), Discriminative(), "erm", "surest to be told apart from the labelled set"),
+        "dal": Strategy(Constant(), Discriminative(), "erm", "most clearly different from the labelled set"),
         "lcmd": Strategy(Constant(), LCMD(LastLayer()), "erm", "spread that follows density; strong for regression"),
         "typiclust": Strategy(
             Constant(), TypiClust(), "erm", "typical samples of uncovered clusters: the first labels"
