@@ -129,7 +129,7 @@ def test_rows_that_are_elsewhere_are_read_by_index(held):
     for block in range(0, POOL, 1000):
         np.testing.assert_array_equal(far[block : block + 1000], points[block : block + 1000])
     for use in (lambda: far + 1, lambda: far.double(), lambda: torch.cat([far]), lambda: pickle.dumps(far)):
-        with pytest.raises(BrokenPart, match="with the workers of the engine"):
+        with pytest.raises(BrokenPart, match="candidates that the engine's workers hold"):
             use()
 
 

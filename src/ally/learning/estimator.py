@@ -68,8 +68,8 @@ class Estimator:
     dual_steps: how often the duals move; each takes a training, or one of every fold. None for `STEPS`.
     losses: where losses are read: ``"in-sample"``, ``"out-of-fold"``, or ``"auto"`` (see above).
     folds: number of folds.
-    geometry: where distances are measured: ``"inputs"``, standardised (what the first steps of a pipeline make of
-        inputs that are no numbers), or ``"leaves"``, the leaves of a forest that samples share.
+    geometry: where distances are measured: ``"inputs"``, the standardised inputs (or the output of a pipeline's first
+        steps, if the inputs are not numbers), or ``"leaves"``, the leaves of a forest that samples share.
     """
 
     estimator: Any
@@ -223,8 +223,8 @@ class _Work:
         return len(self.y) > 1 and self.learner.losses == "out-of-fold"
 
     def _named_labels(self) -> AnyArray:
-        """What the estimator is told: classes by their own names, so that settings by class hold; by number where names
-        are of several types."""
+        """The labels as the estimator gets them: class names, so that settings by class work; numbers if the names have
+        mixed types."""
         examples = self.examples
         if examples.classes is None:
             return np.asarray(examples.labels, dtype=np.float64)
@@ -394,7 +394,7 @@ def _constrained(work: _Work, objective: PDCL) -> _Fit:
 
 
 def _weights(objective: PDCL) -> Callable[[FloatArray], FloatArray | None]:
-    """From λ to the weights of samples; None for all alike."""
+    """The sample weights for λ; None if all are equal."""
     if not objective.weighted:
         return lambda duals: None
     if isinstance(objective, Feasibility):

@@ -1,5 +1,5 @@
-"""The one pass over a pool before anything is trained: what learners standardise by, and marks by which copies are
-found, from the same reading."""
+"""The one pass over a pool before training. It finds the means and scales that learners standardise by, and the marks
+that identify copies, in the same read."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class FirstPass:
         return self._moments
 
     def _readings(self, origin: AnyArray) -> Iterator[ReadChunk]:
-        """In the order of the rows. What workers find waits here for its turn: 16 bytes per feature and block."""
+        """In the order of the rows. Results of workers wait here for their turn: 16 bytes per feature and block."""
         held = self.engine.holds
         parts = min(self.engine.parts(len(self.rows)), -(-len(self.rows) // BLOCK)) if held else 1
         edges = np.linspace(0, -(-len(self.rows) // BLOCK), parts + 1).astype(np.int64) * BLOCK
@@ -101,7 +101,7 @@ class FirstPass:
 
 
 class ReadChunk(NamedTuple):
-    """What a chunk of rows adds."""
+    """The contribution of a chunk of rows."""
 
     rows: int
     sums: list[BlockSums]

@@ -1,9 +1,8 @@
 """Candidates that stay with the workers of an engine.
 
-What a learner sees in a shard is computed and kept by one worker, `HeldShard`. The coordinator has a `View` like any
-other, whose wide fields are `Far`: tensors whose rows come over when they are asked for. What goes over all candidates
-goes to them instead: a function of rows by `View.mapped`, the kernel of a selection as a guest of the shards
-(`Home.guests`).
+One worker, `HeldShard`, computes and keeps the learner's view of a shard. The coordinator has an ordinary `View`, whose
+wide fields are `Far`: tensors whose rows are fetched on demand. Work over all candidates is sent to them instead: a
+function of rows by `View.mapped`, and the kernel of a selection as a guest of the shards (`Home.guests`).
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ EMBEDDINGS, PROBABILITIES, GEOMETRY, READOUT = "embeddings", "probabilities", "g
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """How shards are looked at: by a fit and the other members of its ensemble, or, without one, in `space` alone."""
+    """How shards are viewed: by a fit and the other members of its ensemble or, without a fit, in `space` alone."""
 
     source: Source
     fit: Fitted | None
@@ -68,7 +67,7 @@ class Kind(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What the coordinator keeps of a shard: the narrow fields, and the kinds of the wide ones."""
+    """The part of a shard that the coordinator keeps: the narrow fields, and the kinds of the wide ones."""
 
     predictions: AnyArray
     readouts: dict[str, AnyArray]
@@ -103,7 +102,7 @@ class HeldShard:
         self._builds: dict[int, Callable[..., Any]] = {}
 
     def look(self, share: float) -> int:
-        """Looks at the candidates up to this share of them; how many that is."""
+        """Views the candidates up to this share of them. Returns how many that is."""
         if self._filling is None:
             return len(self._run.rows)
         done = self._filling.fill(math.ceil(share * len(self._run.rows)))
@@ -160,7 +159,7 @@ class HeldShard:
 
 
 def wide_fields(view: View) -> dict[str, torch.Tensor]:
-    """Embeddings, probabilities, geometry and readouts, those that there are, by name."""
+    """Those of embeddings, probabilities, geometry and readouts that exist, by name."""
     found = {EMBEDDINGS: view.embeddings, PROBABILITIES: view.probabilities, GEOMETRY: view.geometry}
     wide = {name: values for name, values in found.items() if values is not None}
     return wide | {READOUT + name: values for name, values in view.readouts.items()}
@@ -186,7 +185,7 @@ class Home:
         return self.edges if self.places is None else np.searchsorted(self.places, self.edges)
 
     def view(self, rows: IntArray, predictions: torch.Tensor, narrow: Mapping[str, torch.Tensor]) -> View:
-        """A view of the candidates, with what the coordinator has of them."""
+        """A view of the candidates, with the fields that the coordinator holds."""
         far = {name: Far(self, name, kind) for name, kind in self.kinds.items()}
         readouts = {name.removeprefix(READOUT): value for name, value in far.items() if name.startswith(READOUT)}
         return View(
@@ -208,7 +207,7 @@ class Home:
         return home.view(view.rows[positions], predictions, narrow)
 
     def of(self, positions: IntArray) -> Home:
-        """The same for the candidates at these positions, ascending, alone."""
+        """The same for only the candidates at these positions, ascending."""
         return replace(self, places=positions if self.places is None else self.places[positions])
 
     def read(self, field: str, positions: IntArray) -> torch.Tensor:
@@ -231,7 +230,7 @@ class Home:
         return found
 
     def mapped(self, view: View, function: Callable[..., torch.Tensor], *columns: torch.Tensor) -> torch.Tensor:
-        """See `View.mapped`. Blocks that lie in two shards are worked on here."""
+        """See `View.mapped`. Blocks that span two shards are computed here."""
         size, done = len(self), 0
         jobs: list[tuple[Any, ...]] = []
         here: list[slice] = []
@@ -268,7 +267,7 @@ class Home:
 
 
 def _tensor(array: AnyArray) -> torch.Tensor:
-    """What came over may not be written to, and torch wants what may."""
+    """A writable copy: received arrays are read-only, and torch needs writable ones."""
     return torch.from_numpy(array if array.flags.writeable else array.copy())
 
 
@@ -283,7 +282,7 @@ _NUMBERS = itertools.count()
 
 
 class Guests:
-    """Kernels that live in the workers of a home, until the block is left."""
+    """Kernels that live in the workers of a home until the block ends."""
 
     def __init__(self, home: Home, build: Callable[..., Any], scores: torch.Tensor) -> None:
         self._crew, self._number, self._open = home.crew, next(_NUMBERS), True
@@ -323,7 +322,7 @@ class Guests:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # After an interrupt the workers are not waited for: they end with their crew.
+        # After an interrupt we do not wait for the workers; they end with their crew.
         if kind is None or issubclass(kind, Exception):
             self._crew.each("end", self._number)
         self._close()
@@ -335,8 +334,8 @@ class Guests:
 
 
 class Far(torch.Tensor):
-    """(n, ...) numbers that are elsewhere. It has the shape and type of a tensor; rows come over by index, as a plain
-    tensor, and runs that follow each other a chunk at a time. Any other use is an error."""
+    """(n, ...) numbers that are elsewhere. It has the shape and type of a tensor. Rows are fetched by index, as a plain
+    tensor; consecutive runs are fetched a chunk at a time. Any other use is an error."""
 
     home: Home
     field: str
@@ -381,16 +380,16 @@ class Far(torch.Tensor):
         cls, function: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> NoReturn:
         raise BrokenPart(
-            f"{function} was asked of candidates that are with the workers of the engine; read them block by block, or "
-            "use View.mapped"
+            f"{function} cannot be used on candidates that the engine's workers hold; read them block by block, or use "
+            "View.mapped"
         )
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        raise BrokenPart("candidates that are with the workers of the engine cannot be sent to others")
+        raise BrokenPart("candidates that the engine's workers hold cannot be sent to others")
 
 
 def spread(engine: Engine, look: Look, rows: IntArray, scratch: Scratch, progress: Progress | None = None) -> View:
-    """What `look` shows of the candidates `rows` (at least one), held by workers of the engine for as long as
+    """The view `look` of the candidates `rows` (at least one), held by workers of the engine for as long as
     `scratch`."""
     blocks = -(-len(rows) // BLOCK)
     edges = np.linspace(0, blocks, min(engine.parts(len(rows)), blocks) + 1).astype(np.int64) * BLOCK

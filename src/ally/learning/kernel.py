@@ -1,10 +1,10 @@
-r"""A Gaussian process for numbers, as an estimator of scikit-learn: for targets that change smoothly with the features.
+r"""Gaussian process regression as a scikit-learn estimator, for targets that change smoothly with the features.
 
 .. math:: k(x, z) = \exp\left(-\frac{\|x - z\|^2}{2 \ell^2}\right), \qquad
     y_i = s f(x_i) + \mathcal{N}(0, s^2 \nu / w_i)
 
-of standardised columns. The length ℓ and the noise ν are those of a grid under which the labels are likeliest; s is the
-likeliest for them. A weight w counts a sample w times.
+on standardised columns. The length ℓ and the noise ν are the values in a grid that give the labels the highest
+likelihood, and s is the best scale for them. A weight w counts a sample w times.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NOISES = tuple(10.0**power for power in np.arange(-4, 1.01, 0.5))
 
 
 class GaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """Takes n³ operations for each length of the grid, and n d memory."""
+    """Takes n³ operations for each length in the grid, and n d memory."""
 
     def fit(self, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None = None) -> GaussianProcess:
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
@@ -59,9 +59,8 @@ class GaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _noise(kernel: FloatArray, targets: FloatArray, weights: FloatArray) -> tuple[float, float]:
-    """The likeliest noise of the grid for a kernel (n, n), and the logarithm of its likelihood up to a constant, as if
-    every sample were there w times. One decomposition serves all: with R = diag(w)^(1/2), K + ν R⁻² = R⁻¹ (R K R + ν)
-    R⁻¹."""
+    """The most likely noise in the grid for a kernel (n, n), and its log-likelihood up to a constant, as if every
+    sample were there w times. One decomposition serves all: with R = diag(w)^(1/2), K + ν R⁻² = R⁻¹ (R K R + ν) R⁻¹."""
     root, count = np.sqrt(weights), float(weights.sum())
     values, vectors = eigh(root[:, None] * kernel * root)
     energy = np.square(vectors.T @ (root * targets))

@@ -46,7 +46,7 @@ class LinearLearner:
         scale: ``"columns"`` divides every feature by its own deviation, ``"common"`` all by one, which keeps distances
             as they are: for vectors of an encoder. None decides by the samples: common for sparse matrices and for
             vectors, columns for tables.
-        C: None chooses it by cross-validation at every fit. Of features as they are scaled here.
+        C: strength for the scaled features; None chooses it by cross-validation at every fit.
         tighten: a linear model with more features than labels may fit all of them closer than ε. Then no constraint
         binds: all duals are zero and rank nothing. True uses ``"auto"`` for ε in that case, and a note says so.
     """
@@ -214,7 +214,8 @@ class _Fit:
         return np.asarray(found.double().numpy())
 
     def _held_out(self, plain: Solution) -> FloatArray:
-        """(n,) losses of each sample by a model that was not trained on it; of the only label of a class, in sample."""
+        """(n,) the loss of each sample from a model that was not trained on it; in-sample for the only label of a
+        class."""
         rows, targets, losses = self.design.rows, self.targets, plain.losses.copy()
         classes = self.task == "classification"
         loss = cross_entropy if classes else squared_error

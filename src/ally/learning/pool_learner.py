@@ -82,8 +82,7 @@ class PoolLearner:
         return self._prepared
 
     def marks(self) -> AnyArray | None:
-        """What `mark` made of `rows` when they were read to prepare the learner; None if that did not take them
-        all."""
+        """The marks of `rows` from the pass that prepared the learner; None if that pass did not cover them all."""
         assert self.prepared is not None
         return self._marks
 
@@ -100,7 +99,7 @@ class PoolLearner:
         return self._settled
 
     def trained_by(self, pool: Pool, code: LabelCode) -> Objective:
-        """The objective in use; what ``"auto"`` has chosen for the labels there are."""
+        """The objective in use; for ``"auto"``, the one chosen for the current labels."""
         self.settled(pool, code)
         return self._trained_by
 
@@ -140,8 +139,8 @@ class PoolLearner:
     def held_out(self, fit: Fitted, pool: Pool, code: LabelCode) -> HeldOut | None:
         """Predictions for labelled samples by learners that were not trained on them.
 
-        These are what the fit says about the validation samples. Without any, each of `FOLDS` folds of the labelled
-        samples is predicted by one trained on the others. None for a single label, and for regression.
+        These are the fit's predictions for the validation samples. Without any, each of `FOLDS` folds of the labelled
+        samples is predicted by a learner trained on the others. None for a single label, and for regression.
         """
         validation, rows = self._validation(code), pool.rows(State.LABELLED)
         if code.classes is None or (validation is None and len(rows) < 2):
@@ -168,7 +167,7 @@ class PoolLearner:
         readouts: Sequence[Readout] = (),
         seed: int = 0,
     ) -> Snapshot:
-        """What the fit (and the other members of its ensemble) say about the candidates `rows`, ascending, and the
+        """The view, by the fit (and the other members of its ensemble), of the candidates `rows`, ascending, and of the
         labelled rows."""
         source, chunk_size = self.source, self.chunk_size
         labelled = view(fit, source, pool.rows(State.LABELLED), scratch, chunk_size=chunk_size)
@@ -198,7 +197,7 @@ class PoolLearner:
         readouts: Sequence[Readout] = (),
         seed: int = 0,
     ) -> View:
-        """What the fit says about the candidates; without one, the points that stand in for embeddings. Kept here, or
+        """The fit's view of the candidates; without a fit, the points that stand in for embeddings. It is kept here, or
         by the workers of an engine."""
         if self.engine.holds and len(rows):
             space = self._space(self._sent) if fit is None or self.geometry is not None else None

@@ -1,4 +1,4 @@
-"""Where distances are measured instead of a learner's embeddings: in vectors of the user's own, or in the inputs."""
+"""Spaces for distances other than the learner's embeddings: the user's own vectors, or the inputs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ally.types import IntArray
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """Given vectors, or what a prepared learner takes for points of the samples themselves."""
+    """Given vectors, or the points that a prepared learner makes of the samples themselves."""
 
     source: Source
     learner: Learner | None
@@ -23,7 +23,7 @@ class Space:
 
     @property
     def width(self) -> int:
-        """Numbers that are read of a sample."""
+        """How many numbers are read per sample."""
         return math.prod(self.source.shape if self.vectors is None else self.vectors.shape)
 
     def read(self, rows: IntArray) -> torch.Tensor:
@@ -35,7 +35,7 @@ class Space:
 
 
 def fixed_points(space: Space, rows: IntArray, scratch: Scratch, chunk_size: int | None) -> torch.Tensor:
-    """(n, d) float32 of `rows`, of which there is at least one, read chunk by chunk."""
+    """(n, d) float32 for `rows` (at least one), read chunk by chunk."""
     found: torch.Tensor | None = None
     for chunk in chunks(len(rows), chunk_size, space.width):
         points = space.read(rows[chunk])
