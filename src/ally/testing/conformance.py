@@ -4,7 +4,7 @@
     check_strategy(ally.Strategy(score=MyScore()))
 
 Each check asks for a batch in an ordinary or hostile situation and expects exactly n distinct free ids, or the named
-error. Checks that compare with the ordinary batch share it: it is asked for once per strategy and task in a process.
+error. Checks that compare with the ordinary batch share it: it is made once per strategy and task in a process.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SEVERAL = 7
 
 
 def _ask(strategy: Strategy, scene: Scene, n: int, **more: Any) -> Query:
-    """Asks, and checks what holds for every query."""
+    """Asks for a batch, and checks what must hold for every query."""
     q = query(scene.X, scene.y, n=n, strategy=strategy, **scene.arguments(**more))
     ids = q.ids.tolist()
     assert len(ids) == n, f"{len(ids)} ids for n={n}"
@@ -45,7 +45,7 @@ def _ask(strategy: Strategy, scene: Scene, n: int, **more: Any) -> Query:
 
 @lru_cache(maxsize=64)
 def _ordinary(strategy: Strategy, task: Task) -> tuple[Scene, Query]:
-    """An ordinary pool after the strategy was asked for a batch of it, and that batch."""
+    """An ordinary pool after one query by the strategy, and its batch."""
     scene = blobs(task)
     return scene, _ask(strategy, scene, SEVERAL)
 
@@ -241,7 +241,7 @@ CHECKS: tuple[Check, ...] = (
 
 
 def conformance_cases(strategies: Mapping[str, Strategy]) -> Iterator[tuple[str, Check, Strategy, Task]]:
-    """Every check × strategy × task it declares, with a name: made for ``pytest.mark.parametrize``."""
+    """Every check × strategy × task it declares, with a name, for ``pytest.mark.parametrize``."""
     for name, strategy in strategies.items():
         for task in sorted(strategy.tasks):
             for check in CHECKS:
@@ -252,6 +252,6 @@ def conformance_cases(strategies: Mapping[str, Strategy]) -> Iterator[tuple[str,
 
 def check_strategy(strategy: str | Strategy) -> None:
     """Runs every check; raises AssertionError, or whatever the strategy raised, at the first that fails."""
-    _ordinary.cache_clear()  # whoever calls this may have changed what the strategy does
+    _ordinary.cache_clear()  # the caller may have changed what the strategy does
     for _, check, resolved, task in conformance_cases({"strategy": resolve_strategy(strategy)}):
         check(resolved, task)

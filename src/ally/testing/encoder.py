@@ -3,8 +3,8 @@
     from ally.testing.encoder import check_encoder
     check_encoder(ally.encoders.Function(my_function, "mine-1", "text"))
 
-The contract is in `ally.encoders.base`. A check that fails raises `AssertionError` or
-`ally.errors.BrokenPart` with what was met.
+The contract is in `ally.encoders.base`. A check that fails raises `AssertionError` or `ally.errors.BrokenPart` and says
+what it found.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def hard_samples(encoder: Encoder) -> Sequence[Any]:
 
 
 def check_encoder(encoder: Encoder, samples: Sequence[Any] | None = None) -> None:
-    """Raises unless the encoder keeps its contract on `samples`; by default on ones that are hard."""
+    """Raises unless the encoder keeps its contract on `samples`, by default hard ones."""
     given = hard_samples(encoder) if samples is None else samples
     identity = encoder.identity
     assert isinstance(identity, str), f"identity is a {type(identity).__name__}; it must be a text"

@@ -3,8 +3,8 @@
     from ally.testing.engine import check_engine
     check_engine(MyEngine())
 
-The contract is in `ally.execution.engine`. Each check raises `AssertionError` with what was met. `check_ids` compares
-the batch of a strategy with that of this process.
+The contract is in `ally.execution.engine`. A check that fails raises `AssertionError` and says what it found.
+`check_ids` compares a strategy's batch on the engine with its batch in this process.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PARTS = 5
 
 
 class Counter:
-    """A worker that shows what an engine does with workers."""
+    """A worker with a running total, which shows how an engine treats its workers."""
 
     def __init__(self, offset: int, part: int) -> None:
         self._part, self._total = part, offset
@@ -158,7 +158,7 @@ POOL = 5 * BLOCK + 300
 
 @dataclass(frozen=True)
 class TrainedOnce:
-    """A learner whose fits are kept, since training is not what is compared."""
+    """A learner whose fits are cached, since the checks do not compare training."""
 
     learner: Learner = Network.named("mlp", Training(epochs=2, device="cpu"))
 
@@ -190,7 +190,7 @@ _FITS: dict[Any, Fitted] = {}
 def check_ids(
     engine: Engine, strategy: str | Strategy, task: Task = "classification", n: int = 5, labelled: int = 30, **more: Any
 ) -> None:
-    """The ids of a query on the engine are those of this process; `more` are arguments of `ally.Loop`."""
+    """Checks that a query on the engine gives the same ids as in this process; `more` are arguments of `ally.Loop`."""
     scene = blobs(task, POOL, labelled, features=6)
     settings = {"task": task, "strategy": strategy, "model": TrainedOnce(), "random_state": 0, **more}
     here, there = (Loop(scene.X, scene.y, engine=one, **settings).ask(n) for one in (LocalEngine(1), engine))

@@ -3,9 +3,9 @@
     from ally.testing.learner import check_learner
     check_learner(MyLearner(), task="classification")
 
-The contract is in `ally.learning.learner`. Each check trains on a small pool and raises `AssertionError` with what was
-met. Learners that take no columns of numbers are checked on samples of their own: ``check_learner(learner, X=texts,
-y=labels)``.
+The contract is in `ally.learning.learner`. Each check trains on a small pool; if it fails, it raises `AssertionError`
+and says what it found. Learners that do not take columns of numbers are checked on your own samples:
+``check_learner(learner, X=texts, y=labels)``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Bench:
     task: Task
     X: Any
     labels: FloatArray
-    """(n,) class numbers or targets; of the first `LABELLED` rows only, where labels are few."""
+    """(n,) class numbers or targets; only the first `LABELLED` rows are used where few labels are wanted."""
     classes: tuple[Any, ...] | None
 
     @cached_property
@@ -208,7 +208,7 @@ def bad_labels_are_named(bench: Bench) -> None:
         lambda: bench.fit(Examples(examples.source, examples.rows, same, bench.task, first)),
         "labels of one class only",
     )
-    # Where another class was declared, a learner may cope; if not, it says so.
+    # If another class was declared, a learner may cope; if it cannot, it says so.
     try:
         seen = bench.fit(Examples(examples.source, examples.rows, same, bench.task, bench.classes)).view(
             bench.source, bench.rows[:20]

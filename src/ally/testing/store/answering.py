@@ -1,4 +1,4 @@
-"""Answers: recorded whole and once, and taken back."""
+"""Answers: recorded all or nothing, exactly once, and undone."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def an_answer_says_when_it_was_given(create: Create) -> None:
 
 
 def calls_that_arrive_together(create: Create) -> None:
-    """Each is a call of its own: refused alone, repeated alone."""
+    """Each is a separate call: refused and repeated independently."""
     store = make(create, 6)
     query = ask(store, "ann", 3, 1.0)
     first, second, third = query.ids

@@ -1,4 +1,4 @@
-"""Asking: who gets which sample, once."""
+"""Asking: every sample goes to one annotator, once."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def a_query_of_several_kinds(create: Create) -> None:
 
 
 def what_comes_first_may_depend_on_the_number(create: Create) -> None:
-    """Callers who ask at the same time compose their queries by different numbers: none is used twice."""
+    """Callers who ask at the same time get different query numbers: none is used twice."""
     store = make(create, 40)
     told: list[int] = []
 

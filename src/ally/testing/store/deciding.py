@@ -1,4 +1,4 @@
-"""What follows from the answers: which label counts, by every policy, and who said what."""
+"""What follows from the answers: which label counts under each policy, and who gave it."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def the_median_of_numbers(create: Create) -> None:
 
 
 def _decide(people: list[StoredAnswer], policy: Policy) -> Label:
-    """The answer that counts by the words of the contract."""
+    """The answer that counts, as the contract states it."""
     voters = [answer for answer in people if answer.kind == "label"]
     chosen = value = None
     if policy == "majority" and voters:

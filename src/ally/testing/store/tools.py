@@ -1,4 +1,4 @@
-"""What the checks of a store have in common."""
+"""Helpers shared by the checks of a store."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def labels(ids: Iterable[str], value: Any = "cat") -> list[NewAnswer]:
 
 
 def refused(error: type[Exception], work: Callable[..., Any], *args: Any, **more: Any) -> str:
-    """What the error of a call says."""
+    """The message of the error that a call raises."""
     try:
         work(*args, **more)
     except error as found:
