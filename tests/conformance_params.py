@@ -19,8 +19,8 @@ QUICK = {
     "powerbald": replace(ally.CATALOGUE["powerbald"], score=MutualInformation(members=2)),
     "batchbald": replace(ally.CATALOGUE["batchbald"], select=BatchBALD(members=3)),
 }
-"""Entries that train long, with fewer steps or networks: the checks are about what is asked, not about how well it was
-learned."""
+"""Strategies that train for long, with fewer steps or networks: the checks are about the queries, not about how well
+the model learns."""
 
 
 def params(strategies):

@@ -1,4 +1,4 @@
-"""Documents whose commands are run: their blocks, and what each printed beside what the page shows."""
+"""Documents whose commands are run: their blocks, and the output of each with what the page shows."""
 
 import os
 import re
@@ -32,5 +32,5 @@ def run_blocks(page, folder, **environment):
 
 
 def shape_of(text):
-    """Words stay, numbers do not: the last digits differ between processors."""
+    """Keeps words and drops numbers, whose last digits differ between processors."""
     return [re.sub(r"\s+", " ", re.sub(r"[-+]?\d[\d.]*", "#", line)).strip() for line in text.strip().splitlines()]

@@ -1,4 +1,4 @@
-"""An upper bound on the score: what lies above it is not asked about while others are left, whatever the selection."""
+"""An upper bound on the score: samples above it are not queried while others are left, whatever the selection."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -54,7 +54,7 @@ SELECTIONS = [
 
 @dataclass(frozen=True)
 class RowNumber:
-    """Scores a sample by its row, so that it is known which lie above a bound."""
+    """Scores a sample by its row, so that the test knows which are above a bound."""
 
     bound: float
     tasks: ClassVar = BOTH_TASKS

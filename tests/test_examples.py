@@ -1,4 +1,4 @@
-"""Every example runs as a user would run it, but for the start of Python."""
+"""Every example runs as a user would run it, except that Python is not started again."""
 
 import runpy
 from pathlib import Path

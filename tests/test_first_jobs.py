@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("first-jobs.md")]
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory):
-    """The folder afterwards, and what each block of commands printed beside what the page shows."""
+    """The folder afterwards, and the output of each block of commands with what the page shows."""
     folder = tmp_path_factory.mktemp("jobs")
     return folder, run_blocks(read_page("first-jobs.md"), folder, ALLY_ENCODER="none", COLUMNS="120")
 

@@ -14,7 +14,7 @@ from ally import Campaign
 
 
 class Clock:
-    """Time that passes when a test says so."""
+    """A clock that only advances when a test says so."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -39,8 +39,7 @@ Table = tuple[Path, dict[str, str]]
 
 @pytest.fixture(scope="session")
 def write_digits() -> Callable[[Path], Table]:
-    """Writes a CSV file of 300 digits of three kinds with ids to a folder; its path, and the labels that nobody is
-    told."""
+    """Writes a CSV file of 300 digits of three kinds with ids to a folder. Returns its path and the hidden labels."""
 
     def write(folder: Path) -> Table:
         X, y = digits(300)
@@ -73,7 +72,7 @@ def photos(tmp_path: Path) -> tuple[Path, dict[str, str]]:
 
 @pytest.fixture(scope="session")
 def answer_all() -> Callable[..., int]:
-    """Labels a batch truthfully; gives the number of the query."""
+    """Labels a batch correctly. Returns the number of the query."""
 
     def answer(campaign: Campaign, truth: dict[str, Any], n: int | None = None, **asking: Any) -> int:
         query = campaign.ask(n, **asking)

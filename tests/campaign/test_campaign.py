@@ -1,4 +1,4 @@
-"""Ask, tell and what is around them."""
+"""Ask, tell and the calls around them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What becomes of labels: one class whatever its type, whole imports in order, nobody overruled, counts that agree with
-labels."""
+"""Labels of a campaign: one class whatever its type, imports in full and in order, no answer overruled, and counts that
+match the labels."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The model that is handed out is trained on every label; the figure beside it is of one that was not."""
+"""The exported model is trained on every label; its accuracy is measured on a model that was not."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ally.learning.trained import Trained
 
 
 def rows(n=60, seed=0):
-    """A table of two classes that one column tells apart; the labels by id."""
+    """A table of two classes that one column separates, and the labels by id."""
     values = np.random.default_rng(seed).normal(size=(n, 3))
     frame = pd.DataFrame(values, columns=list("abc"))
     frame.insert(0, "id", [f"r{row:02}" for row in range(n)])

@@ -8,12 +8,12 @@ from ally.encoders import Function
 
 
 def brightness(pictures):
-    """Of the whole picture: it hardly tells one digit from another."""
+    """The mean of the whole picture, which hardly separates the digits."""
     return [[picture.mean(), 1.0] for picture in pictures]
 
 
 def hole(pictures):
-    """Of the middle: it tells 0 from 1."""
+    """The mean of the middle, which separates 0 from 1."""
     return [[picture[:, 12:20, 14:18].mean(), 1.0] for picture in pictures]
 
 

@@ -1,4 +1,4 @@
-"""What a training is doing, as others see it meanwhile."""
+"""The progress of a training, as others see it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers that look like slips are named; nothing is refused."""
+"""Answers that look like slips are reported; none is refused."""
 
 import numpy as np
 import pandas as pd

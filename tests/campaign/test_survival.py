@@ -1,4 +1,4 @@
-"""Kills, many annotators, many rows: the benchmarks of a campaign at the size of a test, in processes of their own."""
+"""Kills, many annotators, many rows: the campaign benchmarks at test size, each in its own process."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def backend(request: pytest.FixtureRequest) -> str:
 @pytest.mark.long
 @pytest.mark.parametrize("backend", ["sqlite", "postgresql"], indirect=True)
 def test_no_acknowledged_label_is_lost_to_kills(backend: str) -> None:
-    """What must hold after each kill is checked by the script, which ends at the first broken promise; `make kill-test`
-    kills more."""
+    """The script checks what must hold after each kill, and stops at the first violation; `make kill-test` kills more
+    often."""
     figures = run("campaign_kill.py", "--kills", "25", "--backend", backend, "--server-crash-every", "10")
     assert figures["kills"] == 25
     assert figures["server_crashes"] == (2 if backend == "postgresql" else 0)

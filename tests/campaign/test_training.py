@@ -1,4 +1,4 @@
-"""What a training leaves on record, and what it never sees."""
+"""What a training records, and what it never sees."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def trained_once(tmp_path_factory, write_digits, answer_all):
 
 @pytest.fixture
 def trained(trained_once, tmp_path):
-    """A copy of that campaign, which nobody has open."""
+    """A copy of that campaign that is not open anywhere."""
     shutil.copy(trained_once, tmp_path / "d.db")
     with Campaign.open(tmp_path / "d.db") as campaign:
         yield campaign

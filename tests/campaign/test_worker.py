@@ -1,4 +1,4 @@
-"""Training in a process of its own: it never holds up asking, dies without harm, and is tried again."""
+"""Training in its own process: it never blocks asking, a crash does no harm, and it is retried."""
 
 from __future__ import annotations
 

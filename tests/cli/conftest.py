@@ -1,4 +1,4 @@
-"""Commands as a user calls them: in this process, which costs no start of Python, or in one of their own."""
+"""Commands as a user calls them: in this process, which saves starting Python, or in their own process."""
 
 import io
 import os

@@ -14,7 +14,7 @@ from ally.experiment import COLUMNS, demo
 from ally.testing.pools import blobs
 
 LABELLED = 9
-"""Too few for choosing a learner by cross-validation, which is slow."""
+"""Too few labels to choose a learner by cross-validation, which is slow."""
 
 
 @pytest.fixture(scope="module")

@@ -72,7 +72,7 @@ CASES = {
 
 @dataclass(frozen=True)
 class Optimum:
-    """`duals` are in the library's units: the Lagrangian holds the mean of λ_i s_i."""
+    """`duals` are in the library's units: the Lagrangian contains the mean of λ_i s_i."""
 
     value: float
     weights: np.ndarray

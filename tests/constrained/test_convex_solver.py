@@ -13,7 +13,7 @@ from ally.constrained.convex import Constraints, Design, cross_entropy, solve, s
 
 @dataclass(frozen=True)
 class Case:
-    """`classes` is 1 for regression; `price` is the bound of λ."""
+    """`classes` is 1 for regression; `price` is the bound on λ."""
 
     classes: int
     n: int = 40
@@ -67,7 +67,7 @@ def ours(case):
 
 
 def exact(case):
-    """Weights and duals by cvxpy, with a priced slack in place of the bound of λ."""
+    """Weights and duals from cvxpy, with a priced slack in place of the bound on λ."""
     x, y = case.data()
     weights, intercept, slack = cp.Variable((case.d, case.classes)), cp.Variable((1, case.classes)), cp.Variable(case.n)
     outputs = x @ weights + np.ones((case.n, 1)) @ intercept

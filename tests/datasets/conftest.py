@@ -55,12 +55,12 @@ def write():
 
 @dataclass
 class Site:
-    """What a web server serves by path, and which paths it was asked for."""
+    """The files that a web server serves, by path, and the paths that were requested."""
 
     url: str = ""
     files: dict[str, bytes] = field(default_factory=dict)
     cut: dict[str, int] = field(default_factory=dict)
-    """Paths whose answer ends after so many bytes, although its length is announced in full."""
+    """Paths whose response ends after this many bytes, although the full length is announced."""
     asked: list[str] = field(default_factory=list)
 
 

@@ -10,7 +10,7 @@ from ally.errors import InputError, UnknownName
 
 
 def test_the_order_never_changes():
-    """Written down: results that were published rest on it."""
+    """Fixed values, because published results depend on them."""
     assert fixed_order(10).tolist() == [7, 3, 1, 6, 0, 8, 2, 4, 5, 9]
     assert sorted(fixed_order(1000).tolist()) == list(range(1000))
 

@@ -30,7 +30,7 @@ def table():
 
 
 def by_hand(frame):
-    """The same features, column by column, from the pool's rows alone; the names are of no use."""
+    """The same features, column by column, from the pool's rows alone; the name column is left out."""
     pool, test = holdout(len(frame), frame["kind"].to_numpy())
     middle = float(frame["age"].iloc[pool].dropna().mean())
     known = sorted(frame["colour"].iloc[pool].dropna().unique())

@@ -99,7 +99,7 @@ def block_sums(view, start):
 
 @pytest.fixture(params=[1, 3, 5])
 def held(request):
-    """Points as they are, and held by so many shards."""
+    """Plain points, and the same points held by this many shards."""
     points = np.random.default_rng(0).normal(size=(POOL, 3)).astype(np.float32)
     space = Space(as_source(points), None, Vectors(as_source(points)))
     with Scratch() as scratch:

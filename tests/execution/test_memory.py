@@ -1,4 +1,4 @@
-"""Scratch space that moves to disk, and leaves nothing behind."""
+"""Scratch space that moves to disk and leaves nothing behind."""
 
 import os
 import signal

@@ -305,7 +305,7 @@ def test_targets_are_drawn_from_the_posterior(make_snapshot):
 
 @dataclass(frozen=True)
 class Recorded:
-    """A policy that keeps what it was shown."""
+    """A policy that records the snapshots it gets."""
 
     seen: list = field(default_factory=list, hash=False, compare=False)
     tasks: ClassVar = BOTH_TASKS
@@ -359,7 +359,7 @@ def test_the_policy_sees_the_round_as_it_would_be(make_snapshot, task):
 
 
 def test_predicted_duals_follow_the_simulated_labels(make_snapshot):
-    """Simulated λ lie on the fitted head, so the head stays and the doubt of the candidates moves the scores."""
+    """Simulated λ lie on the fitted head, so the head stays and only the candidates' uncertainty moves the scores."""
     snapshot = make_snapshot(n=60, m=40)
     doubt = 1 - snapshot.labelled.probabilities.amax(1)
     snapshot = replace(snapshot, duals=doubt)

@@ -156,7 +156,7 @@ STAGES = [BLOCK] * 15 + [2 * BLOCK] * 15 + [2200] * 15
 
 @pytest.fixture
 def stages(monkeypatch):
-    """Of 2200 candidates 1024 are counted up to the 15th pick, 2048 up to the 30th, then all."""
+    """Of 2200 candidates, 1024 are counted up to the 15th pick, 2048 up to the 30th, then all."""
     monkeypatch.setattr(coverage, "FEWEST", BLOCK)
     monkeypatch.setattr(coverage, "PAIRS", 1)
     monkeypatch.setattr(coverage, "PER_PICK", 68)
@@ -417,8 +417,8 @@ def test_labelled_samples_join_the_clusters_of_many_candidates(monkeypatch):
 
 
 def test_rows_of_unit_length_are_made_as_they_are_read(monkeypatch):
-    """The same clusters as of a copy of unit length, also beyond the sample that centroids are trained on, and by
-    several workers."""
+    """The same clusters as for a copy scaled to unit length, also beyond the sample that centroids are trained on, and
+    with several workers."""
     x, known = pool("clusters", 600, 4), pool("clusters", 40, 4, 3)
     x[5] = 0.0
     lengths = x.double().norm(dim=1, keepdim=True).clamp(min=1e-300)

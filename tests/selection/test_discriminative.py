@@ -1,4 +1,4 @@
-"""DAL: covers what the labelled set does not touch, and sub-batches take care of redundancy."""
+"""DAL covers what the labelled set does not, and sub-batches avoid redundancy."""
 
 import numpy as np
 import pytest

@@ -139,7 +139,7 @@ def test_a_large_pool_equals_the_direct_form(task, classes, d, ridge):
 
 @pytest.mark.parametrize(("task", "classes", "d"), [("classification", 4, 8), ("regression", 3, 32)])
 def test_gains_that_fall_by_many_digits_equal_the_direct_form(task, classes, d):
-    """Five labelled samples and hardly a ridge: what is known of most directions at first is nothing."""
+    """Five labelled samples and almost no ridge, so nothing is known about most directions at first."""
     snapshot = trained_like(600, 5, d, classes, seed=1, task=task)
     assert chosen(snapshot, 20, ridge=1e-6) == direct_bait(snapshot, 20, 1e-6, 40)
 
@@ -178,7 +178,7 @@ def test_factors_and_sums_equal_the_definition(make_snapshot):
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_forms_follow_picks_like_forms_computed_anew(make_snapshot, task):
-    """More than one chunk, rows that leave and rows that come."""
+    """More than one chunk, with rows that leave and rows that join."""
     snapshot = make_snapshot(n=CHUNK + 90, m=9, d=5, classes=4, task=task)
     rows = rows_of(snapshot.candidates)
     state = information(rows, rows_of(snapshot.labelled), 8, 0.5)

@@ -16,9 +16,9 @@ from ally.strategies import CATALOGUE
 
 N, D, C, LABELLED = 100_000, 64, 10, 500
 SCALARS = 16
-"""Numbers of 8 bytes a candidate may cost."""
+"""How many numbers of 8 bytes a candidate may cost."""
 CHUNKS = 96 * 2**20
-"""Bytes beside those: blocks, samples, compiled code."""
+"""Other bytes: blocks, samples, compiled code."""
 # What is larger than that is caught: it is 108 MiB; n×labelled is 190 MiB, n×(dC) 244 MiB.
 
 SELECTIONS = {

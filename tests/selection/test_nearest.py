@@ -297,7 +297,7 @@ def test_pruning_changes_no_bit(monkeypatch, worker, gradient, kind):
 
 
 def scans_of(monkeypatch, *args, **settings):
-    """What `Field.scan` was asked and what it counted, call by call."""
+    """The arguments of `Field.scan` and what it counted, call by call."""
     seen, scan = [], Field.scan
 
     def spy(self, centres, first, by, reach=np.empty(0)):
@@ -320,7 +320,7 @@ def test_most_distances_are_never_computed(monkeypatch):
 
 
 def test_the_triangle_inequality_helps_where_sketches_do_not(monkeypatch, pool_of):
-    """Two hundred tight groups in as many directions: seven numbers tell few of them apart."""
+    """Two hundred tight groups in as many directions: seven numbers separate few of them."""
     rng = np.random.default_rng(0)
     centres = 2 * rng.normal(size=(200, 400))
     rows = torch.from_numpy(

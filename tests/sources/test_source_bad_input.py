@@ -1,4 +1,4 @@
-"""What people really have: each case says what is met, and nothing else is lost."""
+"""Real-world bad files: each case says what was found, and nothing else is lost."""
 
 import io
 import math
@@ -21,7 +21,7 @@ GOOD = "id,x\na,1\nb,2\n"
 
 
 def png(width: int, height: int) -> bytes:
-    """A PNG file that says to be of this size and has no pixels."""
+    """A PNG file that claims this size and has no pixels."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))

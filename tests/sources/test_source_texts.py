@@ -34,7 +34,7 @@ def texts_with_rare_words():
 
 
 def test_weights_equal_those_of_one_whole_matrix():
-    """Of scikit-learn with the same settings; a word of one text has no column."""
+    """The weights from scikit-learn with the same settings; a word in only one text has no column."""
     texts = texts_with_rare_words()
     weights = WordWeights.learn([texts[:20], texts[20:]])
     exact = TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2), min_df=2, token_pattern=r"\b\w+\b")

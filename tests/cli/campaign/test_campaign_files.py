@@ -1,4 +1,4 @@
-"""`ally import` and `ally export`: what goes out comes in again."""
+"""`ally import` and `ally export`: exported files can be imported again."""
 
 import csv
 import json

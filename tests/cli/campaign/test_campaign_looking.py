@@ -294,7 +294,7 @@ def test_images_are_learned(ally, photos, fill):
 
 
 def trained(place, labels):
-    """The status when a model on so many labels is there."""
+    """The status once there is a model trained on this many labels."""
     with library.Campaign.open(place) as campaign:
         for _ in range(600):
             found = campaign.status()
