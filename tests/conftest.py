@@ -29,8 +29,14 @@ os.environ["ALLY_ENCODER"] = "none"
 from store_server import Server, programs  # noqa: E402
 
 
-def pytest_configure() -> None:
-    """Modules of tests are imported by name alone, by the workers of a grid too: each needs a name of its own."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Modules of tests are imported by name alone, by the workers of a grid too: each needs a name of its own.
+
+    pytest-xdist writes the group of a test into this attribute. Without it, groups are silently ignored and each worker
+    builds what their tests share.
+    """
+    if config.getoption("dist", "no") == "loadgroup" and not hasattr(pytest.Item, "_nodeid"):
+        raise pytest.UsageError(f"pytest {pytest.__version__} cannot group tests; install the one of constraints.txt")
     places: dict[str, Path] = {}
     for path in sorted(Path(__file__).parent.rglob("*.py")):
         before = places.setdefault(path.name, path)

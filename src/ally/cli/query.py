@@ -52,6 +52,9 @@ def query(
         Path | None, of_labels(help="Labels so far: a table with the columns id and label (default: those in POOL).")
     ] = None,
     strategy: Annotated[str, of_learner(help="A name listed by `ally strategies`.")] = "ally",
+    model: Annotated[
+        str, of_learner(help="What learns: auto, linear, mlp, extra-trees, ... (auto chooses by cross-validation).")
+    ] = "auto",
     objective: Annotated[str | None, of_learner(help="How to train (default: as the strategy does).")] = None,
     out: Annotated[Path | None, typer.Option(help="Write CSV to this file instead of standard output.")] = None,
     id_column: IdColumn = None,
@@ -120,6 +123,7 @@ def query(
             y,
             n=n,
             strategy=strategy,
+            model=model,
             objective=objective,
             task=task,
             classes=declared,
