@@ -60,7 +60,7 @@ def generate(
     step_size: Annotated[float, of_ascent(help="Length of a step, in standard deviations of the features.")] = 0.01,
     ceiling: Annotated[float | None, of_ascent(help="Stop a sample at this predicted dual.")] = None,
     head: Annotated[
-        Head, of_training(help="How duals are predicted: ridge (on the doubt) or the paper's network.")
+        Head, of_training(help="How duals are predicted: ridge (on the uncertainty) or the paper's network.")
     ] = "ridge",
     smooth: Annotated[
         bool,
