@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, get_type_hi
 
 from ally.checks import check_count, check_number
 from ally.errors import InputError, LabelError, StoreVersion
+from ally.execution.resolve import ensure_named
 from ally.metrics import metric_for
 from ally.types import BOTH_TASKS, Task
 
@@ -202,6 +203,13 @@ class Settings:
     )
     threads: int | None = setting(
         None, "Learner", "CPU threads for training in the background (default: all cores but one).", optional(count)
+    )
+    engine: str = setting(
+        "local",
+        "Learner",
+        "Where a training looks at the unlabelled samples: 'local', 'ray' (the cluster at RAY_ADDRESS, else one "
+        "started for each training) or 'ray://host:port'.",
+        lambda name, value: ensure_named(value),
     )
     metric: str | None = setting(
         None,

@@ -1,12 +1,13 @@
-"""Engines by name."""
+"""Engines by name. Names are checked without importing torch."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ally.errors import InputError
-from ally.execution.engine import Engine, LocalEngine
-from ally.execution.ray import RayEngine
+
+if TYPE_CHECKING:
+    from ally.execution.engine import Engine
 
 RAY, NAMES = "ray", "'local', 'ray' or 'ray://host:port'"
 
@@ -29,6 +30,9 @@ def ensure_named(engine: Any) -> None:
 
 def resolve_engine(engine: Any) -> Engine:
     """The engine with this name, or the engine itself."""
+    from ally.execution.engine import Engine, LocalEngine
+    from ally.execution.ray import RayEngine
+
     if isinstance(engine, Engine) and not isinstance(engine, str):
         return engine
     ensure_named(engine)

@@ -20,7 +20,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
+import numpy as np
+
 from ally.errors import IdError
+from ally.sources.arrays.memory import ArraySource, SparseSource
 from ally.sources.base import Source
 from ally.sources.problems import Problems
 from ally.types import AnyArray, IntArray
@@ -124,6 +127,13 @@ class ById:
 
     def read(self, rows: IntArray) -> AnyArray:
         return self.load([self.ids[row] for row in rows])
+
+    def part(self, run: slice) -> Source:
+        """A run of the samples, read here: what other processes get, so that problems with a sample are met here."""
+        import scipy.sparse
+
+        values = self.read(np.arange(*run.indices(len(self))))
+        return SparseSource(scipy.sparse.csr_array(values)) if self.sparse else ArraySource(values)
 
     def column(self, number: int) -> str:
         return repr(self.names[number]) if self.names else str(number)

@@ -282,6 +282,7 @@ class _Round:
             random_state=self.settings.seed,
             validation=validation,
             training=training or self.training,
+            engine=self.settings.engine,
             progress=self.progress,
         )
 
