@@ -22,7 +22,6 @@ from ally.learning.head_features import Labelled
 from ally.learning.learner import Examples, Learner
 from ally.learning.network import Network
 from ally.learning.objectives import ERM, PDCL, Objective, resolve_objective
-from ally.learning.resolve import is_estimator, resolve_learner
 from ally.learning.snapshot import View, view
 from ally.learning.training import Training
 from ally.models import MLP, ModelBuilder
@@ -30,6 +29,18 @@ from ally.pool import LabelCode, parse_labels
 from ally.rng import Streams, streams
 from ally.sources import as_source
 from ally.types import AnyArray, FloatArray, IntArray, Task
+
+UNUSED_IN_QUERIES = (
+    "eps",
+    "dual_lr",
+    "dual_init",
+    "secondary_loss",
+    "objective",
+    "validation",
+    "classes",
+    "random_state",
+)
+"""Parameters that belong to the objective or the call, not to the model."""
 
 
 # scikit-learn has no type information, so its bases count as Any: hence the three marks below.
@@ -89,6 +100,16 @@ class _ConstrainedEstimator(BaseEstimator):  # type: ignore[misc]
         return Training(
             self.lr, epochs=self.epochs, batch_size=self.batch_size, patience=self.patience, device=self.device
         )
+
+    def as_learner(self, training: Training | None, device: str) -> tuple[Learner, tuple[str, ...]]:
+        """The learner that stands for it in a query, trained by its own settings unless `training` is given, and notes
+        about what of it is not used."""
+        plain = type(self)().get_params()
+        given = {name: value for name, value in self.get_params().items() if name in UNUSED_IN_QUERIES}
+        unused = [name for name, own in given.items() if own is not plain[name] and repr(own) != repr(plain[name])]
+        note = f"{', '.join(unused)} of the model are not used; pass them as objective=PDCL(...)"
+        settings = self._training() if device == "auto" else replace(self._training(), device=device)
+        return Network(self._network(), training or settings), (note,) if unused else ()
 
     def _network(self) -> ModelBuilder:
         """Builds the network."""
@@ -286,46 +307,6 @@ class ConstrainedRegressor(RegressorMixin, _ConstrainedEstimator):  # type: igno
 
     def predict(self, X: Any) -> FloatArray:
         return np.asarray(self._view(X).predictions.numpy())
-
-
-UNUSED_IN_QUERIES = (
-    "eps",
-    "dual_lr",
-    "dual_init",
-    "secondary_loss",
-    "objective",
-    "validation",
-    "classes",
-    "random_state",
-)
-
-
-def takes_objects(model: Any) -> bool:
-    """Whether ``model=`` may be given samples that are not numbers: scikit-learn estimators and pipelines."""
-    if isinstance(model, (type, _ConstrainedEstimator)):
-        return False
-    return is_estimator(model) or bool(getattr(model, "objects", False))
-
-
-def learner_of(
-    model: Any, shape: tuple[int, ...], training: Training | None, default: Training
-) -> tuple[Learner, tuple[str, ...]]:
-    """The learner that a user means by ``model=``, and notes about what of it is not used.
-
-    A network is trained by `training`, else by the settings of the estimator that stands for it, else by `default`.
-    """
-    if isinstance(model, type) and issubclass(model, _ConstrainedEstimator):
-        raise ModelError(f"model is the class {model.__name__}; pass an instance, {model.__name__}()")
-    if not isinstance(model, _ConstrainedEstimator):
-        return resolve_learner(model, shape, training or default), ()
-    plain = type(model)().get_params()
-    given = {name: value for name, value in model.get_params().items() if name in UNUSED_IN_QUERIES}
-    unused = [name for name, value in given.items() if value is not plain[name] and repr(value) != repr(plain[name])]
-    note = f"{', '.join(unused)} of the model are not used; pass them as objective=PDCL(...)"
-    own = model._training()
-    if default.device != "auto":
-        own = replace(own, device=default.device)
-    return Network(model._network(), training or own), (note,) if unused else ()
 
 
 def dual_parts(model: Any) -> tuple[FittedNetwork, FittedHead]:

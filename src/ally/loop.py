@@ -12,7 +12,6 @@ import pandas as pd
 import torch
 
 from ally.errors import AnswerError, InputError, LabelError
-from ally.estimators import learner_of, takes_objects
 from ally.execution.engine import Engine, LocalEngine
 from ally.execution.memory import Scratch
 from ally.execution.resolve import resolve_engine
@@ -22,6 +21,7 @@ from ally.learning.auto_objective import objective_of
 from ally.learning.learner import Fitted, Learner
 from ally.learning.objectives import Objective
 from ally.learning.pool_learner import PoolLearner, blind
+from ally.learning.resolve import learner_of, takes_objects
 from ally.learning.snapshot import Snapshot
 from ally.learning.trained import Trained
 from ally.learning.training import Training

@@ -8,10 +8,10 @@ from typing import Any, Literal
 import numpy as np
 
 from ally.errors import PoolExhausted
-from ally.estimators import takes_objects
 from ally.execution.engine import Engine
 from ally.hygiene import Hygiene
 from ally.learning.objectives import Objective
+from ally.learning.resolve import takes_objects
 from ally.loop import Loop, Query
 from ally.sources.query_input import as_features
 from ally.strategies import Strategy

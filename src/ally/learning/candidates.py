@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from ally.learning.estimator import Estimator
-from ally.learning.kernel import GaussianProcess
 from ally.learning.learner import Learner
 from ally.learning.linear import LinearLearner
 from ally.learning.network import Network
 from ally.learning.objectives import ERM, Objective
 from ally.learning.training import Training
 from ally.sources import Source
+
+if TYPE_CHECKING:
+    from ally.learning.estimator import Estimator
 
 
 class Size(NamedTuple):
@@ -65,11 +66,15 @@ def slate_for(source: Source, training: Training = Training()) -> tuple[Candidat
 def extra_trees() -> Estimator:
     from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
+    from ally.learning.estimator import Estimator
+
     return Estimator(ExtraTreesClassifier(), ExtraTreesRegressor())
 
 
 def random_forest() -> Estimator:
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+    from ally.learning.estimator import Estimator
 
     return Estimator(RandomForestClassifier(), RandomForestRegressor())
 
@@ -77,6 +82,8 @@ def random_forest() -> Estimator:
 def gradient_boosting() -> Estimator:
     """Many small steps, each on a part of the labels: for few labels far better than histograms."""
     from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
+
+    from ally.learning.estimator import Estimator
 
     settings = {"n_estimators": 300, "learning_rate": 0.05, "max_depth": 4, "subsample": 0.7, "min_samples_leaf": 3}
     return Estimator(GradientBoostingClassifier(**settings), GradientBoostingRegressor(**settings))
@@ -86,11 +93,16 @@ def hist_gradient_boosting(least: int = 20) -> Estimator:
     """With the usual 20 samples a leaf, it learns nothing from fewer than 40 labels."""
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
+    from ally.learning.estimator import Estimator
+
     settings = {"min_samples_leaf": least}
     return Estimator(HistGradientBoostingClassifier(**settings), HistGradientBoostingRegressor(**settings))
 
 
 def gaussian_process() -> Estimator:
+    from ally.learning.estimator import Estimator
+    from ally.learning.kernel import GaussianProcess
+
     return Estimator(GaussianProcess())
 
 

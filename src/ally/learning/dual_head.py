@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import torch
-from scipy.stats import spearmanr
 from torch import nn
 
 from ally.checks import check_count
@@ -187,6 +186,8 @@ def _rank_quality(x: torch.Tensor, duals: torch.Tensor, streams: Streams, folds:
         held_out[fold == k] = _solved(x[fold != k], duals[fold != k], streams, solve)(x[fold == k])
     if float(held_out.std()) == 0.0:
         return None
+    from scipy.stats import spearmanr
+
     return float(spearmanr(held_out.numpy(), duals.numpy()).statistic)
 
 

@@ -15,11 +15,9 @@ from ally.learning.candidates import (
     hist_gradient_boosting,
     random_forest,
 )
-from ally.learning.estimator import Estimator
 from ally.learning.learner import Learner
 from ally.learning.linear import LinearLearner
 from ally.learning.network import Network
-from ally.learning.stored_estimator import from_text
 from ally.learning.training import Training
 from ally.models import model_builder, model_name, own_network
 from ally.registry import Registry
@@ -46,14 +44,15 @@ def resolve_learner(model: Any, shape: tuple[int, ...], training: Training = Tra
     `shape` is that of a sample; networks are trained by `training`. Features are standardised, except for modules and
     builders of the user's own, and for estimators.
     """
-    if isinstance(model, type) and is_estimator(model):
-        raise ModelError(f"model is the class {model.__name__}; pass an instance, {model.__name__}()")
+    _refuse_class(model)
     if isinstance(model, Learner) and not isinstance(model, type):
         return model
     if is_estimator(model):
-        return Estimator(model)
+        return _estimator(model)
     if isinstance(model, str) and model.startswith(KEPT_MODEL):
-        return Estimator(from_text(model))
+        from ally.learning.stored_estimator import from_text
+
+        return _estimator(from_text(model))
     if isinstance(model, str) and ":" in model:
         return _own_learner(model, training)
     if model is None:
@@ -74,8 +73,42 @@ def _own_learner(path: str, training: Training) -> Learner:
     if isinstance(made, Learner) and not isinstance(made, type):
         return made
     if is_estimator(made) and not isinstance(made, type):
-        return Estimator(made, own=path)
+        return _estimator(made, own=path)
     return Network(own_network(path), training, standardized=False, name=path)
+
+
+def _estimator(model: Any, own: str | None = None) -> Learner:
+    """scikit-learn takes a second to import, so it is imported only for estimators."""
+    from ally.learning.estimator import Estimator
+
+    return Estimator(model, own=own)
+
+
+def learner_of(
+    model: Any, shape: tuple[int, ...], training: Training | None, default: Training
+) -> tuple[Learner, tuple[str, ...]]:
+    """The learner that a user means by ``model=``, and notes about what of it is not used.
+
+    A network is trained by `training`, else by the settings of the estimator that stands for it (one with
+    `as_learner`), else by `default`.
+    """
+    _refuse_class(model)
+    if hasattr(model, "as_learner"):
+        learner, notes = model.as_learner(training, default.device)
+        return learner, notes
+    return resolve_learner(model, shape, training or default), ()
+
+
+def takes_objects(model: Any) -> bool:
+    """Whether ``model=`` may be given samples that are not numbers: scikit-learn estimators and pipelines."""
+    if isinstance(model, type) or hasattr(model, "as_learner"):
+        return False
+    return is_estimator(model) or bool(getattr(model, "objects", False))
+
+
+def _refuse_class(model: Any) -> None:
+    if isinstance(model, type) and is_estimator(model):
+        raise ModelError(f"model is the class {model.__name__}; pass an instance, {model.__name__}()")
 
 
 def is_estimator(model: Any) -> bool:

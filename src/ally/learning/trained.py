@@ -20,7 +20,6 @@ from safetensors.torch import load, save
 from ally.errors import DataError
 from ally.execution.memory import Scratch
 from ally.files import write_whole
-from ally.learning.fitted_estimator import rebuilt as rebuilt_estimator
 from ally.learning.fitted_network import rebuilt
 from ally.learning.learner import FitReport, Fitted
 from ally.learning.linear import rebuilt as rebuilt_linear
@@ -38,8 +37,18 @@ Rebuild: TypeAlias = Callable[
     Fitted,
 ]
 """A fitted learner from the values and tensors that it was packed as, a report, and the classes."""
+
+
+def _rebuilt_estimator(
+    values: dict[str, Any], tensors: dict[str, torch.Tensor], report: FitReport, classes: tuple[Any, ...] | None
+) -> Fitted:
+    from ally.learning.fitted_estimator import rebuilt
+
+    return rebuilt(values, tensors, report, classes)
+
+
 KINDS: Registry[Rebuild] = Registry(
-    "kind of learner", {"network": rebuilt, "linear": rebuilt_linear, "estimator": rebuilt_estimator}
+    "kind of learner", {"network": rebuilt, "linear": rebuilt_linear, "estimator": _rebuilt_estimator}
 )
 
 

@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from sklearn.utils.multiclass import type_of_target
 
 from ally.errors import LabelError
 from ally.types import NULL, AnyArray, BoolArray, FloatArray, Task
@@ -223,6 +222,12 @@ def _class_array(values: list[Any]) -> AnyArray:
     return array
 
 
+def _kind(given: list[Any]) -> str:
+    from sklearn.utils.multiclass import type_of_target
+
+    return str(type_of_target(np.asarray(given)))
+
+
 def _decide(given: list[Any], declared: AnyArray | None, notes: list[str]) -> Task:
     if declared is not None:
         notes.append(f"task: classification, {len(declared)} classes were declared")
@@ -230,7 +235,7 @@ def _decide(given: list[Any], declared: AnyArray | None, notes: list[str]) -> Ta
     if not given:
         notes.append("task: classification assumed, as there are no labels yet")
         return "classification"
-    kind = "multiclass" if isinstance(given[0], str) else type_of_target(np.asarray(given))
+    kind = "multiclass" if isinstance(given[0], str) else _kind(given)
     if kind.startswith("continuous"):
         notes.append("task: regression, as the labels are numbers with fractions")
         return "regression"
