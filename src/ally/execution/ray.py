@@ -25,6 +25,7 @@ import torch
 from ally.checks import check_count
 from ally.errors import BrokenPart, EngineError, MissingPart
 from ally.execution.engine import Shared, T
+from ally.execution.processes import end_with_parent
 
 INLINE = 2**16
 """Larger messages are put where all actors can read them."""
@@ -130,6 +131,8 @@ class Host:
     """An actor that holds workers of any crew, by crew number and part number."""
 
     def __init__(self, threads: int, modules: Sequence[str]) -> None:
+        # Busy actors may outlive a node that was killed by minutes.
+        end_with_parent()
         torch.set_num_threads(threads)
         for name in modules:
             import_module(name)

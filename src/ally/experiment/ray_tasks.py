@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
+from ally.execution.processes import sendable
 from ally.execution.ray import connect
 from ally.execution.resolve import address_of
-from ally.experiment.workers import POLL, Call, Ended, Killed, one_thread, sendable
+from ally.experiment.workers import POLL, Call, Ended, Killed, one_thread
 
 RETRIES = 3
 """A task whose process is lost is begun again; a campaign goes on from its journal."""

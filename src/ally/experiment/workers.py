@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing.connection
-import os
-import pickle
 import signal
-import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
@@ -14,6 +11,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple, TypeAlias
 
 from ally.errors import AllyError
+from ally.execution.processes import end_with_parent, sendable
 
 POLL = 0.5
 """After this many seconds without a result, the caller is told so."""
@@ -93,7 +91,7 @@ def _give(connection: Connection, call: Call) -> None:
 def _serve(function: Callable[..., Any], connection: Connection) -> None:
     """The main loop of a process: calls in, results out, until the caller is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
     with one_thread():
         while True:
             try:
@@ -116,19 +114,3 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     with threadpool_limits(1):
         yield
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    multiprocessing.connection.wait([parent.sentinel])
-    os._exit(1)
-
-
-def sendable(error: Exception) -> Exception:
-    """The error, or its text if it cannot be pickled."""
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:
-        return RuntimeError(f"{type(error).__name__}: {error}")
-    return error
