@@ -8,12 +8,13 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 import torch
 from torch import nn
 
-from ally.constrained import Geometric
+from ally.constrained import Geometric, Slacks
 from ally.errors import InputError, ModelError, TrainingDiverged
 from ally.execution.devices import resolve_device
 from ally.learning.fitted_network import FittedNetwork, evaluate, input_dtype, seen_through, to_tensor
@@ -21,6 +22,7 @@ from ally.learning.learner import Examples, FitReport, Unlabelled
 from ally.learning.losses import Loss, TargetScale, resolve_loss
 from ally.learning.objectives import ERM, Batch, Objective, Problem, Session, UnlabelledBatch
 from ally.learning.objectives.regularizers import Regularizer
+from ally.learning.parallel import Group, joined, shared_by
 from ally.learning.training import Training
 from ally.models import MODELS, ModelBuilder, check_split
 from ally.rng import Streams, seeded_torch
@@ -81,10 +83,18 @@ class Network:
         member: int = 0,
     ) -> FittedNetwork:
         """Members of an ensemble differ only in their random streams: initial weights, shuffling and dropout."""
+        group = joined(self.training.processes)
+        if group is None:
+            labelled = examples.alone()
+            work = partial(self.fit, labelled, objective, streams, validation=validation, member=member)
+            return shared_by(self.training.processes, work)
         started = time.perf_counter()
         device = resolve_device(self.training.device)
         task, outputs, shape = examples.task, examples.outputs, examples.source.shape
         scale = TargetScale.of(examples.labels) if task == "regression" else TargetScale()
+        own = examples if group.size == 1 else examples.at(group.own(len(examples)).numpy())
+        if group.size > 1:
+            _ensure_shareable(objective, len(examples), group)
 
         seen_pool = None
         if unlabelled is not None:
@@ -92,7 +102,7 @@ class Network:
 
         def reference_loss(loss: Loss, regularizer: Regularizer | None) -> float:
             plain = self.fit(examples, ERM(regularizer), streams, validation=validation).model
-            return float(loss(evaluate(plain, x), problem.targets).mean())
+            return group.mean(loss(evaluate(plain, x), problem.targets))
 
         def pool_reference(measure: Callable[[nn.Module, torch.Tensor], float]) -> float:
             plain = self.fit(examples, ERM(), streams, validation=validation).model
@@ -106,23 +116,32 @@ class Network:
             # Copied, because a builder may return the same instance every time.
             model = copy.deepcopy(built).to(device)
             dtype = input_dtype(model)
-            x = to_tensor(seen_through(self.scaler, examples.source).read(examples.rows), device, dtype)
+            x = to_tensor(seen_through(self.scaler, own.source).read(own.rows), device, dtype)
             if not any(p.requires_grad for p in model.parameters()):
                 raise ModelError(
                     f"{type(model).__name__} has no trainable parameters; leave at least the head trainable"
                 )
             check_split(model, x[:2], outputs)
             problem = Problem(
-                targets=_targets(examples, scale, device, dtype),
+                targets=_targets(own, scale, device, dtype),
                 task=task,
                 classes=examples.classes,
                 loss=resolve_loss(self.training.loss, task, "loss"),
                 reference_loss=reference_loss,
                 n_unlabelled=0 if unlabelled is None else len(unlabelled.rows),
                 pool_reference=pool_reference,
-                weights=_weights(examples, device),
+                weights=_weights(examples, own, device),
             )
             session = objective.start(problem)
+            if group.size > 1:
+                normed = any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in model.modules())
+                if normed or not session.by_sample:
+                    raise InputError(
+                        f"{'batch norm' if normed else type(objective).__name__} looks at a batch as a whole, so "
+                        "several processes cannot share it; use Training(processes=1)"
+                    )
+                # Initial weights are the same everywhere, what is drawn from here on is not.
+                torch.default_generator.manual_seed(streams.child(f"process {group.rank}").seed("draws"))
             held_out = None
             if validation is not None:
                 if not len(validation):
@@ -130,7 +149,7 @@ class Network:
                 beside = seen_through(self.scaler, validation.source, shape).read(validation.rows)
                 held_out = to_tensor(beside, device, dtype), _targets(validation, scale, device, dtype)
             draw = _unlabelled_batches(session, seen_pool, streams, device, dtype)
-            report, duals = self._train(model, session, x, held_out, draw, streams, progress)
+            report, duals = self._train(model, session, x, held_out, draw, streams, progress, group, len(examples))
         report = replace(report, seconds=time.perf_counter() - started)
         modules = {name: module.eval() for name, module in session.modules().items()}
         return FittedNetwork(
@@ -139,7 +158,7 @@ class Network:
             examples.classes,
             scale,
             report,
-            {name: value.cpu() for name, value in duals.items()},
+            {name: group.whole(value).cpu() for name, value in duals.items()},
             modules,
             None if unlabelled is None else unlabelled.rows,
             self.scaler,
@@ -156,31 +175,40 @@ class Network:
         draw: Iterator[UnlabelledBatch | None],
         streams: Streams,
         progress: Progress | None,
+        group: Group,
+        n: int,
     ) -> tuple[FitReport, Duals]:
+        """`x` are the group's own samples of all n."""
         training, problem = self.training, session.problem
-        optimizer = training.build_optimizer([p for p in model.parameters() if p.requires_grad])
+        parameters = [p for p in model.parameters() if p.requires_grad]
+        optimizer = training.build_optimizer(parameters)
         primal_step = Geometric(training.lr, training.lr_decay)
         shuffle = streams.torch("shuffle")
         best = _Best()
         stopped = False
         step = 0
         for epoch in range(1, training.epochs + 1):
-            for group in optimizer.param_groups:
-                group["lr"] = primal_step(epoch)
+            for settings in optimizer.param_groups:
+                settings["lr"] = primal_step(epoch)
             session.start_epoch(epoch)
             _training_mode(model, len(x))
             total = torch.zeros((), device=x.device)
-            for index in self._batches(len(x), session.min_steps, shuffle):
-                index = index.to(x.device)
-                value = session.loss(
-                    model, Batch(index, training.augmented(x[index]), problem.targets[index]), next(draw)
-                )
+            for whole in self._batches(n, session.min_steps, shuffle):
+                index, share = group.share(whole.to(x.device))
+                value = torch.zeros_like(total)
+                if share:
+                    own = Batch(index, training.augmented(x[index]), problem.targets[index])
+                    value = session.loss(model, own, next(draw))
+                    value = value if share == 1.0 else share * value
                 optimizer.zero_grad(set_to_none=True)
-                torch.autograd.backward(value)
+                if share:
+                    torch.autograd.backward(value)
+                group.add_up_gradients(parameters)
                 optimizer.step()
                 total += value.detach()
                 step += 1
                 session.after_step(step, lambda: evaluate(model, x))
+            group.add_up(total)
             if not bool(torch.isfinite(total)):
                 raise TrainingDiverged(
                     f"the training loss is {float(total)} in epoch {epoch} (lr={training.lr}); lower lr or dual_lr"
@@ -203,20 +231,21 @@ class Network:
         if training.keep == "best":
             best.restore(model, session)
         outputs = evaluate(model, x)
-        train_loss = float(problem.loss(outputs, problem.targets).mean())
+        train_loss = group.mean(problem.loss(outputs, problem.targets))
+        slacks = session.slacks(outputs)
         if not math.isfinite(train_loss):
             raise TrainingDiverged(
                 f"the training loss is {train_loss} after epoch {epoch} (lr={training.lr}); lower lr or dual_lr"
             )
         report = FitReport(
-            samples=len(x),
+            samples=n,
             epochs=epoch,
             kept_epoch=best.epoch if training.keep == "best" else epoch,
             dual_epoch=best.epoch,
             train_loss=train_loss,
             validation_loss=best.loss if held_out is not None else None,
-            positive_duals=_positive(best.duals),
-            slacks=session.slacks(outputs),
+            positive_duals=_positive({name: group.whole(values) for name, values in best.duals.items()}),
+            slacks=None if slacks is None else Slacks.of(group.whole(slacks)),
             eps=session.eps,
         )
         return report, best.duals
@@ -254,11 +283,21 @@ class _Best:
             net.load_state_dict(state)
 
 
-def _weights(examples: Examples, device: str) -> torch.Tensor | None:
-    """1 on average."""
-    if examples.weights is None:
+def _weights(examples: Examples, own: Examples, device: str) -> torch.Tensor | None:
+    """Those of its own samples, 1 on average over all."""
+    if examples.weights is None or own.weights is None:
         return None
-    return torch.as_tensor(examples.weights / examples.weights.mean(), dtype=torch.float32, device=device)
+    return torch.as_tensor(own.weights / examples.weights.mean(), dtype=torch.float32, device=device)
+
+
+def _ensure_shareable(objective: Objective, samples: int, group: Group) -> None:
+    if samples < group.size:
+        raise InputError.about("processes", group.size, f"is more than the {samples} labelled samples; use fewer")
+    if isinstance(getattr(objective, "eps", None), tuple):
+        raise InputError(
+            "eps holds one number per sample, and no process has all samples; use one number, one per class, or "
+            "Training(processes=1)"
+        )
 
 
 def _targets(examples: Examples, scale: TargetScale, device: str, dtype: torch.dtype) -> torch.Tensor:

@@ -53,6 +53,8 @@ class Training:
             cross-entropy, or the squared error of standardised targets. Levels ε are in its units.
         augment: a function of the labelled samples of a batch, (B, *shape) → (B, *shape), as the network sees them;
             applied in training only. What it draws from torch's generators is seeded.
+        processes: how many share a training, each with its own samples and their duals (`ally.learning.parallel`). They
+            are started for each fit, unless this process is one of a `torch.distributed` group of that many.
     """
 
     lr: float = 1e-3
@@ -65,20 +67,22 @@ class Training:
     optimizer: str | Optimizer | None = None
     loss: str | Loss | None = None
     augment: Augment | None = None
+    processes: int = 1
 
     def __repr__(self) -> str:
-        """What was chosen; the last three only if they were, so that grids made before keep their names."""
+        """What was chosen; the last four only if they were, so that grids made before keep their names."""
         shown = [
             f"{item.name}={getattr(self, item.name)!r}"
             for item in fields(self)
-            if item.name not in ("optimizer", "loss", "augment") or getattr(self, item.name) is not None
+            if item.name not in ("optimizer", "loss", "augment", "processes")
+            or getattr(self, item.name) != item.default
         ]
         return f"Training({', '.join(shown)})"
 
     def __post_init__(self) -> None:
         for name in ("lr", "lr_decay"):
             check_number(name, getattr(self, name), positive=True)
-        for name in ("epochs", "patience"):
+        for name in ("epochs", "patience", "processes"):
             check_count(name, getattr(self, name))
         if self.batch_size is not None:
             check_count("batch_size", self.batch_size)

@@ -15,7 +15,6 @@ from typing import Any, Protocol, cast, runtime_checkable
 import torch
 from torch import nn
 
-from ally.constrained import Slacks
 from ally.learning.losses import Loss
 from ally.learning.objectives.regularizers import Regularizer
 from ally.types import Task
@@ -76,6 +75,9 @@ class Session(ABC):
     more often per epoch."""
     eps: float | None = None
     """The constraint level for the report, if it is one number for all samples."""
+    by_sample: bool = False
+    """Whether the loss is a mean over the samples of the batch, plus what depends on the model alone. Several processes
+    can then share a batch, each with a session for its own samples."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -100,8 +102,8 @@ class Session(ABC):
         optimisers."""
         return {}
 
-    def slacks(self, outputs: torch.Tensor) -> Slacks | None:
-        """Summary of the constraint slacks for the outputs of all labelled samples; None without constraints."""
+    def slacks(self, outputs: torch.Tensor) -> torch.Tensor | None:
+        """(n,) slacks of the constraints for the outputs of all labelled samples; None without constraints."""
         return None
 
 

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from ally.checks import check_count, check_number
-from ally.constrained import Eps, Multipliers, Power, Slacks, lagrangian, resolve_eps
+from ally.constrained import Eps, Multipliers, Power, lagrangian, resolve_eps
 from ally.errors import InputError
 from ally.learning.losses import Loss, resolve_loss
 from ally.learning.objectives.base import Batch, Problem, Session, UnlabelledBatch, forward
@@ -90,6 +90,8 @@ class Feasibility(PDCL):
 
 
 class _ConstrainedSession(Session):
+    by_sample = True
+
     def __init__(self, problem: Problem, objective: PDCL, *, risk: bool) -> None:
         super().__init__(problem)
         self._risk = risk
@@ -140,13 +142,10 @@ class _ConstrainedSession(Session):
     def after_step(self, step: int, outputs: Callable[[], torch.Tensor]) -> None:
         if not self._per_batch and step % self._period == 0:
             self._moves += 1
-            self._multipliers.ascend(self._everyone, self._all_slacks(outputs()), self._schedule(self._moves))
+            self._multipliers.ascend(self._everyone, self.slacks(outputs()), self._schedule(self._moves))
 
     def duals(self) -> dict[str, torch.Tensor]:
         return {"labelled": self._multipliers.values.clone()}
 
-    def slacks(self, outputs: torch.Tensor) -> Slacks | None:
-        return Slacks.of(self._all_slacks(outputs))
-
-    def _all_slacks(self, outputs: torch.Tensor) -> torch.Tensor:
+    def slacks(self, outputs: torch.Tensor) -> torch.Tensor:
         return self._secondary(outputs, self.problem.targets) - self._eps

@@ -22,6 +22,8 @@ class ERM:
 
 
 class _ERMSession(Session):
+    by_sample = True
+
     def __init__(self, problem: Problem, objective: ERM) -> None:
         super().__init__(problem)
         self._regularizer = objective.regularizer
