@@ -47,7 +47,7 @@ def test_bench_on_a_table_of_ones_own(command, houses):
         "--model",
         "linear",
         "--workers",
-        1,
+        0,
         "--out",
         "runs",
     )
@@ -105,7 +105,7 @@ def test_wrong_calls_end_with_2_and_write_nothing(command, houses, arguments, to
 
 
 def test_the_settings_are_those_of_the_results(command, tmp_path):
-    call = ("bench", "--strategy", "random", "--strategy", "coreset", "--seeds", 1, "--model", "linear", "--workers", 1)
+    call = ("bench", "--strategy", "random", "--strategy", "coreset", "--seeds", 1, "--model", "linear", "--workers", 0)
     call = (*call, "--out", "runs")
     assert command(*call, "--dataset", "iris", "--rounds", 2, cwd=tmp_path).returncode == 0
     second = command(*call, "--dataset", "wine", "--rounds", 1, cwd=tmp_path)
@@ -138,7 +138,7 @@ def test_paper_lists_shows_and_runs(command, tmp_path):
     shown = json.loads(command("paper", "show", "clusters", "--scale", "small", "--json").stdout)
     assert shown["batch"] == "200"
     assert shown["claim"] == "More clusters are better."
-    ran = command("paper", "run", "diversity", "--scale", "smoke", "--workers", 1, cwd=tmp_path)
+    ran = command("paper", "run", "diversity", "--scale", "smoke", "--workers", 0, cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     folder = tmp_path / "paper-runs" / "diversity-smoke"
     assert {"results.csv", "settings.json", "report.html", "curves.png", "curves.svg"} <= {
@@ -157,12 +157,12 @@ def test_bench_measures_the_chosen_metric_and_the_constant_answer(command, tmp_p
     table.to_csv(tmp_path / "t.csv", index=False)
     call = ("bench", "--dataset", "t.csv", "--target", "kind", "--strategy", "random", "--seeds", 1, "--rounds", 0)
     call = (*call, "--model", "linear")
-    plain = command(*call, "--workers", 1, "--out", "plain", cwd=tmp_path)
+    plain = command(*call, "--workers", 0, "--out", "plain", cwd=tmp_path)
     assert plain.returncode == 0, plain.stderr
     assert "note: t.csv: the classes are uneven: common has " in plain.stderr
     assert "balanced_accuracy, macro_f1 and auroc say more (--metric)" in plain.stderr
     assert "Always answering the most common class on t.csv scores 0." in plain.stdout
-    area = command(*call, "--metric", "auroc", "--workers", 1, "--out", "area", cwd=tmp_path)
+    area = command(*call, "--metric", "auroc", "--workers", 0, "--out", "area", cwd=tmp_path)
     assert area.returncode == 0, area.stderr
     assert "uneven" not in area.stderr
     results = pd.read_csv(tmp_path / "area" / "results.csv")
@@ -170,7 +170,7 @@ def test_bench_measures_the_chosen_metric_and_the_constant_answer(command, tmp_p
     assert results["value"].between(0.5, 1).all()
     assert json.loads((tmp_path / "area" / "settings.json").read_text())["constants"] == {"t.csv": 0.5}
     assert "scores 0.5000 (AUROC)" in (tmp_path / "area" / "report.html").read_text(encoding="utf-8")
-    wrong = command(*call, "--metric", "rmse", "--workers", 1, "--out", "wrong", cwd=tmp_path)
+    wrong = command(*call, "--metric", "rmse", "--workers", 0, "--out", "wrong", cwd=tmp_path)
     assert wrong.returncode == 2
     assert "--metric 'rmse' is not a metric of classification; use accuracy" in wrong.stderr
     assert not (tmp_path / "wrong").exists()
@@ -200,7 +200,7 @@ def test_a_report_says_if_a_model_is_no_better_than_a_constant(tmp_path):
 def test_bench_reads_a_table_as_a_campaign_does(command, houses):
     plain = pd.read_csv(houses / "houses.csv").head(60)
     plain.to_csv(houses / "plain.csv", index=False, header=False, sep=";", decimal=",")
-    call = ("--strategy", "random", "--seeds", 1, "--rounds", 0, "--init", 10, "--model", "linear", "--workers", 1)
+    call = ("--strategy", "random", "--seeds", 1, "--rounds", 0, "--init", 10, "--model", "linear", "--workers", 0)
     done = command(
         *("bench", "--dataset", "plain.csv", "--no-header", "--label", "column 4", "--column", "column 1"),
         *("--column", "column 2=number", *call, "--out", "headerless"),

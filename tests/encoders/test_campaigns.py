@@ -24,7 +24,6 @@ from ally.encoders.places import InUse, keep_within, machine_folder
 from ally.encoders.samples import EncodedSamples
 from ally.errors import BrokenPart, DataError, InputError
 from ally.experiment.folder import trial
-from ally.experiment.workers import Ended
 from ally.sources.arrays.files import read_pool
 
 pytestmark = pytest.mark.xdist_group("encoders")
@@ -336,22 +335,12 @@ def test_a_campaign_in_memory_keeps_its_vectors_while_it_lives(mails):
     assert not folder.exists()
 
 
-@pytest.fixture
-def in_process(monkeypatch):
-    """Campaigns of a benchmark run in this process: one of its own would import torch first."""
-    monkeypatch.setattr(
-        sys.modules["ally.experiment.run"],
-        "work_through",
-        lambda call, calls, workers: (Ended(number, call(*given)) for number, given in enumerate(calls)),
-    )
-
-
-def test_a_benchmark_through_an_encoder(here, run, tiny_vit, photos, in_process):
+def test_a_benchmark_through_an_encoder(here, run, tiny_vit, photos):
     """Photos are read as they are, not at the size that networks see; the vectors are kept and the grid goes on."""
     for path in sorted(photos.iterdir()):
         (photos / path.name[:-6]).mkdir(exist_ok=True)
         path.rename(photos / path.name[:-6] / path.name)
-    words = ("--dataset", "photos", "--strategy", "random", "--seeds", 1, "--init", 4, "--batch", 2, "--workers", 1)
+    words = ("--dataset", "photos", "--strategy", "random", "--seeds", 1, "--init", 4, "--batch", 2, "--workers", 0)
     for rounds in (0, 1):
         run("bench", *words, "--rounds", rounds, "--encoder", tiny_vit, "--out", "grid")
     results = list(csv.DictReader(Path("grid/results.csv").read_text().splitlines()))
@@ -375,12 +364,12 @@ def test_a_benchmark_reads_a_text_column_through_an_encoder(here, minilm, monkey
     assert list(found.classes) == ["cat", "money"]
 
 
-def test_bench_reads_a_text_column_through_the_folder_of_an_encoder(here, run, tiny_bert, in_process):
+def test_bench_reads_a_text_column_through_the_folder_of_an_encoder(here, run, tiny_bert):
     rows = [
         f"{n},{body},{label}" for n in range(8) for body, label in (("a cat purrs", "cat"), ("bonds fell", "money"))
     ]
     (here / "mails.csv").write_text("\n".join(["number,body,label", *rows]) + "\n")
-    words = ("--seeds", 1, "--init", 4, "--batch", 2, "--rounds", 0, "--workers", 1, "--model", "linear")
+    words = ("--seeds", 1, "--init", 4, "--batch", 2, "--rounds", 0, "--workers", 0, "--model", "linear")
     run(
         *("bench", "--dataset", "mails.csv", "--text", "body", "--encoder", tiny_bert, "--strategy", "random"),
         *(*words, "--out", "grid"),

@@ -76,7 +76,7 @@ class Finished(NamedTuple):
 @pytest.fixture(scope="module")
 def finished_once(tmp_path_factory):
     out, told = tmp_path_factory.mktemp("grid") / "out", []
-    return Finished(out, run_grid(trial, CELLS, out, workers=1, progress=lambda *now: told.append(now)), told)
+    return Finished(out, run_grid(trial, CELLS, out, workers=0, progress=lambda *now: told.append(now)), told)
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def kept(folder):
 @pytest.mark.long
 def test_a_second_run_runs_nothing(finished, undisturbed):
     pd.testing.assert_frame_equal(untimed(finished.results), undisturbed)
-    again = run_grid(trial, CELLS, finished.out, workers=1)
+    again = run_grid(trial, CELLS, finished.out, workers=0)
     pd.testing.assert_frame_equal(finished.results, again)
     pd.testing.assert_frame_equal(kept(finished.out), again)
 
@@ -139,7 +139,7 @@ def test_killed_at_random_moments_it_ends_with_the_same_numbers(tmp_path, undist
                 lines = path.read_bytes().splitlines(keepends=True)
                 path.write_bytes(b"".join(lines[: rng.randrange(1, len(lines))]) + b'{"record": {"dataset": "bl')
     assert written(out) > 0
-    results = run_grid(trial, CELLS, out, workers=1)
+    results = run_grid(trial, CELLS, out, workers=0)
     pd.testing.assert_frame_equal(untimed(results), undisturbed)
 
 
@@ -177,8 +177,8 @@ def test_a_campaign_goes_on_to_the_same_numbers(strategy, after):
 
 
 def test_more_rounds_continue_what_is_there(tmp_path, undisturbed):
-    run_grid(trial, [("blobs", cell(rounds=2))], tmp_path, workers=1)
-    longer = run_grid(trial, [("blobs", cell(rounds=4))], tmp_path, workers=1)
+    run_grid(trial, [("blobs", cell(rounds=2))], tmp_path, workers=0)
+    longer = run_grid(trial, [("blobs", cell(rounds=4))], tmp_path, workers=0)
     direct = undisturbed.query("strategy == 'ally' and seed == 0").reset_index(drop=True)
     pd.testing.assert_frame_equal(untimed(longer), direct)
     assert len(list((tmp_path / "cells").iterdir())) == 1
@@ -210,7 +210,7 @@ def test_names_of_files_stay():
 
 
 def test_a_table_holds_what_was_asked_for(finished):
-    less = run_grid(trial, [("blobs", cell("random", rounds=1))], finished.out, workers=1)
+    less = run_grid(trial, [("blobs", cell("random", rounds=1))], finished.out, workers=0)
     assert (set(less["strategy"]), less["round"].tolist()) == ({"random"}, [0, 1])
     pd.testing.assert_frame_equal(kept(finished.out), less)
     assert len(collect(finished.out)) == len(finished.results) == 30
@@ -218,20 +218,20 @@ def test_a_table_holds_what_was_asked_for(finished):
 
 def test_campaigns_with_other_hygiene_are_refused(finished):
     with pytest.raises(InputError, match=r"the same campaign with hygiene=None; choose another folder"):
-        run_grid(trial, [("blobs", cell("random", hygiene=Hygiene()))], finished.out, workers=1)
+        run_grid(trial, [("blobs", cell("random", hygiene=Hygiene()))], finished.out, workers=0)
 
 
 def test_one_failing_cell_leaves_the_others(tmp_path):
     cells = [("blobs", cell("random")), ("blobs", cell("entropy", rounds=99)), ("blobs", cell("margin"))]
     told = r"1 of 3 cells failed, the others are in .*: blobs-entropy.* labels are more than the pool of 120"
     with pytest.raises(CellsFailed, match=told):
-        run_grid(trial, cells, tmp_path, workers=1)
+        run_grid(trial, cells, tmp_path, workers=0)
     assert set(collect(tmp_path)["strategy"]) == {"random", "margin"}
 
 
 def test_an_unknown_strategy_runs_nothing(tmp_path):
     with pytest.raises(UnknownName, match="unknown strategy 'nope'"):
-        run_grid(trial, [("blobs", cell("random")), ("blobs", cell("nope"))], tmp_path, workers=1)
+        run_grid(trial, [("blobs", cell("random")), ("blobs", cell("nope"))], tmp_path, workers=0)
     assert not (tmp_path / "cells").exists()
 
 
@@ -247,23 +247,23 @@ time.sleep(60)
     try:
         assert process.stdout.readline() == "held\n"
         with pytest.raises(InputError, match="another process is running a grid in"):
-            run_grid(trial, CELLS[:1], finished.out, workers=1)
+            run_grid(trial, CELLS[:1], finished.out, workers=0)
     finally:
         process.kill()
         process.wait()
-    assert len(run_grid(trial, CELLS[:1], finished.out, workers=1)) == 5
+    assert len(run_grid(trial, CELLS[:1], finished.out, workers=0)) == 5
 
 
 def test_other_data_under_the_same_name_is_refused(finished):
     with pytest.raises(
         InputError, match=r"holds blobs-ally.*, made when blobs had other data or another target; choose another folder"
     ):
-        run_grid(changed, CELLS[:1], finished.out, workers=1)
+        run_grid(changed, CELLS[:1], finished.out, workers=0)
 
 
 def test_other_settings_of_the_same_series_are_refused(finished):
     with pytest.raises(InputError, match=r"the same campaign with init=10; choose another folder"):
-        run_grid(trial, [("blobs", replace(cell("random"), init=12))], finished.out, workers=1)
+        run_grid(trial, [("blobs", replace(cell("random"), init=12))], finished.out, workers=0)
     assert len(list((finished.out / "cells").iterdir())) == len(CELLS)
 
 

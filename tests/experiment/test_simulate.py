@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.ensemble import ExtraTreesRegressor
 
@@ -128,18 +129,24 @@ def test_too_many_labels():
         next(simulate(trial(), Cell("random", 0, init=10, batch=20, rounds=9)))
 
 
+TIMINGS = ["train_seconds", "query_seconds"]
+
+
 def test_processes_give_the_same_numbers_in_the_order_of_the_cells():
     cells = [("classification", cell("margin", seed)) for seed in (1, 0)] + [("regression", cell("coreset"))]
     table = run_cells(trial, cells, workers=2)
     assert list(table) == COLUMNS
+    here = run_cells(trial, cells, workers=0)
+    pd.testing.assert_frame_equal(table.drop(columns=TIMINGS), here.drop(columns=TIMINGS))
     alone = [r.value for r in simulate(trial(), cell("margin", 0))]
     assert table[(table["strategy"] == "margin") & (table["seed"] == 0)]["value"].tolist() == alone
     assert list(table["dataset"].unique()) == ["classification", "regression"]
 
 
-def test_a_failing_cell_is_an_error():
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_failing_cell_is_an_error(workers):
     with pytest.raises(ally.errors.UnknownName):
-        run_cells(trial, [("classification", cell("nope"))], workers=1)
+        run_cells(trial, [("classification", cell("nope"))], workers=workers)
 
 
 @pytest.mark.parametrize("model", ["extra-trees", ExtraTreesRegressor(20)], ids=["name", "estimator"])

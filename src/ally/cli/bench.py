@@ -100,7 +100,9 @@ def bench(
     data_dir: Annotated[
         Path | None, of_source(help="Where the data sets are (default: ALLY_DATA, else a cache folder).")
     ] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes (default: one per core).", min=1, metavar="N")] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes; 0: this one (default: one per core).", min=0, metavar="N")
+    ] = None,
     engine: Annotated[
         str, typer.Option(help="local, ray or ray://host:port: campaigns as tasks of a Ray cluster.", metavar="E")
     ] = "local",

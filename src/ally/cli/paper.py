@@ -119,7 +119,9 @@ def run(
     protocol: Protocol = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the results (default: paper-runs/NAME-SCALE).")] = None,
     data_dir: DataDir = None,
-    workers: Annotated[int | None, typer.Option(help="Processes (default: one per core).", min=1, metavar="N")] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes; 0: this one (default: one per core).", min=0, metavar="N")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run an experiment. Interrupt it, run it again, and it continues.
@@ -134,7 +136,7 @@ def run(
     if preset.make is None:
         from ally.cli.generate import generate
 
-        if workers not in (None, 1) or as_json:
+        if workers not in (None, 0, 1) or as_json:
             raise InputError(f"{name} is a single training and prints no table; leave out --workers and --json")
         generate(**GENERATION[scale], out=folder, data_dir=data_dir)
         return

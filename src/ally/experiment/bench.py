@@ -74,7 +74,8 @@ def bench(
         reading: how a table is read, where that is not found out; options of `ally.sources.open_source` by name: text,
             image, columns, id_column, header, encoding, folder, embeddings (a file of vectors), ids,
             missing_label.
-        workers: campaigns at a time on this machine; by default one per core.
+        workers: campaigns at a time on this machine, each in a process of its own; by default one per core. 0 runs
+            them in this process, for a debugger.
         engine: ``"local"``, or ``"ray"`` or ``"ray://host:port"``: campaigns as tasks of a Ray cluster, all of whose
             machines see the folder `out`. Numbers are the same.
         encoder: texts and images are learned from through this pretrained encoder: a name, or the folder of a model.
@@ -89,6 +90,7 @@ def bench(
         ("init", init, 1),
         ("batch", batch, 1),
         ("candidates", candidates, 1),
+        ("workers", workers, 0),
     ):
         if value is not None:
             check_count(name, value, least)

@@ -76,10 +76,12 @@ def run(
         if say is not None:
             for note in notes:
                 say(f"note: {note}")
-        number = max(1, min(cpus(engine) if is_ray(engine) else workers or available_cores(), len(todo)))
+        most = cpus(engine) if is_ray(engine) else available_cores() if workers is None else workers
+        number = min(most, max(1, len(todo)))
         if say is not None and todo:
-            seconds = estimate(load_trial, [grid.cells[place] for place in todo]) / number
-            say(f"{len(todo)} of {len(grid.cells)} campaigns to run with {number} processes: about {in_words(seconds)}")
+            seconds = estimate(load_trial, [grid.cells[place] for place in todo]) / max(1, number)
+            where = f"with {number} processes" if number else "in this process"
+            say(f"{len(todo)} of {len(grid.cells)} campaigns to run {where}: about {in_words(seconds)}")
         write_settings(out, grid, notes, constants(load_trial, grid.cells))
         return run_in(out, load_trial, grid.cells, number, progress, engine)
 

@@ -34,8 +34,13 @@ def work_through(function: Callable[..., Any], calls: Sequence[Call], processes:
     """Run ``function(*call)`` for all calls and yield results as they finish, or None if none has for a while.
 
     Closing the iterator, like any exception in it, kills the processes. One that dies by itself fails its call and is
-    replaced.
+    replaced. With 0 processes the calls are made here, one after the other, so that a debugger can follow them.
     """
+    if processes == 0:
+        with one_thread():
+            for number, call in enumerate(calls):
+                yield Ended(number, *_outcome(function, call))
+        return
     waiting = list(range(len(calls)))[::-1]
     hands: dict[Connection, tuple[BaseProcess, int]] = {}
     idle: list[BaseProcess] = []
@@ -98,11 +103,15 @@ def _serve(function: Callable[..., Any], connection: Connection) -> None:
                 call = connection.recv()
             except EOFError:
                 return
-            try:
-                outcome: tuple[Any, BaseException | None] = function(*call), None
-            except Exception as error:
-                outcome = None, sendable(error)
-            connection.send(outcome)
+            connection.send(_outcome(function, call))
+
+
+def _outcome(function: Callable[..., Any], call: Call) -> tuple[Any, BaseException | None]:
+    """What the call gave, and what it raised."""
+    try:
+        return function(*call), None
+    except Exception as error:
+        return None, sendable(error)
 
 
 @contextmanager
@@ -111,6 +120,10 @@ def one_thread() -> Iterator[None]:
     import torch
     from threadpoolctl import threadpool_limits
 
+    before = torch.get_num_threads()
     torch.set_num_threads(1)
-    with threadpool_limits(1):
-        yield
+    try:
+        with threadpool_limits(1):
+            yield
+    finally:
+        torch.set_num_threads(before)
