@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from ally.errors import ModelError
+from ally.learning.average import Average
 from ally.learning.estimator import Estimator
 from ally.learning.learner import FitReport
 from ally.learning.linear import LinearLearner
@@ -117,6 +118,8 @@ CASES = {
     "ridge": (Estimator(Ridge()), "regression"),
     "extra-trees": (Estimator(ExtraTreesClassifier(15)), "classification"),
     "extra-trees-regression": (Estimator(ExtraTreesRegressor(15)), "regression"),
+    "average": (Average((LinearLearner(), Estimator(ExtraTreesClassifier(15))), (0.6, 0.4)), "classification"),
+    "average-regression": (Average((Estimator(ExtraTreesRegressor(15)), LinearLearner()), (0.6, 0.4)), "regression"),
     "leaves": (Estimator(ExtraTreesClassifier(10, n_jobs=2), geometry="leaves"), "classification"),
     "boosting": (
         Estimator(HistGradientBoostingClassifier(max_iter=10, min_samples_leaf=3)),

@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from ally.learning.auto import AutoLearner, Chosen, choose
+from ally.learning.auto import AutoLearner
 from ally.learning.candidates import Candidate, Size
+from ally.learning.choice import Chosen, choose
 from ally.learning.learner import Examples, Learner, Unlabelled
 from ally.learning.network import Network
 from ally.learning.objectives import (

@@ -185,7 +185,7 @@ class PoolLearner:
             labels,
             fit.duals.get("labelled"),
             _candidate_duals(fit, rows),
-            learned=self.geometry is None and isinstance(fit, FittedNetwork),
+            learned=self.geometry is None and isinstance(getattr(fit, "lead", fit), FittedNetwork),
         )
 
     def _candidates(

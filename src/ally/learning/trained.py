@@ -20,6 +20,7 @@ from safetensors.torch import load, save
 from ally.errors import DataError
 from ally.execution.memory import Scratch
 from ally.files import write_whole
+from ally.learning.average import FittedAverage
 from ally.learning.fitted_network import rebuilt
 from ally.learning.learner import FitReport, Fitted
 from ally.learning.linear import rebuilt as rebuilt_linear
@@ -47,8 +48,29 @@ def _rebuilt_estimator(
     return rebuilt(values, tensors, report, classes)
 
 
+def _rebuilt_average(
+    facts: dict[str, Any], tensors: dict[str, torch.Tensor], report: FitReport, classes: tuple[Any, ...] | None
+) -> FittedAverage:
+    """An average from what `FittedAverage.packed` gave."""
+    fits = []
+    for number, own in enumerate(facts["learners"]):
+        prefix = f"{number}."
+        parts = {name.removeprefix(prefix): part for name, part in tensors.items() if name.startswith(prefix)}
+        fits.append(KINDS[own["kind"]]({"task": facts["task"], **own}, parts, report, classes))
+    weights = tuple(float(weight) for weight in facts["weights"])
+    if len(weights) != len(fits) or not fits:
+        raise ValueError(f"{len(weights)} weights of {len(fits)} learners")
+    return FittedAverage(tuple(fits), weights, report)
+
+
 KINDS: Registry[Rebuild] = Registry(
-    "kind of learner", {"network": rebuilt, "linear": rebuilt_linear, "estimator": _rebuilt_estimator}
+    "kind of learner",
+    {
+        "network": rebuilt,
+        "linear": rebuilt_linear,
+        "estimator": _rebuilt_estimator,
+        "average": _rebuilt_average,
+    },
 )
 
 
@@ -99,11 +121,11 @@ class Trained:
             raise DataError(
                 f"{name} has version {facts.get('version')!r} and {VERSION} is needed; update ally, or train again"
             )
-        own = facts.get("own")
-        if own is not None and trusted is not None and own not in trusted:
-            raise DataError(
-                f"{name} was built by {own!r}; reading it runs that code. If you trust it, pass trusted=[{own!r}]"
-            )
+        for own in _builders(facts):
+            if trusted is not None and own not in trusted:
+                raise DataError(
+                    f"{name} was built by {own!r}; reading it runs that code. If you trust it, pass trusted=[{own!r}]"
+                )
         report = FitReport(0, 0, 0, float("nan"), None, None, None)
         try:
             classes = None if facts["classes"] is None else tuple(facts["classes"])
@@ -124,6 +146,12 @@ class Trained:
 
     def with_about(self, about: Mapping[str, Any]) -> Trained:
         return replace(self, about=about)
+
+
+def _builders(facts: Mapping[str, Any]) -> list[str]:
+    """The import paths that rebuilding it calls, of all learners that it holds."""
+    own = [] if facts.get("own") is None else [str(facts["own"])]
+    return [*own, *(path for learner in facts.get("learners", ()) for path in _builders(learner))]
 
 
 def _read(data: bytes, name: str) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:

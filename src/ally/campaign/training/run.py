@@ -25,8 +25,9 @@ from ally.campaign.values import METRIC, Figure, MeasuredBy
 from ally.encoders.samples import PIXELS, EncodedSamples, seen_by
 from ally.errors import AllyError, StoreError
 from ally.hygiene import Hygiene
-from ally.learning.auto import TIE, AutoLearner, KeptChoice, chosen_by
+from ally.learning.auto import AutoLearner, chosen_by
 from ally.learning.auto_objective import AutoObjective, objective_name
+from ally.learning.choice import TIE, KeptChoice
 from ally.learning.learner import GROWTH, Learner
 from ally.learning.objectives import OBJECTIVES, PDCL, Objective
 from ally.learning.splits import repeated_splits
