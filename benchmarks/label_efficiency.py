@@ -1,13 +1,17 @@
 """How many labels `ally` saves: the development suite, its comparators, the ablation, and the page about them.
 
     python benchmarks/label_efficiency.py [--scale small|full] [--data-dir DATA] [--text-encoder FOLDER]
-        [--sets NAME ...] [--strategy NAME ...] [--seeds K] [--ablation] [--workers 1] [--runs FOLDER]
+        [--suite development|report|auto|ablation] [--sets NAME ...] [--strategy NAME ...] [--seeds K] [--workers 1]
+        [--runs FOLDER]
     python benchmarks/label_efficiency.py --page    # docs/label-efficiency.md's tables and figures; runs nothing
 
 Every set has one learner, the same for all strategies, a pool of at most 5000 samples, and eight rounds. A killed run
 goes on where it was: rounds are kept in --runs, finished campaigns in results/label_efficiency.csv. Seeds go first: an
-interrupted run has compared all strategies on whole seeds. --ablation changes one part of `ally` at a time, into
-results/label_efficiency_ablation.csv. Vectors of encoders are made once and kept in --runs.
+interrupted run has compared all strategies on whole seeds. Vectors of encoders are made once and kept in --runs.
+
+--suite report: sets that guided no choice, run once. --suite auto: `ally` and random with ``model="auto"``, as a user
+has them, and random with every learner that `auto` tries. --suite ablation changes one part of `ally` at a time.
+Each has its own results/label_efficiency_SUITE.csv.
 
 The synthetic sets are made here, the same ones every time: copies (each digit five times, with a little noise), rare
 (one class of three is 3 % of the pool), flipped (one label in ten of digits is wrong, the test labels are right), heavy
@@ -40,8 +44,10 @@ from ally.strategies import ALLY, Strategy
 from label_efficiency_page import write_page
 
 HERE = Path(__file__).parent
-RESULTS = HERE / "results" / "label_efficiency.csv"
-ABLATION = HERE / "results" / "label_efficiency_ablation.csv"
+SUITES = ("development", "report", "auto", "ablation")
+RESULTS = {
+    name: HERE / "results" / f"label_efficiency{'' if name == 'development' else f'_{name}'}.csv" for name in SUITES
+}
 MOST = 5000
 KEY = ["dataset", "model", "objective", "setting", "strategy", "seed", "batch", "protocol"]
 CLASSES = ("random", "margin", "badge", "uherding", "ally-paper", "ally")
@@ -69,6 +75,9 @@ class Set:
     model: str
     init: int = 20
     batch: int = 20
+    rounds: int = 8
+    slate: tuple[str, ...] = ()
+    """Learners that `auto` tries on such samples, for the suite `auto`."""
 
 
 def named(name: str, data_dir: Path | None, runs: Path, encoder: str | None) -> Trial:
@@ -199,26 +208,49 @@ SMALL = (
     "outliers",
     "power-plant",
 )
-ROUNDS = 8
+REPORT: dict[str, Set] = {
+    "parkinsons": Set(partial(named, "ptd-total"), "extra-trees"),
+    "tiny-imagenet, encoded": Set(partial(encoded, "tiny-imagenet-32"), "linear", init=400, batch=200),
+    "cifar10": Set(partial(named, "cifar10"), "resnet18-slim", init=200, batch=200, rounds=4),
+}
+"""Sets that guided no choice. Parkinsons by the random split: by subject nothing is learnt. CIFAR-10 with the paper's
+network, on pixels."""
+TREES = ("linear", "extra-trees", "gradient-boosting", "mlp")
+AUTO: dict[str, Set] = {
+    "concrete": replace(SETS["concrete"], slate=TREES),
+    "power-plant": replace(SETS["power-plant"], slate=TREES),
+    "digits": replace(SETS["digits"], slate=TREES),
+    "sst2, encoded": replace(SETS["sst2, encoded"], slate=("linear", "mlp")),
+}
 
 
 @cache
 def load(data_dir: Path | None, runs: Path, encoder: str | None, name: str) -> Trial:
-    return replace(SETS[name].make(data_dir, runs, encoder), name=name)
+    return replace({**SETS, **REPORT}[name].make(data_dir, runs, encoder), name=name)
 
 
-def cells(names: list[str], seeds: range, ablation: bool, trial: Callable[[str], Trial]) -> Iterator[tuple[str, Cell]]:
+def cells(suite: str, names: list[str], seeds: range, trial: Callable[[str], Trial]) -> Iterator[tuple[str, Cell]]:
     for seed in seeds:
         for name in names:
-            one = SETS[name]
-            task = trial(name).task
-            if ablation:
-                more = ONLY_CLASSES if task == "classification" else ONLY_NUMBERS
-                lines: dict[str, Strategy | None] = {**PARTS, **more}
-            else:
-                lines = dict.fromkeys(CLASSES if task == "classification" else NUMBERS)
-            for line, custom in lines.items():
-                yield name, Cell(line, seed, one.init, one.batch, ROUNDS, one.model, custom=custom)
+            one = sets_of(suite)[name]
+            for model, line, custom in lines(suite, one, trial(name).task):
+                yield name, Cell(line, seed, one.init, one.batch, one.rounds, model, custom=custom)
+
+
+def lines(suite: str, one: Set, task: str) -> Iterator[tuple[str, str, Strategy | None]]:
+    """Learner, name and composition (if it is none of the catalogue) of every line of a set."""
+    if suite == "ablation":
+        more = ONLY_CLASSES if task == "classification" else ONLY_NUMBERS
+        yield from ((one.model, line, custom) for line, custom in {**PARTS, **more}.items())
+    elif suite == "auto":
+        yield from (("auto", line, None) for line in ("ally", "random"))
+        yield from ((model, "random", None) for model in one.slate)
+    else:
+        yield from ((one.model, line, None) for line in (CLASSES if task == "classification" else NUMBERS))
+
+
+def sets_of(suite: str) -> dict[str, Set]:
+    return {"report": REPORT, "auto": AUTO}.get(suite, SETS)
 
 
 def run(out: Path, found: list[tuple[str, Cell]], trial: Callable[[str], Trial], runs: Path, workers: int) -> None:
@@ -242,23 +274,24 @@ def main() -> None:
     parser.add_argument("--scale", choices=["small", "full"], default="small")
     parser.add_argument("--data-dir", type=Path)
     parser.add_argument("--text-encoder")
-    parser.add_argument("--sets", nargs="*", choices=list(SETS))
+    parser.add_argument("--suite", choices=SUITES, default="development")
+    parser.add_argument("--sets", nargs="*", choices=[*SETS, *REPORT])
     parser.add_argument("--strategy", nargs="*")
     parser.add_argument("--seeds", type=int)
-    parser.add_argument("--ablation", action="store_true")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--runs", type=Path, default=Path("runs") / "label-efficiency")
     parser.add_argument("--page", action="store_true")
     given = parser.parse_args()
     if given.page:
-        write_page(RESULTS, ABLATION, TUNED)
+        write_page(RESULTS, TUNED)
         return
-    names = given.sets or (list(SMALL) if given.scale == "small" else list(SETS))
+    small = given.scale == "small" and given.suite in ("development", "ablation")
+    names = given.sets or (list(SMALL) if small else list(sets_of(given.suite)))
     seeds = range(given.seeds or (2 if given.scale == "small" else 10))
     trial = partial(load, given.data_dir, given.runs, given.text_encoder)
-    found = list(cells(names, seeds, given.ablation, trial))
+    found = list(cells(given.suite, names, seeds, trial))
     found = [one for one in found if given.strategy is None or one[1].strategy in given.strategy]
-    run(ABLATION if given.ablation else RESULTS, found, trial, given.runs, given.workers)
+    run(RESULTS[given.suite], found, trial, given.runs, given.workers)
 
 
 if __name__ == "__main__":
