@@ -29,9 +29,11 @@ lint: $(VENV)/.ready
 # With -j 2 both at once.
 test: lint test-only
 
-# Tests that share work go to one worker (loadgroup); those known to be long go first, by tests/conftest.py.
+# Tests that share work go to one worker (loadgroup); those known to be long go first, by tests/conftest.py. One worker
+# more than cores: some tests wait for servers, browsers and killed processes.
+WORKERS ?= 3
 test-only: $(VENV)/.ready
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder -m 'not slow' --durations=25
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder -m 'not slow' --durations=25
 
 test-slow: $(VENV)/.ready
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m 'slow and not ray' --durations=0
