@@ -5,6 +5,7 @@ import os
 import subprocess
 import time
 from collections import Counter
+from contextlib import suppress
 
 import numpy as np
 import pandas as pd
@@ -316,3 +317,22 @@ def test_huge_targets_are_refused(make):
             campaign.relabel({"r0": label})
     campaign.relabel({"r0": 3})
     assert [type(label) for label in campaign.labels().values()] == [float]
+
+
+def test_the_count_of_labels_keeps_up_with_every_kind_of_answer(make):
+    """The page counts only what is new; `status` counts everything."""
+    rng = np.random.default_rng(0)
+    campaign = make(frame(label=["a", "b", *[None] * 10]), label="label", classes=["a", "b"])
+    for _ in range(60):
+        who, id = f"person{rng.integers(3)}", f"r{rng.integers(12)}"
+        match rng.integers(4):
+            case 0:
+                campaign.skip([id], annotator=who)
+            case 1:
+                with suppress(AnswerError):
+                    campaign.undo(annotator=who)
+            case _:
+                campaign.relabel({id: str(rng.choice(["a", "b"]))}, annotator=who)
+        if rng.random() < 0.5:
+            assert campaign.page.label_count() == campaign.status().labels
+    assert campaign.page.label_count() > 5

@@ -16,6 +16,7 @@ from conftest_web import CLASSES, Running, free_port, serving, until, write_phot
 from ally import Campaign
 from ally.campaign import AskedSample
 from ally.campaign.people import user
+from ally.campaign.telling import PageAnswer
 from ally.errors import InputError
 from ally.web.readable import asked
 
@@ -170,40 +171,70 @@ def test_events_tell_of_answers(served):
         assert after["last_answer"] == before["last_answer"] + 1
 
 
-def test_answers_that_arrive_together_share_a_flush(served):
-    """While one flush is under way, all that arrive wait for the next."""
+def test_what_arrives_together_shares_a_flush(served):
+    """While one flush is under way, answers, queries and undos wait for the next; each is refused by itself."""
     campaign, gatherer = served.campaign, served.ready.page.gatherer
-    ids = campaign.ask(20, annotator="many").ids
+    ids = campaign.ask(12, annotator="many").ids
     began, go = threading.Event(), threading.Event()
-    told = campaign.page.tell_together
+    together = campaign.page.together
 
-    def slow(given):
+    def slow(*given):
         began.set()
         assert go.wait(20)
-        return told(given)
+        return together(*given)
 
-    campaign.page.tell_together = slow
-    before, results = gatherer.flushes, []
+    campaign.page.together = slow
+    before, states, others = gatherer.flushes, [], {}
 
     def send(number):
         with served.client() as api:
             answer = {"id": ids[number], "key": f"f{number}", "label": "digit 0"}
-            results.append(said(api.post("/answers", json={"answers": [answer]}))["outcomes"][0]["state"])
+            states.append(said(api.post("/answers", json={"answers": [answer]}))["outcomes"][0]["state"])
 
-    threads = [threading.Thread(target=send, args=(number,)) for number in range(20)]
+    def other(path, body):
+        with served.client() as api:
+            others[path, body["key"]] = api.post(path, json=body)
+
+    calls = [("/queries", {"key": "f", "n": 2}), ("/queries", {"key": "g", "n": 2}), ("/undo", {"key": "f"})]
+    calls += [("/undo", {"key": "g", "number": 999_999}), ("/notes", {"key": "f", "id": ids[0], "text": "odd"})]
+    threads = [threading.Thread(target=send, args=(number,)) for number in range(12)]
+    threads += [threading.Thread(target=other, args=call) for call in calls]
     try:
         threads[0].start()
         assert began.wait(20)
         for thread in threads[1:]:
             thread.start()
-        until(lambda: sum(len(given) for given, _ in gatherer._waiting) == 19)
+        until(lambda: sum(len(given) for given, _ in gatherer._waiting) == 11 and len(gatherer._calls) == 5)
     finally:
         go.set()
         for thread in threads:
             thread.join()
-        del campaign.page.tell_together
-    assert results == ["recorded"] * 20
-    assert gatherer.flushes - before == 2
+        del campaign.page.together
+    assert states == ["recorded"] * 12
+    asked = [said(others["/queries", key])["samples"] for key in "fg"]
+    assert len({one["id"] for samples in asked for one in samples}) == 4, "dealt twice"
+    assert others["/undo", "g"].status_code == 422
+    assert said(others["/undo", "f"])["id"] in ids
+    assert campaign.page.notes()[ids[0]]
+    assert gatherer.flushes - before in (2, 3), "the calls may have taken too long for one"
+
+
+def test_a_call_that_fails_takes_only_itself_back(served):
+    campaign = served.campaign
+    (id,) = campaign.ask(1, annotator="many").ids
+
+    def breaks():
+        campaign.page.log(("half", {}))
+        raise KeyError("a mistake")
+
+    told, made = campaign.page.together(
+        [PageAnswer(id, "digit 0", "many", "b1")], [breaks, lambda: campaign.page.log(("whole", {}))]
+    )
+    assert told[0].number == campaign.page.pulse().last_answer
+    assert isinstance(made[0], KeyError)
+    assert (campaign.page.logged("half"), campaign.page.logged("whole")) == ([], [{}])
+    _, made = campaign.page.together([], [lambda: 1, lambda: 2, lambda: 3], seconds=-1.0)
+    assert made == [1], "one call is always made, the rest with the next flush"
 
 
 def test_the_command_reports_what_it_cannot_do(served, folder):

@@ -15,15 +15,19 @@ from ally.store.values import AskKind
 
 def ask(store: Store, annotator: str, n: int | None, now: float, key: str | None, at_most: bool) -> CampaignQuery:
     """See `Campaign.ask`."""
+    return store.together(lambda: given_query(_ask(store, annotator, n, now, key, at_most)))
+
+
+def _ask(store: Store, annotator: str, n: int | None, now: float, key: str | None, at_most: bool) -> StoredQuery:
     settings = current_settings(store)
     count = settings.batch if n is None else check_count("n", n)
     parts = partial(composition, settings, count)
     lease, opinions = settings.lease_seconds, settings.opinions
     try:
-        stored = store.ask(annotator, count, now, lease, key, first=parts, opinions=opinions)
+        return store.ask(annotator, count, now, lease, key, first=parts, opinions=opinions)
     except PoolExhausted:
         # The pool is used up: only held-out samples are left.
-        stored = store.ask(
+        return store.ask(
             annotator,
             count,
             now,
@@ -33,7 +37,6 @@ def ask(store: Store, annotator: str, n: int | None, now: float, key: str | None
             at_most=at_most,
             opinions=opinions,
         )
-    return given_query(stored)
 
 
 def given_query(stored: StoredQuery) -> CampaignQuery:

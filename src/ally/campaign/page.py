@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,7 @@ from ally.campaign.training.chart import Chart
 from ally.campaign.training.progress import underway
 from ally.campaign.training.schedule import running
 from ally.campaign.values import Pulse
-from ally.errors import DataError, InputError
+from ally.errors import DataError, InputError, StoreError
 from ally.sources.images.shown import EDGES, Picture, Pictures
 from ally.store import Store, StoredAnswer
 
@@ -46,15 +48,37 @@ class CampaignPage:
         self._spare: tempfile.TemporaryDirectory[str] | None = None
         self._known: set[str] = set()
         self._kept_chart: tuple[int, Chart | None] = (0, None)
+        self._counting = threading.Lock()
+        self._counted: tuple[int, int] | None = None
 
     def close(self) -> None:
         if self._spare is not None:
             self._spare.cleanup()
 
-    def tell_together(self, given: Sequence[PageAnswer]) -> list[Taken | InputError]:
-        """Answers of one or several people with one flush, each taken or refused by itself, in their order. This never
-        starts a training: call `training.start_if_due` when nobody is waiting."""
-        return self._telling.together(given)
+    def together(
+        self, answers: Sequence[PageAnswer], calls: Sequence[Callable[[], Any]] = (), seconds: float = math.inf
+    ) -> tuple[list[Taken | InputError], list[Any]]:
+        """Answers of one or several people and other calls of this campaign with one flush, each taken or refused by
+        itself, in their order; what is wrong with one comes back in its place. After `seconds` no further call is
+        begun: make the rest with the next flush. This never starts a training: call `training.start_if_due` when nobody
+        is waiting."""
+        end = time.monotonic() + seconds
+
+        def work() -> tuple[list[Taken | InputError], list[Any]]:
+            told = self._telling.together(answers) if answers else []
+            made: list[Any] = []
+            for call in calls:
+                if made and time.monotonic() > end:
+                    break
+                try:
+                    made.append(self._store.together(call))
+                except StoreError:
+                    raise
+                except Exception as error:
+                    made.append(error)
+            return told, made
+
+        return self._store.together(work)
 
     def content(self, id: str) -> Content:
         """What a page shows of a sample of the campaign; an unknown id is an `IdError`."""
@@ -144,9 +168,23 @@ class CampaignPage:
         return self._kept_chart[1], newest.number
 
     def label_count(self) -> int:
-        """Labels bought so far, as `status` counts them."""
-        counts = self._store.count(self._clock(), current_settings(self._store).store_policy)
-        return sum(counts.said.values()) - counts.said.get(GIVEN, 0)
+        """Labels bought so far, as `status` counts them. All answers are counted once; after that, what is new."""
+        with self._counting:
+            if self._counted is None:
+                counts = self._store.count(self._clock())
+                self._counted = counts.answers, sum(counts.said.values()) - counts.said.get(GIVEN, 0)
+            seen, labels = self._counted
+            new = list(self._store.answers.all(seen))
+            if new:
+                rows, last = list({answer.row for answer in new}), new[-1].number
+                labels += self._standing(rows, last) - self._standing(rows, seen)
+                self._counted = last, labels
+            return labels
+
+    def _standing(self, rows: Sequence[int], until: int) -> int:
+        """Labels bought of these samples that counted after the answer `until`."""
+        people = self._store.answers.opinions(rows, until).values()
+        return sum(said.kind == "label" and said.annotator != GIVEN for answers in people for said in answers)
 
     def numbers(self) -> list[float]:
         """The different numbers told lately, in order; for a regression."""
@@ -160,9 +198,10 @@ class CampaignPage:
         """How well each pair of people agrees on the samples both labelled."""
         return agreements(self._store.answers.opinions())
 
-    def log(self, kind: str, detail: Mapping[str, Any]) -> None:
-        """Record something other than an answer, such as who may label."""
-        self._store.log(self._clock(), kind, detail)
+    def log(self, *entries: tuple[str, Mapping[str, Any]]) -> None:
+        """Record something other than answers, such as who may label, by its kind and with its details: all of it with
+        one flush, or nothing."""
+        self._store.together(lambda: [self._store.log(self._clock(), kind, detail) for kind, detail in entries])
 
     def logged(self, kind: str) -> list[Mapping[str, Any]]:
         """Everything recorded under that name, in order."""

@@ -293,11 +293,12 @@ def page(connection: Connection, since: int, limit: int, until: int | None = Non
     return [_stored(line) for line in lines]
 
 
-def about(connection: Connection, rows: Sequence[int]) -> list[StoredAnswer]:
-    """The record of some samples; of each, in order."""
+def about(connection: Connection, rows: Sequence[int], until: int | None = None) -> list[StoredAnswer]:
+    """The record of some samples, up to the answer `until`; of each, in order."""
     found: list[StoredAnswer] = []
+    lines = _LINES if until is None else _LINES.where(answers.c.number <= until)
     for piece in in_pieces([int(row) for row in dict.fromkeys(rows)]):
-        found += map(_stored, connection.execute(_LINES.where(answers.c.sample.in_(piece)).order_by(answers.c.number)))
+        found += map(_stored, connection.execute(lines.where(answers.c.sample.in_(piece)).order_by(answers.c.number)))
     return found
 
 

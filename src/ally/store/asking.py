@@ -5,9 +5,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, cast
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, insert, select, tuple_
+from sqlalchemy import (
+    BigInteger,
+    BindParameter,
+    ColumnElement,
+    Connection,
+    Integer,
+    Row,
+    Select,
+    and_,
+    bindparam,
+    delete,
+    func,
+    insert,
+    select,
+    tuple_,
+)
 
 from ally.checks import check_count, check_number
 from ally.errors import AnswerError, InputError, PoolExhausted
@@ -17,9 +33,22 @@ from ally.store.numbers import in_pieces, last_number
 from ally.store.samples import rows as rows_of
 from ally.store.schema import asked, leases, queries, ranking, samples
 from ally.store.validation import check_annotator, check_key, check_now, read_json
-from ally.store.values import ROLE_OF, Asked, AskKind, First, StoredQuery
+from ally.store.values import ROLE_OF, Asked, AskKind, First, Role, StoredQuery
 
 FIRST_LOOK = 200
+
+# Statements are built once: putting one together takes longer than running it, and everybody waits for whoever asks.
+_ROWS: BindParameter[Any] = bindparam("rows", expanding=True)
+_MY_QUERY = select(queries).where(queries.c.annotator == bindparam("who"), queries.c.key == bindparam("named"))
+_QUERY = select(queries).where(queries.c.number == bindparam("asked_in"))
+_ITS_SAMPLES = (
+    select(asked, samples.c.id)
+    .select_from(asked.join(samples, samples.c.row == asked.c.sample))
+    .where(asked.c.query == bindparam("asked_in"))
+    .order_by(asked.c.place)
+)
+_LEASES_OF = delete(leases).where(leases.c.sample.in_(_ROWS))
+_LAST_PLACE = select(func.coalesce(func.max(ranking.c.place), -1)).where(ranking.c.model == bindparam("by"))
 
 
 @dataclass(frozen=True)
@@ -60,17 +89,22 @@ class Request:
         first = {} if callable(self.first) else self.first
         return [*((kind, n) for kind, n in first.items() if n), (self.kind, self.n)]
 
-    def free(self, kind: AskKind) -> ColumnElement[bool]:
-        """The sample may be handed out for this request."""
-        row = samples.c.row
-        here = and_(samples.c.role == ROLE_OF[kind], samples.c.gone.is_(False))
-        return and_(here, wanted(row, self.annotator, self.opinions), ~leased(row, self.now))
+    @property
+    def given(self) -> dict[str, Any]:
+        """What `_free` is told."""
+        return {"who": self.annotator, "now": self.now, "n": self.n}
+
+
+def _free(kind: AskKind, opinions: int) -> ColumnElement[bool]:
+    """The sample may be handed out for a request."""
+    row = samples.c.row
+    here = and_(samples.c.role == ROLE_OF[kind], samples.c.gone.is_(False))
+    return and_(here, wanted(row, bindparam("who"), opinions), ~leased(row, bindparam("now")))
 
 
 def ask(connection: Connection, request: Request) -> StoredQuery:
     if request.key is not None:
-        mine = and_(queries.c.annotator == request.annotator, queries.c.key == request.key)
-        known = connection.execute(select(queries).where(mine)).one_or_none()
+        known = connection.execute(_MY_QUERY, {"who": request.annotator, "named": request.key}).one_or_none()
         if known is not None:
             return _again(connection, request, known)
     number = last_number(connection, queries.c.number) + 1
@@ -121,44 +155,58 @@ def _offers(
 
 def _by_rank(connection: Connection, request: Request, model: int) -> Iterator[tuple[int, float, str | None]]:
     start, size = 0, max(FIRST_LOOK, 2 * request.n)
-    last = int(
-        connection.execute(
-            select(func.coalesce(func.max(ranking.c.place), -1)).where(ranking.c.model == model)
-        ).scalar_one()
-    )
+    last = int(connection.execute(_LAST_PLACE, {"by": model}).scalar_one())
+    free = _ranked(request.opinions)
     while start <= last:
-        part = (
-            select(ranking)
-            .where(ranking.c.model == model, ranking.c.place >= start, ranking.c.place < start + size)
-            .subquery()
-        )
-        joined = part.join(samples, samples.c.row == part.c.sample)
-        free = select(part.c.sample, part.c.score, part.c.why).select_from(joined).where(request.free("active"))
-        for line in connection.execute(free.order_by(part.c.place).limit(request.n)).all():
+        part = {"by": model, "start": start, "end": start + size}
+        for line in connection.execute(free, {**request.given, **part}).all():
             yield line.sample, line.score, line.why
         start, size = start + size, 4 * size
 
 
+@cache
+def _ranked(opinions: int) -> Select[tuple[int, float, str | None]]:
+    """Free samples among the places of a ranking from `start` to before `end`, in order."""
+    within = and_(ranking.c.place >= bindparam("start"), ranking.c.place < bindparam("end"))
+    part = select(ranking).where(ranking.c.model == bindparam("by"), within).subquery()
+    free = select(part.c.sample, part.c.score, part.c.why).select_from(
+        part.join(samples, samples.c.row == part.c.sample)
+    )
+    return free.where(_free("active", opinions)).order_by(part.c.place).limit(bindparam("n", type_=Integer))
+
+
 def _by_draw(connection: Connection, request: Request, kind: AskKind) -> Iterator[int]:
-    place, size = (-1, -1), max(FIRST_LOOK, 2 * request.n)
-    order = (samples.c.draw, samples.c.row)
-    while True:
-        here = and_(samples.c.role == ROLE_OF[kind], tuple_(*order) > tuple_(*place))
-        part = select(*order).where(here).order_by(*order).limit(size).subquery()
-        end = connection.execute(
-            select(part.c.draw, part.c.row).order_by(part.c.draw.desc(), part.c.row.desc()).limit(1)
-        ).one_or_none()
-        if end is None:
-            return
-        inside = and_(here, tuple_(*order) <= tuple_(end.draw, end.row))
-        lines = select(samples.c.row).where(inside, request.free(kind)).order_by(*order).limit(request.n)
-        yield from connection.execute(lines).scalars().all()
-        place, size = (end.draw, end.row), 4 * size
+    part, size = {"draw": -1, "row": -1}, max(FIRST_LOOK, 2 * request.n)
+    ahead, free = _ahead(ROLE_OF[kind]), _drawn(kind, request.opinions)
+    while end := connection.execute(ahead, {**part, "size": size}).one_or_none():
+        part |= {"end_draw": end.draw, "end_row": end.row}
+        yield from connection.execute(free, {**request.given, **part}).scalars().all()
+        part, size = {"draw": end.draw, "row": end.row}, 4 * size
+
+
+_ORDER = (samples.c.draw, samples.c.row)
+_AFTER = tuple_(*_ORDER) > tuple_(bindparam("draw", type_=BigInteger), bindparam("row", type_=BigInteger))
+_UP_TO = tuple_(*_ORDER) <= tuple_(bindparam("end_draw", type_=BigInteger), bindparam("end_row", type_=BigInteger))
+
+
+@cache
+def _ahead(role: Role) -> Select[tuple[int, int]]:
+    """The last of the next `size` places of the random order."""
+    part = select(*_ORDER).where(samples.c.role == role, _AFTER).order_by(*_ORDER)
+    found = part.limit(bindparam("size", type_=Integer)).subquery()
+    return select(found.c.draw, found.c.row).order_by(found.c.draw.desc(), found.c.row.desc()).limit(1)
+
+
+@cache
+def _drawn(kind: AskKind, opinions: int) -> Select[Any]:
+    """Free samples of a part of the random order."""
+    inside = and_(samples.c.role == ROLE_OF[kind], _AFTER, _UP_TO, _free(kind, opinions))
+    return select(samples.c.row).where(inside).order_by(*_ORDER).limit(bindparam("n", type_=Integer))
 
 
 def _lease(connection: Connection, request: Request, query: int, rows: list[int]) -> None:
     for piece in in_pieces(rows):
-        connection.execute(delete(leases).where(leases.c.sample.in_(piece)))
+        connection.execute(_LEASES_OF, {"rows": piece})
     values = [{"sample": row, "query": query, "annotator": request.annotator, "until": request.until} for row in rows]
     if values:
         connection.execute(insert(leases), values)
@@ -200,11 +248,9 @@ def stored(
 ) -> StoredQuery:
     """A query on record with its samples, or with those of the rows `only`."""
     found = _line(connection, number)
-    joined = asked.join(samples, samples.c.row == asked.c.sample)
-    lines = select(asked, samples.c.id).select_from(joined).where(asked.c.query == number).order_by(asked.c.place)
     every = [
         Asked(line.sample, line.id, line.place, cast(AskKind, line.kind), line.score, read_json(line.why))
-        for line in connection.execute(lines)
+        for line in connection.execute(_ITS_SAMPLES, {"asked_in": number})
     ]
     shown = tuple(sample for sample in every if only is None or sample.row in only)
     if until is None:
@@ -226,7 +272,7 @@ def stored(
 
 
 def _line(connection: Connection, number: int) -> Row[Any]:
-    found = connection.execute(select(queries).where(queries.c.number == number)).one_or_none()
+    found = connection.execute(_QUERY, {"asked_in": number}).one_or_none()
     if found is None:
         raise AnswerError(f"there is no query {number}; the last one is {last_number(connection, queries.c.number)}")
     return found

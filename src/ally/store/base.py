@@ -30,8 +30,9 @@ key that comes with other answers is refused. Without a key, an answer equal to 
 annotator, query and value) changes nothing either; this is enough for an immediate retry, but not after a later
 answer. An annotator who repeats an answer after somebody else gave another has said something new: it is recorded.
 
-**Calls that arrive together** may share one flush (`answer_together`); each of them is still a call of its own. A call
-may say which answer of its annotator it expects to stand; if another does, it is refused with what is on record.
+**Calls that arrive together** may share one flush (`answer_together`, `together`); each of them is still a call of its
+own. A call may say which answer of its annotator it expects to stand; if another does, it is refused with what is on
+record.
 
 **All or nothing.** A call with one bad answer (unknown id, a sample its query did not ask about, a value not JSON) is
 refused whole. A call may pass on what several people said (`NewAnswer.annotator`), in the order in which it is to
@@ -75,7 +76,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from ally.errors import InputError
 from ally.store.values import (
@@ -99,6 +100,8 @@ from ally.store.values import (
     StoredQuery,
     StoredSample,
 )
+
+T = TypeVar("T")
 
 
 class StoreSamples(Protocol):
@@ -142,9 +145,9 @@ class StoreAnswers(Protocol):
     def annotators(self) -> dict[str, int]:
         """By annotator, for how many samples an answer of theirs counts; the highest first, zeros left out."""
 
-    def opinions(self, rows: Sequence[int] | None = None) -> dict[int, list[StoredAnswer]]:
+    def opinions(self, rows: Sequence[int] | None = None, until: int | None = None) -> dict[int, list[StoredAnswer]]:
         """By row, for all samples or these: the current answer of each annotator, in the order given. Rows without an
-        answer are left out."""
+        answer are left out. With `until`, as it was after that answer."""
 
     def decided(self, policy: Policy = "last") -> dict[int, Label]:
         """By row, the answer that counts: a label or a skip."""
@@ -273,6 +276,11 @@ class Store(Protocol):
     def log(self, now: float, kind: str, detail: Mapping[str, Any] | None = None) -> int: ...
 
     def events(self, since: int = 0) -> Iterator[Event]: ...
+
+    def together(self, work: Callable[[], T]) -> T:
+        """``work()`` with every call that it makes, in this thread, in one transaction: flushed once when it returns,
+        and none of it on record if it raises. A call that was refused has written nothing, and `work` may go on after
+        it. `work` may run more than once; nobody else can write meanwhile, so it must be short."""
 
     # Care
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, func, select
+from sqlalchemy import BindParameter, ColumnElement, Select, and_, func, select
 
 from ally.store.schema import answers, leases
 
@@ -26,7 +26,7 @@ def answered(sample: ColumnElement[Any]) -> ColumnElement[bool]:
     return _given(sample).exists()
 
 
-def wanted(sample: ColumnElement[Any], annotator: str, opinions: int) -> ColumnElement[bool]:
+def wanted(sample: ColumnElement[Any], annotator: str | BindParameter[str], opinions: int) -> ColumnElement[bool]:
     """The sample needs an answer of this annotator: fewer than `opinions` people answered, none of them is this one,
     nobody skipped."""
     if opinions == 1:
@@ -38,7 +38,9 @@ def wanted(sample: ColumnElement[Any], annotator: str, opinions: int) -> ColumnE
     return and_(people < opinions, ~closed)
 
 
-def leased(sample: ColumnElement[Any], now: float, besides: int | None = None) -> ColumnElement[bool]:
+def leased(
+    sample: ColumnElement[Any], now: float | BindParameter[float], besides: int | None = None
+) -> ColumnElement[bool]:
     """The sample is with an annotator, for a query other than `besides`."""
     found = select(leases.c.sample).where(leases.c.sample == sample, leases.c.until > now)
     return (found if besides is None else found.where(leases.c.query != besides)).exists()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import random
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -40,9 +41,33 @@ class Database(ABC):
         self.patience = patience
         self._process = os.getpid()
         self._closed = False
+        self._here = threading.local()
+
+    @property
+    def _joined(self) -> Connection | None:
+        """The transaction that this thread is in (`together`)."""
+        return getattr(self._here, "connection", None)
+
+    def together(self, work: Callable[[], T]) -> T:
+        """``work()`` in one writing transaction, which every `read` and `write` of this thread joins. A `write` that
+        fails takes back what it wrote itself, and `work` may go on. It may run more than once, after a rollback."""
+
+        def joined(connection: Connection) -> T:
+            if self._joined is not None:
+                return work()
+            self._here.connection = connection
+            try:
+                return work()
+            finally:
+                self._here.connection = None
+
+        return self.write(joined)
 
     def read(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """``work(connection, ...)`` on one consistent state. It may run more than once."""
+        if self._joined is not None:
+            with self.failures():
+                return work(self._joined, *args, **kwargs)
         return self._again_while_busy(
             lambda: self._transaction(lambda connection: work(connection, *args, **kwargs), writes=False)
         )
@@ -50,6 +75,9 @@ class Database(ABC):
     def write(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """``work(connection, ...)`` alone among all writers; on disk when this returns. It may run more than once,
         after a rollback."""
+        if self._joined is not None:
+            with self.failures(), self._joined.begin_nested():
+                return work(self._joined, *args, **kwargs)
         return self._again_while_busy(
             lambda: self._transaction(lambda connection: work(connection, *args, **kwargs), writes=True)
         )

@@ -25,8 +25,11 @@ from ally.store.values import Event, Measure, ModelState, Ranked, StoredModel
 PIECE = 2000
 
 
+_NEWEST_GOOD = select(func.max(models.c.number)).where(models.c.state == "good")
+
+
 def newest_good(connection: Connection) -> int | None:
-    found = connection.execute(select(func.max(models.c.number)).where(models.c.state == "good")).scalar_one()
+    found = connection.execute(_NEWEST_GOOD).scalar_one()
     return None if found is None else int(found)
 
 

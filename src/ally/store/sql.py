@@ -14,7 +14,7 @@ from ally.errors import InputError, StoreError
 from ally.store import adding, answering, asking, checking, deriving, models, samples
 from ally.store.backups import next_backup
 from ally.store.base import Models, Store, StoreAnswers, StoreSamples
-from ally.store.database import Database
+from ally.store.database import Database, T
 from ally.store.numbers import last_number, pieces
 from ally.store.schema import answers, campaign
 from ally.store.sqlite import SQLite, copy_out
@@ -97,9 +97,10 @@ class SQLAnswers(StoreAnswers):
     def annotators(self) -> dict[str, int]:
         return self._database.read(answering.by_annotator)
 
-    def opinions(self, rows: Sequence[int] | None = None) -> dict[int, list[StoredAnswer]]:
-        record = self._pages(0, self.last_number()) if rows is None else self._database.read(answering.about, rows)
-        return deriving.opinions(record)
+    def opinions(self, rows: Sequence[int] | None = None, until: int | None = None) -> dict[int, list[StoredAnswer]]:
+        if rows is None:
+            return deriving.opinions(self._pages(0, self.last_number() if until is None else until))
+        return deriving.opinions(self._database.read(answering.about, rows, until))
 
     def decided(self, policy: Policy = "last") -> dict[int, Label]:
         return self._database.read(deriving.decided, check_policy(policy))
@@ -249,6 +250,9 @@ class SQLStore(Store):
     ) -> tuple[Receipt, StoredAnswer]:
         answering.check_call(annotator, now, key)
         return self._database.write(answering.undo, annotator, now, number, key)
+
+    def together(self, work: Callable[[], T]) -> T:
+        return self._database.together(work)
 
     def log(self, now: float, kind: str, detail: Mapping[str, Any] | None = None) -> int:
         return self._database.write(models.log, now, kind, detail or {})

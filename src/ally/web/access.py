@@ -10,13 +10,14 @@ import hashlib
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from ally.campaign import Campaign
 
 Role: TypeAlias = Literal["annotator", "owner"]
+Entry: TypeAlias = tuple[str, dict[str, Any]]
 COOKIE = "ally-session"
 LINK, SESSION, REVOKED = "page link", "page session", "page access ended"
 LINK_SECONDS = 7 * 86400.0
@@ -60,7 +61,13 @@ class Access:
 
     def new_link(self, annotator: str, role: Role = "annotator") -> str:
         """A secret that lets this annotator in once."""
-        return self._issue(LINK, self._links, Person(annotator, role), LINK_SECONDS)
+        return self.new_links([Person(annotator, role)])[0]
+
+    def new_links(self, people: Sequence[Person]) -> list[str]:
+        """A secret for each, recorded together."""
+        new = [_Secret.new(LINK, person, self._clock() + LINK_SECONDS) for person in people]
+        self._keep(self._links, new)
+        return [one.text for one in new]
 
     def exchange(self, secret: str) -> str | None:
         """A link's secret for a cookie's value; None if it was used before, has expired, or never was one."""
@@ -69,15 +76,15 @@ class Access:
             found = self._links.pop(digest, None)
         if found is None or found[1] < self._clock():
             return None
-        person = found[0]
-        self._campaign.page.log(REVOKED, {"annotator": person.annotator, "link": digest})
-        return self._issue(SESSION, self._sessions, person, SESSION_SECONDS)
+        new = _Secret.new(SESSION, found[0], self._clock() + SESSION_SECONDS)
+        self._keep(self._sessions, [new], (REVOKED, {"annotator": new.person.annotator, "link": digest}))
+        return new.text
 
     def end(self, annotator: str) -> None:
         """Revoke all links and cookies of an annotator; the answers stay."""
         with self._lock:
             self._forget(annotator, "")
-        self._campaign.page.log(REVOKED, {"annotator": annotator})
+        self._campaign.page.log((REVOKED, {"annotator": annotator}))
 
     def person(self, cookie: str | None) -> Person | None:
         if self.alone is not None:
@@ -92,14 +99,29 @@ class Access:
             inside = {person: "in" for person, until in self._sessions.values() if until > self._clock()}
         return sorted((waiting | inside).items(), key=lambda item: (item[0].role != "owner", item[0].annotator))
 
-    def _issue(self, kind: str, kept: dict[str, tuple[Person, float]], person: Person, seconds: float) -> str:
-        secret, until = secrets.token_urlsafe(32), self._clock() + seconds
-        digest = _digest(secret)
-        detail = {"digest": digest, "annotator": person.annotator, "role": person.role, "until": until}
-        self._campaign.page.log(kind, detail)
+    def _keep(self, kept: dict[str, tuple[Person, float]], new: Sequence[_Secret], *besides: Entry) -> None:
+        self._campaign.page.log(*besides, *(one.entry for one in new))
         with self._lock:
-            kept[digest] = person, until
-        return secret
+            kept.update({_digest(one.text): (one.person, one.until) for one in new})
+
+
+@dataclass(frozen=True)
+class _Secret:
+    """Of a link or a cookie: what it says, whom it lets in, and until when."""
+
+    text: str
+    kind: str
+    person: Person
+    until: float
+
+    @classmethod
+    def new(cls, kind: str, person: Person, until: float) -> _Secret:
+        return cls(secrets.token_urlsafe(32), kind, person, until)
+
+    @property
+    def entry(self) -> Entry:
+        """What is recorded of it: its digest only."""
+        return self.kind, {**vars(self.person), "digest": _digest(self.text), "until": self.until}
 
 
 def _digest(secret: str) -> str:

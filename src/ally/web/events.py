@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
@@ -22,8 +21,6 @@ class Events:
         self._campaign = campaign
         self._streams: dict[asyncio.Queue[str | None], str] = {}
         self._last: PulseInfo | None = None
-        self._labels = (-1, 0)
-        self._rest_until = 0.0
         self._closed = False
         self._task: asyncio.Task[None] | None = None
 
@@ -65,15 +62,10 @@ class Events:
 
     def _look(self) -> PulseInfo:
         found = self._campaign.page.pulse()
-        began = time.monotonic()
-        # Counting goes through all answers: it takes no more than a thirtieth of the time.
-        if found.last_answer != self._labels[0] and began > self._rest_until:
-            self._labels = found.last_answer, self._campaign.page.label_count()
-            self._rest_until = began + 30 * (time.monotonic() - began)
         now_at = found.underway
         return PulseInfo(
             last_answer=found.last_answer,
-            labels=self._labels[1],
+            labels=self._campaign.page.label_count(),
             model=found.model,
             training=found.training,
             stage=None if now_at is None else now_at.stage,

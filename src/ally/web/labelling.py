@@ -30,16 +30,21 @@ LINKS = {
 
 def add_routes(router: Routes, campaign: Campaign, gatherer: Gatherer) -> None:
     @router.post("/queries", responses={200: {"links": LINKS}})
-    def ask(body: schemas.NewQuery, request: Request) -> schemas.QueryInfo:
+    async def ask(body: schemas.NewQuery, request: Request) -> schemas.QueryInfo:
         """The next samples, reserved for you for a while. The same key returns the same query."""
-        try:
-            found = campaign.ask(body.n, annotator=person_of(request).annotator, key=body.key, at_most=True)
-        except PoolExhausted as none:
-            lease = campaign.settings.lease_seconds
-            return schemas.QueryInfo(
-                query=None, until=0.0, lease_seconds=lease, model=None, samples=[], ended=_ended(none)
-            )
-        return _query(campaign, found)
+        who = person_of(request).annotator
+
+        def work() -> schemas.QueryInfo:
+            try:
+                found = campaign.ask(body.n, annotator=who, key=body.key, at_most=True)
+            except PoolExhausted as none:
+                lease = campaign.settings.lease_seconds
+                return schemas.QueryInfo(
+                    query=None, until=0.0, lease_seconds=lease, model=None, samples=[], ended=_ended(none)
+                )
+            return _query(campaign, found)
+
+        return await gatherer.call(work)
 
     @router.get("/queries/{number}")
     def query(number: schemas.Number, request: Request) -> schemas.QueryInfo:
@@ -122,17 +127,19 @@ def add_routes(router: Routes, campaign: Campaign, gatherer: Gatherer) -> None:
         )
 
     @router.post("/undo")
-    def undo(body: schemas.Undo, request: Request) -> schemas.UndoneAnswer:
+    async def undo(body: schemas.Undo, request: Request) -> schemas.UndoneAnswer:
         """Undo your last answer, or the one with this number."""
-        taken = campaign.undo(annotator=person_of(request).annotator, number=body.number, key=body.key)
+        who = person_of(request).annotator
+        taken = await gatherer.call(lambda: campaign.undo(annotator=who, number=body.number, key=body.key))
         return schemas.UndoneAnswer(
             id=taken.id, label=plain(taken.label), skip=taken.kind == "skip", number=taken.number
         )
 
     @router.post("/notes")
-    def note(body: schemas.NewNote, request: Request) -> schemas.Noted:
+    async def note(body: schemas.NewNote, request: Request) -> schemas.Noted:
         """Save a note about a sample; an empty one removes it. Retried with the same key, it is saved once."""
-        campaign.page.note(body.id, body.text, annotator=person_of(request).annotator, key=body.key)
+        who = person_of(request).annotator
+        await gatherer.call(lambda: campaign.page.note(body.id, body.text, annotator=who, key=body.key))
         return schemas.Noted(id=body.id, text=body.text)
 
 
@@ -154,13 +161,13 @@ def _ended(none: PoolExhausted) -> str:
 
 
 def _query(campaign: Campaign, found: Any) -> schemas.QueryInfo:
-    lease = campaign.settings.lease_seconds
+    settings = campaign.settings
     campaign.page.expect(sample.id for sample in found.samples)
-    numbers = campaign.page.numbers() if campaign.settings.task == "regression" else ()
+    numbers = campaign.page.numbers() if settings.task == "regression" else ()
     return schemas.QueryInfo(
         query=found.id,
         until=found.until,
-        lease_seconds=lease,
+        lease_seconds=settings.lease_seconds,
         model=found.model,
         samples=[asked(sample, numbers) for sample in found.samples],
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -62,11 +63,13 @@ def prepare(campaign: Campaign, plan: Plan) -> Ready:
     here = f"http://127.0.0.1:{port}/"
     if not plan.share:
         return Ready(page, opened, here, (f"{campaign.name}: label at {here} (Ctrl-C ends it)",))
-    mine = f"{here}#{access.new_link(me, 'owner')}"
+    others = [name for name in plan.annotators if name != me]
+    secret, *more = access.new_links([Person(me, "owner"), *(Person(name, "annotator") for name in others)])
+    mine = f"{here}#{secret}"
     first = (plan.hosts or _own_names() or ("127.0.0.1",))[0]
     outside = f"{first.rstrip('/')}/" if "://" in first else f"http://{first}:{port}/"
     lines = [f"{campaign.name}: shared at {outside} (Ctrl-C ends it). Each link works once.", f"  you (owner)  {mine}"]
-    lines += [f"  {name}  {outside}#{access.new_link(name)}" for name in plan.annotators if name != me]
+    lines += [f"  {name}  {outside}#{secret}" for name, secret in zip(others, more, strict=True)]
     lines.append("  Nobody between you and them should read along: put a proxy with TLS in front (docs/security.md).")
     return Ready(page, opened, mine, tuple(lines))
 
@@ -169,5 +172,7 @@ def hosts(names: Iterable[str], port: int) -> list[str]:
 def serve(page: Page, sockets: list[socket.socket], ready: Callable[[], None] = lambda: None) -> None:
     """Returns when the process is interrupted or terminated."""
     server: Any = Server(page, ready)
+    gc.collect()
+    gc.freeze()  # what is there now stays: nobody should wait while all modules are looked through
     with suppress(KeyboardInterrupt):  # raised again by uvicorn when all is closed
         server.run(sockets=sockets)

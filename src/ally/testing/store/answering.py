@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from ally.errors import AllyError, AnswerConflict, AnswerError, IdError, InputError
+from ally.errors import AllyError, AnswerConflict, AnswerError, IdError, InputError, PoolExhausted
 from ally.store import AnswerCall, Label, NewAnswer, Recorded
 from ally.testing.store.tools import Check, Create, ask, end, labels, make, refused, skips
 
@@ -262,6 +262,39 @@ def calls_that_arrive_together(create: Create) -> None:
     end(store)
 
 
+def different_calls_in_one_transaction(create: Create) -> None:
+    """`together`: one flush for all; a refused call takes back only itself, an exception takes back everything."""
+    store = make(create, 6)
+
+    def work() -> tuple[list[str], int]:
+        query = ask(store, "ann", 2, 1.0, key="q")
+        store.answer("ann", 1.0, labels(query.ids[:1]), query.number)
+        refused(PoolExhausted, ask, store, "bob", 9, 1.0)
+        refused(IdError, store.answer, "ann", 1.0, labels(["nobody"]))
+        refused(IdError, store.together, lambda: (store.log(1.0, "lost"), store.samples.rows(["nobody"])))
+        store.undo("ann", 1.0)
+        store.log(1.0, "kept")
+        store.together(lambda: store.answer("bob", 1.0, labels(query.ids[:1], "dog")))
+        return query.ids, store.answers.last_number()
+
+    ids, last = store.together(work)
+    assert last == store.answers.last_number() == 3
+    assert [event.kind for event in store.events()] == ["kept"]
+    assert {store.samples.ids([row])[0]: label.value for row, label in store.answers.labels().items()} == {
+        ids[0]: "dog"
+    }
+
+    def fails() -> None:
+        store.answer("ann", 2.0, labels(["s1", "s2", "s3"]))
+        raise KeyError("a mistake of the caller")
+
+    refused(KeyError, store.together, fails)
+    assert store.answers.last_number() == 3, "half of it is on record"
+    assert ask(store, "ann", 2, 3.0, key="q").number == 1
+    assert store.check() == []
+    end(store)
+
+
 def an_answer_may_expect_what_stands(create: Create) -> None:
     store = make(create, 6)
 
@@ -303,6 +336,7 @@ def the_last_answers_of_one(create: Create) -> None:
 
 CHECKS: tuple[Check, ...] = (
     calls_that_arrive_together,
+    different_calls_in_one_transaction,
     an_answer_may_expect_what_stands,
     the_last_answers_of_one,
     every_answer_or_none,

@@ -177,6 +177,9 @@ def who_said_what(create: Create) -> None:
     assert store.answers.opinions([2, 3, 1, 2]) == {1: found[1], 2: found[2]}
     assert store.answers.opinions(range(600)) == found
     assert store.answers.opinions([]) == {}
+    for before in (store.answers.opinions([1, 2, 3], 602), store.answers.opinions(until=602)):
+        assert [said.value for said in before[1]] == ["cat", "dog"]
+        assert [said.annotator for said in before[3]] == ["bob"], "it was undone later"
     store.undo("ann", 8.0)
     assert [said.value for said in store.answers.opinions([1])[1]] == ["cat", "dog"], (
         "of one annotator the answer before counts again"
