@@ -9,9 +9,7 @@ from functools import cache
 from typing import Any, cast
 
 from sqlalchemy import (
-    BigInteger,
     BindParameter,
-    ColumnElement,
     Connection,
     Integer,
     Row,
@@ -22,20 +20,18 @@ from sqlalchemy import (
     func,
     insert,
     select,
-    tuple_,
 )
 
 from ally.checks import check_count, check_number
 from ally.errors import AnswerError, InputError, PoolExhausted
-from ally.store.conditions import answered, leased, wanted
+from ally.store.conditions import answered, free, leased, wanted
 from ally.store.models import newest_good
 from ally.store.numbers import in_pieces, last_number
+from ally.store.random_order import FIRST_LOOK, RandomOrder
 from ally.store.samples import rows as rows_of
 from ally.store.schema import asked, leases, queries, ranking, samples
 from ally.store.validation import check_annotator, check_key, check_now, read_json
-from ally.store.values import ROLE_OF, Asked, AskKind, First, Role, StoredQuery
-
-FIRST_LOOK = 200
+from ally.store.values import ROLE_OF, Asked, AskKind, First, StoredQuery
 
 # Statements are built once: putting one together takes longer than running it, and everybody waits for whoever asks.
 _ROWS: BindParameter[Any] = bindparam("rows", expanding=True)
@@ -91,18 +87,11 @@ class Request:
 
     @property
     def given(self) -> dict[str, Any]:
-        """What `_free` is told."""
+        """What the condition `free` is told."""
         return {"who": self.annotator, "now": self.now, "n": self.n}
 
 
-def _free(kind: AskKind, opinions: int) -> ColumnElement[bool]:
-    """The sample may be handed out for a request."""
-    row = samples.c.row
-    here = and_(samples.c.role == ROLE_OF[kind], samples.c.gone.is_(False))
-    return and_(here, wanted(row, bindparam("who"), opinions), ~leased(row, bindparam("now")))
-
-
-def ask(connection: Connection, request: Request) -> StoredQuery:
+def ask(connection: Connection, request: Request, order: RandomOrder) -> StoredQuery:
     if request.key is not None:
         known = connection.execute(_MY_QUERY, {"who": request.annotator, "named": request.key}).one_or_none()
         if known is not None:
@@ -111,7 +100,7 @@ def ask(connection: Connection, request: Request) -> StoredQuery:
     if callable(request.first):
         request = replace(request, first=request.first(number))
     model = newest_good(connection) if any(kind == "active" for kind, _ in request.parts) else None
-    found = _choose(connection, request, model)
+    found = _choose(connection, request, model, order)
     if not found or (len(found) < request.n and not request.at_most):
         raise PoolExhausted(len(found), request.n, _pending(connection, request))
     values = {
@@ -129,11 +118,11 @@ def ask(connection: Connection, request: Request) -> StoredQuery:
     return stored(connection, number, until=request.until)
 
 
-def _choose(connection: Connection, request: Request, model: int | None) -> list[dict[str, Any]]:
+def _choose(connection: Connection, request: Request, model: int | None, order: RandomOrder) -> list[dict[str, Any]]:
     found: dict[int, dict[str, Any]] = {}
     for kind, n in request.parts:
         enough = min(len(found) + n, request.n)
-        offers = _offers(connection, request, kind, model)
+        offers = _offers(connection, request, kind, model, order)
         while len(found) < enough and (offer := next(offers, None)):
             row, score, why = offer
             found.setdefault(row, {"sample": row, "kind": kind, "score": score, "why": why})
@@ -141,25 +130,22 @@ def _choose(connection: Connection, request: Request, model: int | None) -> list
 
 
 def _offers(
-    connection: Connection, request: Request, kind: AskKind, model: int | None
+    connection: Connection, request: Request, kind: AskKind, model: int | None, order: RandomOrder
 ) -> Iterator[tuple[int, float | None, str | None]]:
     """Row, score and why of free samples, the most wanted first; a sample may come twice."""
     if kind == "active" and model is not None:
         yield from _by_rank(connection, request, model)
-    yield from ((row, None, None) for row in _by_draw(connection, request, kind))
-
-
-# Both look at a few hundred places first and at four times as many each time after: statements stay small however many
-# samples there are, and a planner that misjudges them cannot do harm.
+    drawn = order(connection, ROLE_OF[kind], request.opinions, request.given)
+    yield from ((row, None, None) for row in drawn)
 
 
 def _by_rank(connection: Connection, request: Request, model: int) -> Iterator[tuple[int, float, str | None]]:
     start, size = 0, max(FIRST_LOOK, 2 * request.n)
     last = int(connection.execute(_LAST_PLACE, {"by": model}).scalar_one())
-    free = _ranked(request.opinions)
+    offers = _ranked(request.opinions)
     while start <= last:
         part = {"by": model, "start": start, "end": start + size}
-        for line in connection.execute(free, {**request.given, **part}).all():
+        for line in connection.execute(offers, {**request.given, **part}).all():
             yield line.sample, line.score, line.why
         start, size = start + size, 4 * size
 
@@ -169,39 +155,10 @@ def _ranked(opinions: int) -> Select[tuple[int, float, str | None]]:
     """Free samples among the places of a ranking from `start` to before `end`, in order."""
     within = and_(ranking.c.place >= bindparam("start"), ranking.c.place < bindparam("end"))
     part = select(ranking).where(ranking.c.model == bindparam("by"), within).subquery()
-    free = select(part.c.sample, part.c.score, part.c.why).select_from(
+    offers = select(part.c.sample, part.c.score, part.c.why).select_from(
         part.join(samples, samples.c.row == part.c.sample)
     )
-    return free.where(_free("active", opinions)).order_by(part.c.place).limit(bindparam("n", type_=Integer))
-
-
-def _by_draw(connection: Connection, request: Request, kind: AskKind) -> Iterator[int]:
-    part, size = {"draw": -1, "row": -1}, max(FIRST_LOOK, 2 * request.n)
-    ahead, free = _ahead(ROLE_OF[kind]), _drawn(kind, request.opinions)
-    while end := connection.execute(ahead, {**part, "size": size}).one_or_none():
-        part |= {"end_draw": end.draw, "end_row": end.row}
-        yield from connection.execute(free, {**request.given, **part}).scalars().all()
-        part, size = {"draw": end.draw, "row": end.row}, 4 * size
-
-
-_ORDER = (samples.c.draw, samples.c.row)
-_AFTER = tuple_(*_ORDER) > tuple_(bindparam("draw", type_=BigInteger), bindparam("row", type_=BigInteger))
-_UP_TO = tuple_(*_ORDER) <= tuple_(bindparam("end_draw", type_=BigInteger), bindparam("end_row", type_=BigInteger))
-
-
-@cache
-def _ahead(role: Role) -> Select[tuple[int, int]]:
-    """The last of the next `size` places of the random order."""
-    part = select(*_ORDER).where(samples.c.role == role, _AFTER).order_by(*_ORDER)
-    found = part.limit(bindparam("size", type_=Integer)).subquery()
-    return select(found.c.draw, found.c.row).order_by(found.c.draw.desc(), found.c.row.desc()).limit(1)
-
-
-@cache
-def _drawn(kind: AskKind, opinions: int) -> Select[Any]:
-    """Free samples of a part of the random order."""
-    inside = and_(samples.c.role == ROLE_OF[kind], _AFTER, _UP_TO, _free(kind, opinions))
-    return select(samples.c.row).where(inside).order_by(*_ORDER).limit(bindparam("n", type_=Integer))
+    return offers.where(free("pool", opinions)).order_by(part.c.place).limit(bindparam("n", type_=Integer))
 
 
 def _lease(connection: Connection, request: Request, query: int, rows: list[int]) -> None:

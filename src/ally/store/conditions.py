@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import BindParameter, ColumnElement, Select, and_, func, select
+from sqlalchemy import BindParameter, ColumnElement, Select, and_, bindparam, func, select
 
-from ally.store.schema import answers, leases
+from ally.store.schema import answers, leases, samples
+from ally.store.values import Role
 
 _undo = answers.alias("undo")
 
@@ -44,3 +45,10 @@ def leased(
     """The sample is with an annotator, for a query other than `besides`."""
     found = select(leases.c.sample).where(leases.c.sample == sample, leases.c.until > now)
     return (found if besides is None else found.where(leases.c.query != besides)).exists()
+
+
+def free(role: Role, opinions: int) -> ColumnElement[bool]:
+    """The sample may be handed out. The statement is told to whom (`who`) and when (`now`)."""
+    row = samples.c.row
+    here = and_(samples.c.role == role, samples.c.gone.is_(False))
+    return and_(here, wanted(row, bindparam("who"), opinions), ~leased(row, bindparam("now")))

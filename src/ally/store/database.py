@@ -76,11 +76,31 @@ class Database(ABC):
         """``work(connection, ...)`` alone among all writers; on disk when this returns. It may run more than once,
         after a rollback."""
         if self._joined is not None:
-            with self.failures(), self._joined.begin_nested():
+            with self.failures(), self._taken_back_together(), self._joined.begin_nested():
                 return work(self._joined, *args, **kwargs)
-        return self._again_while_busy(
-            lambda: self._transaction(lambda connection: work(connection, *args, **kwargs), writes=True)
-        )
+
+        def attempt() -> T:
+            self._here.actions = []
+            found = self._transaction(lambda connection: work(connection, *args, **kwargs), writes=True)
+            for action in self._here.actions:
+                action()
+            return found
+
+        return self._again_while_busy(attempt)
+
+    def when_recorded(self, action: Callable[[], None]) -> None:
+        """For work that is writing: `action` runs when that is on disk, and never if it is rolled back."""
+        self._here.actions.append(action)
+
+    @contextmanager
+    def _taken_back_together(self) -> Iterator[None]:
+        """What fails takes its actions with it."""
+        before = len(self._here.actions)
+        try:
+            yield
+        except BaseException:
+            del self._here.actions[before:]
+            raise
 
     def write_once(self, work: Work[T]) -> T:
         """As `write`, for work that consumes something and cannot be repeated."""

@@ -16,6 +16,7 @@ from ally.store.backups import next_backup
 from ally.store.base import Models, Store, StoreAnswers, StoreSamples
 from ally.store.database import Database, T
 from ally.store.numbers import last_number, pieces
+from ally.store.random_order import RandomOrder
 from ally.store.schema import answers, campaign
 from ally.store.sqlite import SQLite, copy_out
 from ally.store.validation import check_annotator, check_now, check_policy, read_json, write_json
@@ -172,6 +173,7 @@ class SQLStore(Store):
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._order = RandomOrder(database)
         self._samples, self._answers, self._models = SQLSamples(database), SQLAnswers(database), SQLModels(database)
 
     @property
@@ -218,7 +220,7 @@ class SQLStore(Store):
         opinions: int = 1,
     ) -> StoredQuery:
         request = asking.Request(annotator, n, now, lease_seconds, key, kind, first or {}, at_most, opinions)
-        return self._database.write(asking.ask, request)
+        return self._database.write(asking.ask, request, self._order)
 
     def query(self, number: int) -> StoredQuery:
         return self._database.read(asking.stored, number)

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 TRAINING_PAUSE = 1.0
 """Seconds between two looks at whether a training is due."""
-LONGEST = 0.03
+LONGEST = 0.015
 """Seconds after which a flush takes no further call: whoever answers waits for it."""
 
 

@@ -114,6 +114,46 @@ def the_random_order_is_the_seeds(create: Create) -> None:
     assert orders[0] != sorted(orders[0], key=lambda id: int(id[1:]))
 
 
+def the_random_order_is_kept_where_much_is_answered(create: Create) -> None:
+    """A store may remember how much of it is answered, but not for longer than it is true."""
+    store = make(create, 700)
+    order = ask(store, "ann", 700, 1.0, key="all").ids
+    store.release(1)
+
+    def next_ones(n: int, now: float) -> list[str]:
+        query = ask(store, "ann", n, now)
+        store.release(query.number)
+        return query.ids
+
+    store.answer("ann", 2.0, labels(order[:650]))
+    assert next_ones(3, 3.0) == order[650:653]
+    store.undo("ann", 4.0, 5)
+    store.undo("ann", 4.0, 640)
+    assert next_ones(3, 5.0) == [order[4], order[639], order[650]], "a sample that is free again is not asked about"
+    store.answer("bob", 6.0, labels([order[4]]))
+    assert next_ones(2, 7.0) == [order[639], order[650]]
+
+    def fails() -> None:
+        store.answer("bob", 8.0, labels(order[639:700]))
+        refused(PoolExhausted, ask, store, "bob", 1, 8.0)
+        raise KeyError("it is rolled back")
+
+    refused(KeyError, store.together, fails)
+    assert next_ones(2, 9.0) == [order[639], order[650]], "an answer that is not on record was counted"
+
+    def refused_inside() -> None:
+        refused(KeyError, store.together, fails)
+
+    store.together(refused_inside)
+    assert next_ones(2, 9.0) == [order[639], order[650]]
+    store.answer("bob", 10.0, labels(order[639:700]))
+    refused(PoolExhausted, ask, store, "ann", 1, 11.0)
+    new = [f"t{number}" for number in range(50)]
+    store.samples.add([NewSample(id) for id in new], 12.0)
+    assert set(next_ones(50, 13.0)) == set(new), "samples that were added later are not asked about"
+    end(store)
+
+
 def the_ranking_comes_first(create: Create) -> None:
     store = make(create, 30)
     order = [7, 3, 11, 2, 29]
@@ -347,6 +387,7 @@ CHECKS: tuple[Check, ...] = (
     the_same_key_gives_the_same_query,
     fewer_than_asked_for,
     the_random_order_is_the_seeds,
+    the_random_order_is_kept_where_much_is_answered,
     the_ranking_comes_first,
     a_query_of_several_kinds,
     what_comes_first_may_depend_on_the_number,
