@@ -96,6 +96,18 @@ def topic(id: str) -> str:
     return "cat" if id.startswith("c") else "money"
 
 
+def test_a_model_of_texts_learns_from_vectors_and_words(mails):
+    encoder = Function(letters, "letters-1", "text")
+    with ally.Campaign.create("m.db", mails, text="body", encoder=encoder, automatic=False, evaluate=0) as campaign:
+        q = campaign.ask(24)
+        campaign.tell(q.id, {id: topic(id) for id in q.ids if id != "blank"})
+        campaign.retrain()
+        assert any("words" in note and "cross-validation" in note for note in campaign.status().notes)
+    with ally.Campaign.open("m.db", encoder=encoder) as campaign:
+        Path("new.csv").write_text("id,body\n1,My kitten drinks milk\n2,Investors sold shares\n")
+        assert campaign.predict("new.csv")["label"].tolist() == ["cat", "money"]
+
+
 def test_texts_from_the_command_line(mails, run, minilm, monkeypatch):
     monkeypatch.setattr("ally.campaign.encoding.open_encoder", lambda *given: minilm)
     said = run(

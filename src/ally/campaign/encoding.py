@@ -12,7 +12,7 @@ from ally.catalogue_names import ANY_SHAPE, MODELS
 from ally.encoders import Encoder, default_encoder, open_encoder
 from ally.encoders.image import ImageModel
 from ally.encoders.opening import suggestion
-from ally.encoders.samples import ENCODED, KINDS, EncodedSamples, ensure_same
+from ally.encoders.samples import ENCODED, KINDS, WORDS, EncodedSamples, ensure_same
 from ally.encoders.text import TextModel
 from ally.errors import InputError
 from ally.sources import Samples
@@ -34,6 +34,8 @@ def encode_samples(
     if encoder is None:
         return samples
     about: dict[str, Any] = {"name": name, "identity": encoder.identity, "width": encoder.width}
+    if samples.kind == "text":
+        about[WORDS] = True
     if isinstance(encoder, (TextModel, ImageModel)) and isinstance(given, (str, Path)) and encoder.folder.given:
         about["folder"] = _kept_folder(encoder.folder.path, folder)
     elif not isinstance(given, (str, Path)):

@@ -26,8 +26,8 @@ from ally.types import AnyArray, Progress
 KINDS: dict[Kind, EncoderKind] = {"text": "text", "images": "image"}
 ENCODED = "encoded"
 """What the fingerprint calls the encoder."""
-
-
+WORDS = "words"
+"""In what the fingerprint keeps of an encoder of texts: whether words are kept too. Campaigns of 0.1.0 do not say."""
 PIXELS = "pixels"
 """What a model says of the features it was trained on, where they are not the encoder's."""
 
@@ -60,6 +60,11 @@ class EncodedSamples:
         return int(self.about["width"])
 
     @property
+    def _with_words(self) -> bool:
+        """Whether the learner sees the words of the texts too."""
+        return bool(self.about.get(WORDS))
+
+    @property
     def notes(self) -> tuple[str, ...]:
         others = [note for note in self.samples.notes if not note.startswith("the learner reads")]
         words = f"the learner reads {self.width} numbers that the encoder {self.about['name']} makes of each sample"
@@ -87,13 +92,15 @@ class EncodedSamples:
         return self.samples.contents(ids)
 
     def features(self, ids: Sequence[str]) -> Source:
-        """Vectors (width,) of one common scale; those that are missing are made when they are read."""
+        """Vectors (width,) of one common scale; those that are missing are made when they are read. Texts have their
+        words beside them."""
         ensure_none_gone(self.missing(ids), ids, "the source")
-        return ById(ids, (self.width,), self._load, vectors=True)
+        words = self.samples.features(ids) if self._with_words else None
+        return ById(ids, (self.width,), self._load, vectors=True, words=words)
 
     def fingerprint(self, *, learned: bool = True) -> dict[str, Any]:
-        """Without what words or columns would have meant: the learner does not see them."""
-        return {**self.samples.fingerprint(learned=False), ENCODED: self.about}
+        """Without what was learned of the samples themselves, unless the learner sees words too."""
+        return {**self.samples.fingerprint(learned=learned and self._with_words), ENCODED: self.about}
 
     def prepare(self, ids: Sequence[str], progress: Progress | None = None, seconds: float | None = None) -> int:
         """Encodes those of `ids` that have no vector yet, in order, and stops after about `seconds`. Returns how many

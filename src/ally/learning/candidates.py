@@ -12,6 +12,7 @@ from ally.learning.linear import LinearLearner
 from ally.learning.network import Network
 from ally.learning.objectives import ERM, Objective
 from ally.learning.training import Training
+from ally.learning.words import OfWords
 from ally.sources import Source
 
 if TYPE_CHECKING:
@@ -39,16 +40,20 @@ class Candidate:
 
 def slate_for(source: Source, training: Training = Training()) -> tuple[Candidate, ...]:
     """Images: linear on pixels, a small CNN. Sparse features (texts) and encoded samples: linear, a perceptron.
-    Vectors: also linear with features scaled one by one. Tables: linear with features scaled one by one and all alike,
-    extremely randomised trees, a Gaussian process for numbers, boosted trees (exact ones, and by histograms for many
-    labels), a perceptron."""
+    Vectors: also linear with features scaled one by one, and linear on words if they are of texts. Tables: linear with
+    features scaled one by one and all alike, extremely randomised trees, a Gaussian process for numbers, boosted trees
+    (exact ones, and by histograms for many labels), a perceptron."""
     shape = source.shape
     linear = Candidate("linear", LinearLearner(), _linear_seconds)
     perceptron = Candidate("mlp", Network.named("mlp", training), _perceptron_seconds)
     if len(shape) == 3 and min(shape[1:]) >= 8:
         return linear, Candidate("cnn", Network.named("cnn", training), _convolution_seconds)
     if getattr(source, "vectors", False):
-        return linear, Candidate("linear-columns", LinearLearner("columns"), _linear_seconds), perceptron
+        columns = Candidate("linear-columns", LinearLearner("columns"), _linear_seconds)
+        words: Source | None = getattr(source, "words", None)
+        if words is None:
+            return linear, columns, perceptron
+        return linear, columns, Candidate("words", OfWords(LinearLearner()), _words_seconds(words)), perceptron
     if len(shape) != 1 or getattr(source, "sparse", False):
         return linear, perceptron
     common = Candidate("linear-common", LinearLearner("common"), _linear_seconds)
@@ -109,6 +114,10 @@ def gaussian_process() -> Estimator:
 def _linear_seconds(size: Size) -> float:
     n, axes = size.labels, min(size.labels, size.features)
     return 0.02 + 2e-9 * n**2 * size.features + 4e-8 * n * axes * size.outputs
+
+
+def _words_seconds(words: Source) -> Callable[[Size], float]:
+    return lambda size: _linear_seconds(size._replace(features=math.prod(words.shape)))
 
 
 def _trees_seconds(size: Size) -> float:

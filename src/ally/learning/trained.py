@@ -25,6 +25,7 @@ from ally.learning.fitted_network import rebuilt
 from ally.learning.learner import FitReport, Fitted
 from ally.learning.linear import rebuilt as rebuilt_linear
 from ally.learning.snapshot import View, class_array, view
+from ally.learning.words import FittedOfWords
 from ally.pool import LabelCode
 from ally.registry import Registry
 from ally.sources import Source
@@ -48,19 +49,35 @@ def _rebuilt_estimator(
     return rebuilt(values, tensors, report, classes)
 
 
-def _rebuilt_average(
+def _rebuilt_parts(
     facts: dict[str, Any], tensors: dict[str, torch.Tensor], report: FitReport, classes: tuple[Any, ...] | None
-) -> FittedAverage:
-    """An average from what `FittedAverage.packed` gave."""
+) -> tuple[Fitted, ...]:
+    """The learners that another holds; tensors of the first begin with ``0.``, and so on."""
     fits = []
     for number, own in enumerate(facts["learners"]):
         prefix = f"{number}."
         parts = {name.removeprefix(prefix): part for name, part in tensors.items() if name.startswith(prefix)}
         fits.append(KINDS[own["kind"]]({"task": facts["task"], **own}, parts, report, classes))
+    return tuple(fits)
+
+
+def _rebuilt_average(
+    facts: dict[str, Any], tensors: dict[str, torch.Tensor], report: FitReport, classes: tuple[Any, ...] | None
+) -> FittedAverage:
+    """From what `FittedAverage.packed` gave."""
+    fits = _rebuilt_parts(facts, tensors, report, classes)
     weights = tuple(float(weight) for weight in facts["weights"])
     if len(weights) != len(fits) or not fits:
         raise ValueError(f"{len(weights)} weights of {len(fits)} learners")
-    return FittedAverage(tuple(fits), weights, report)
+    return FittedAverage(fits, weights, report)
+
+
+def _rebuilt_of_words(
+    facts: dict[str, Any], tensors: dict[str, torch.Tensor], report: FitReport, classes: tuple[Any, ...] | None
+) -> FittedOfWords:
+    """From what `FittedOfWords.packed` gave."""
+    (fit,) = _rebuilt_parts(facts, tensors, report, classes)
+    return FittedOfWords(fit, report)
 
 
 KINDS: Registry[Rebuild] = Registry(
@@ -70,6 +87,7 @@ KINDS: Registry[Rebuild] = Registry(
         "linear": rebuilt_linear,
         "estimator": _rebuilt_estimator,
         "average": _rebuilt_average,
+        "words": _rebuilt_of_words,
     },
 )
 

@@ -121,6 +121,8 @@ class ById:
     """Zeros mean absence: features share one scale and are not centred."""
     vectors: bool = False
     """Distances mean something: features share one scale."""
+    words: Source | None = field(default=None, repr=False)
+    """The same samples as weights of words, if these are vectors of texts."""
 
     def __len__(self) -> int:
         return len(self.ids)
