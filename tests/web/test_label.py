@@ -243,6 +243,7 @@ def test_numbers(open_page, folder):
         id_column="id",
         task="regression",
         label="price",
+        model="linear",
         automatic=False,
         evaluate=0,
     )
@@ -277,6 +278,13 @@ def test_numbers(open_page, folder):
         assert field.input_value() == "120"
         screen.saved()
         assert second not in campaign.labels()
+        campaign.retrain()
+        screen.page.get_by_role("link", name="Progress", exact=True).click()
+        words = screen.page.locator(".map .quiet").first
+        until(lambda: "40 samples" in words.inner_text())
+        assert "beyond" not in words.inner_text()
+        screen.page.get_by_label("by guess").check()
+        assert "guesses beyond all numbers so far" in words.inner_text(), "larger houses than any with a price"
         assert screen.trouble == []
 
 

@@ -35,7 +35,7 @@ export function curve({ points, next, xName, yName, constantName, share = true }
     svg("text", { class: "tick", x: (left + width - right) / 2, y: height - 4, "text-anchor": "middle" }, xName),
     svg("path", { class: "band", d: band }),
     against.length > 0 && svg("path", { class: "constant", d: line([...against, { ...against[against.length - 1], x: x1 }], (point) => point.constant) }),
-    against.length > 0 && svg("text", { class: "tick", x: left + 4, y: y(against[0].constant) - 6 }, `${constantName}: ${shown(against[against.length - 1].constant)}`),
+    against.length > 0 && svg("text", { class: "tick", x: x(x1) - 4, y: y(against[against.length - 1].constant) - 6, "text-anchor": "end" }, `${constantName}: ${shown(against[against.length - 1].constant)}`),
     next && svg("path", { class: "next", d: line([last, next], (point) => point.y) }),
     next && svg("line", { class: "next", x1: x(next.x), x2: x(next.x), y1: y(Math.max(y0, next.low)), y2: y(Math.min(y1, next.high)) }),
     svg("path", { class: "line", d: line(points, (point) => point.y) }),

@@ -29,6 +29,7 @@ const SHAPES = [
   (pen) => corners(pen, [[0, 5.5], [5, -4], [-5, -4]]),
 ];
 const RING = (pen) => pen.arc(0, 0, 6, 0, 7);
+const ABOVE = 2, BELOW = 7; // shapes of guesses beyond all numbers that people told
 
 // n corners, the first at the top, each so far from the middle.
 const around = (n, far) => Array.from({ length: n }, (_, place) => [far(place) * Math.sin((2 * Math.PI * place) / n), -far(place) * Math.cos((2 * Math.PI * place) / n)]);
@@ -126,9 +127,29 @@ export class Cloud {
     this.state = Uint8Array.from(states, (state) => STATES[state]);
     this.ink = new Uint8Array(n);
     this.shape = Uint8Array.from(this.points.labels, (label) => (label === null || !this.#named ? 0 : (label + Math.floor(label / 8)) % 8));
-    const count = (wanted) => this.state.reduce((sum, state) => sum + (state === wanted), 0);
-    this.words.textContent = `${n.toLocaleString("en")} samples, ${count(LABELLED).toLocaleString("en")} labelled, ${count(ASKED).toLocaleString("en")} asked; a click opens one`;
+    this.beyond = this.#named ? [] : this.#outliers();
     this.#inks();
+  }
+
+  // Samples whose guess lies beyond all numbers that people told.
+  #outliers() {
+    const { labels, predicted } = this.points;
+    const told = labels.filter(Number.isFinite);
+    if (!told.length) return [];
+    const [low, high] = [told.reduce((one, other) => Math.min(one, other)), told.reduce((one, other) => Math.max(one, other))];
+    const found = [];
+    predicted.forEach((value, at) => {
+      if (value === null || this.state[at] === LABELLED || (value >= low && value <= high)) return;
+      found.push(at);
+      this.shape[at] = value > high ? ABOVE : BELOW;
+    });
+    return found;
+  }
+
+  #describe() {
+    const count = (wanted) => this.state.reduce((sum, state) => sum + (state === wanted), 0).toLocaleString("en");
+    const marked = this.by === "guess" && this.beyond.length ? `, ${this.beyond.length.toLocaleString("en")} guesses beyond all numbers so far (triangles)` : "";
+    this.words.textContent = `${this.state.length.toLocaleString("en")} samples, ${count(LABELLED)} labelled, ${count(ASKED)} asked${marked}; a click opens one`;
   }
 
   get #named() {
@@ -157,6 +178,7 @@ export class Cloud {
       else if (this.by === "guess") this.ink[at] = ink(predicted[at]);
       else this.ink[at] = this.state[at] === LABELLED ? ink(labels[at]) : QUIET;
     }
+    this.#describe();
     this.#paint();
   }
 
@@ -213,6 +235,7 @@ export class Cloud {
     for (let at = 0; at < n; at++) {
       if (state[at] === LABELLED) this.#stamp(this.shapes[shape[at]], colours[ink[at]], Math.round(placeX[at] * scaleX + shiftX), Math.round(placeY[at] * scaleY + shiftY));
     }
+    for (const at of this.by === "guess" ? this.beyond : []) this.#stamp(this.shapes[shape[at]], colours[ink[at]], Math.round(placeX[at] * scaleX + shiftX), Math.round(placeY[at] * scaleY + shiftY));
     for (let at = 0; at < n; at++) {
       if (state[at] === ASKED) this.#stamp(this.ring, colours[QUIET + 1], Math.round(placeX[at] * scaleX + shiftX), Math.round(placeY[at] * scaleY + shiftY));
     }
@@ -294,7 +317,7 @@ export class Cloud {
       this.app.about.kind === "images" ? h("img", { src: imageOf(id, "view"), alt: `sample ${id}` }) : small(this.app, id),
       h("p.quiet.id", {}, id),
       h("p", {}, text(this.points.labels[best]) === null ? "not labelled" : ["labelled ", h("strong", {}, text(this.points.labels[best]))]),
-      guess !== null && h("p.quiet", {}, `guess ${guess}`, this.points.probability[best] === null ? "" : ` ${percent(this.points.probability[best])}`));
+      guess !== null && h("p.quiet", {}, `guess ${guess}`, this.points.probability[best] === null ? "" : ` ${percent(this.points.probability[best])}`, this.beyond.includes(best) ? ", beyond all numbers so far" : ""));
     this.#paint();
   }
 
