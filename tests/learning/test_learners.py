@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
+from ally.encoders import Function, encode
 from ally.errors import ModelError
 from ally.learning.average import Average
 from ally.learning.estimator import Estimator
@@ -26,6 +27,7 @@ from ally.learning.objectives import ERM
 from ally.learning.snapshot import Seen, by_blocks, predict_labels
 from ally.learning.training import Training
 from ally.models import MLP
+from ally.sources.arrays.memory import ArraySource
 from ally.testing.learner import CHECKS, bench_for
 
 QUICK = Training(lr=0.01, epochs=12, device="cpu")
@@ -107,6 +109,15 @@ def texts(n=2100):
     return [" ".join(rng.choice(words[label].split(), 6)) + f" {k % 97}" for k, label in enumerate(labels)], labels
 
 
+def vectors():
+    """What an encoder makes of the texts: how often each letter is in them."""
+    samples, labels = texts()
+    encoder = Function(
+        lambda some: [[text.count(letter) for letter in "aeorstn"] for text in some], "letters-1", "text"
+    )
+    return ArraySource(encode(encoder, samples), vectors=True), labels
+
+
 TEXT = make_pipeline(TfidfVectorizer(), LogisticRegression())
 CASES = {
     "mlp": (Network(partial(MLP, hidden=(16,)), QUICK, name="mlp"), "classification"),
@@ -130,6 +141,7 @@ CASES = {
     "texts": (Estimator(TEXT), "texts"),
     "neighbours": (Estimator(KNeighborsClassifier()), "classification"),
     "no-probabilities": (Estimator(LinearSVC()), "classification"),
+    "encoder": (LinearLearner(), "vectors"),
     "own": (Means(), "classification"),
 }
 
@@ -141,7 +153,10 @@ def benches():
     def bench(name):
         if name not in made:
             learner, task = CASES[name]
-            made[name] = bench_for(learner, "classification", *texts()) if task == "texts" else bench_for(learner, task)
+            given = {"texts": texts, "vectors": vectors}
+            made[name] = (
+                bench_for(learner, "classification", *given[task]()) if task in given else bench_for(learner, task)
+            )
         return made[name]
 
     return bench
