@@ -20,10 +20,20 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+
+import ally
+from ally.execution import ray as on_ray
+from ally.execution.ray import RayCrew, RayEngine
+from ally.learning.linear import LinearLearner
+from ally.loop import Loop
+from ally.testing.engine import Counter
 
 LABELS, CLASSES, BATCH = 500, 5, 100
 RUN = 2**16
@@ -53,27 +63,77 @@ def peak(process: int | str) -> int:
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("RssAnon"))
 
 
+def size_of(value: Any) -> int:
+    """About how many bytes a message holds."""
+    if isinstance(value, (np.ndarray, torch.Tensor)):
+        return int(value.nbytes)
+    if isinstance(value, (bytes, str)):
+        return len(value)
+    if isinstance(value, dict):
+        return sum(map(size_of, value.values()))
+    return sum(map(size_of, value)) if isinstance(value, (list, tuple)) else 8
+
+
+@dataclass
+class Traffic:
+    """What passes between the driver and its actors: calls of any number of actors, and bytes in parts, calls and
+    answers. What is shared (the pool's place, the learner) is sent once and not counted."""
+
+    calls: int = 0
+    sent: int = 0
+    received: int = 0
+
+    def watch(self) -> None:
+        """Counts for all crews of this process."""
+        lengths: dict[Any, int] = {}
+        message, call, start = on_ray._message, RayCrew._call, RayCrew._start
+
+        def counted_message(method: str, args: tuple[Any, ...]) -> Any:
+            found = message(method, args)
+            lengths[found] = len(found) if isinstance(found, bytes) else size_of(args)
+            return found
+
+        def counted_call(crew: RayCrew, messages: Any) -> list[Any]:
+            self.calls += 1
+            self.sent += sum(lengths[one] for own in messages.values() for _, one in own)
+            found = call(crew, messages)
+            self.received += size_of(found)
+            lengths.clear()
+            return found
+
+        def counted_start(crew: RayCrew, host: int) -> Any:
+            self.sent += size_of([crew._parts[number] for number in crew._numbers(host)])
+            return start(crew, host)
+
+        on_ray._message, RayCrew._call, RayCrew._start = counted_message, counted_call, counted_start  # type: ignore
+
+
+def call_seconds(actors: int, calls: int = 200) -> float:
+    """What a call of all actors takes that gives them nothing to do."""
+    with RayEngine(workers=actors).crew(range(actors), partial(Counter, 0)) as crew, crew.passing():
+        crew.each("part")
+        started = time.perf_counter()
+        for _ in range(calls):
+            crew.each("part")
+    return (time.perf_counter() - started) / calls
+
+
 def one(folder: Path, engine: str, strategy: str, actors: int) -> dict[str, Any]:
     """A query in this process."""
-    from ally.execution import ray as on_ray
-    from ally.execution.ray import RayCrew, RayEngine
-    from ally.learning.linear import LinearLearner
-    from ally.loop import Loop
-
     X, known = np.load(folder / "X.npy", mmap_mode="r"), np.load(folder / "y.npy")
     y = np.full(len(X), -1)
     y[: len(known)] = known
     told: dict[str, Any] = {"rows": X.shape[0], "columns": X.shape[1], "strategy": strategy, "engine": engine}
     pids: list[int] = []
-    rounds = [0]
+    traffic = Traffic()
     if engine == "ray":
         started = time.perf_counter()
         on_ray.connect()
         hosts = on_ray.hosts(actors)
         pids = on_ray._ray().get([actor.ready.remote() for actor in hosts.actors])
         told["start_seconds"] = time.perf_counter() - started
-        plain = RayCrew._call
-        RayCrew._call = lambda self, messages: (rounds.__setitem__(0, rounds[0] + 1), plain(self, messages))[1]  # type: ignore
+        told["call_seconds"] = call_seconds(actors)
+        traffic.watch()
     where: Any = RayEngine(workers=actors) if engine == "ray" else "local"
     highest = [0]
     stages: dict[str, float] = {}
@@ -83,9 +143,7 @@ def one(folder: Path, engine: str, strategy: str, actors: int) -> dict[str, Any]
         highest[0] = max(highest[0], peak("self"))
         stages[stage] = time.perf_counter() - started
 
-    before = time.process_time() + sum(map(cpu_seconds, pids))
-    import ally
-
+    own, theirs = time.process_time(), sum(map(cpu_seconds, pids))
     loop = Loop(
         X,
         y,
@@ -99,9 +157,10 @@ def one(folder: Path, engine: str, strategy: str, actors: int) -> dict[str, Any]
     )
     found = loop.ask(BATCH)
     told["seconds"] = time.perf_counter() - started
-    told["cpu_seconds"] = time.process_time() + sum(map(cpu_seconds, pids)) - before
+    told["driver_cpu_seconds"] = time.process_time() - own
+    told["cpu_seconds"] = told["driver_cpu_seconds"] + sum(map(cpu_seconds, pids)) - theirs
     watch("end", 0, 0)
-    told |= {"driver_bytes": highest[0], "rounds": rounds[0], "ids": found.ids.tolist(), "stages": stages}
+    told |= {"driver_bytes": highest[0], "ids": found.ids.tolist(), "stages": stages, **asdict(traffic)}
     told["peak_bytes"] = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return told
 

@@ -45,7 +45,7 @@ def query(
     """Which n samples to label next.
 
     Args:
-        X: all samples, labelled and not: array, memory map, sparse matrix, table, tensor, torch Dataset
+        X: all samples, labelled and not: array, memory map, sparse matrix, table, tensor, torch Dataset, Ray Dataset
             or a folder of .npy or Parquet parts; also a list or series of texts, a list of dictionaries, and frames
             with texts, categories and gaps, which are read as in a campaign (the notes say how).
         y: one label per row; None or NaN (or `missing_label`) where unlabelled. None for no labels at all.

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -135,6 +136,34 @@ def _processes(mark: bytes) -> list[int]:
         except (OSError, ValueError):
             continue
     return found
+
+
+CLIENT = """
+import sys
+from ally.testing.engine import check_ids
+check_ids(sys.argv[1], "coreset")
+check_ids(sys.argv[1], "margin")
+"""
+
+
+def test_a_client_of_a_cluster_elsewhere_gets_the_same_ids():
+    """``ray://``: the driver is no part of the cluster."""
+    with socket.socket() as one, socket.socket() as other:
+        one.bind(("", 0))
+        other.bind(("", 0))
+        port, door = one.getsockname()[1], other.getsockname()[1]
+    environment = {**os.environ, "RAY_AUTH_MODE": "disabled", "RAY_worker_niceness": "0"}
+    environment.pop("RAY_ADDRESS", None)
+    command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--num-cpus=2"]
+    command += [f"--port={port}", f"--ray-client-server-port={door}", "--node-ip-address=127.0.0.1"]
+    command += ["--include-dashboard=false", "--disable-usage-stats", "--object-store-memory=200000000"]
+    head = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        client = [sys.executable, "-c", CLIENT, f"ray://127.0.0.1:{door}"]
+        subprocess.run(client, env=environment, check=True, timeout=300)
+    finally:
+        head.terminate()
+        head.wait(60)
 
 
 GRID = {"seeds": 2, "init": 20, "batch": 10, "rounds": 3, "models": "linear"}

@@ -122,7 +122,7 @@ def connect(address: str | None = None) -> Any:
     except Exception as error:
         raise EngineError(
             f"no Ray cluster could be reached or started at {place or 'this machine'} ({error}); check the address "
-            "(RAY_ADDRESS), or use engine='local'"
+            "(RAY_ADDRESS) and, if the cluster wants a token, RAY_AUTH_MODE and the token here, or use engine='local'"
         ) from error
     return ray
 

@@ -21,6 +21,7 @@ from ally.sources.arrays.memory import (
 )
 from ally.sources.arrays.objects import as_frame, as_objects
 from ally.sources.arrays.parts import open_parts
+from ally.sources.arrays.ray_blocks import is_dataset, open_blocks
 from ally.sources.base import Source
 from ally.types import AnyArray
 
@@ -39,8 +40,8 @@ def _channels_first(source: Source, channels: Channels, name: str) -> Source:
 
 def as_source(X: Any, name: str = "X", objects: bool = False, channels: Channels = "auto") -> Source:
     """The source behind `X`: numpy array, memory map, sparse matrix, pandas / Polars / Arrow table, torch tensor or
-    Dataset, or a folder of .npy or Parquet parts; with `objects` also texts, and tables whose columns are not all
-    numbers.
+    Dataset, Ray Dataset, or a folder of .npy or Parquet parts; with `objects` also texts, and tables whose columns are
+    not all numbers.
 
     `name` is what errors call it. Images whose last axis holds 1, 3 or 4 channels have them moved to the front, unless
     `channels` says otherwise; the source's `notes` say so.
@@ -60,6 +61,8 @@ def as_source(X: Any, name: str = "X", objects: bool = False, channels: Channels
         )
     elif isinstance(X, np.ndarray):
         source = _from_numpy(X, name)
+    elif is_dataset(X):
+        source = open_blocks(X)
     elif (kind := _table_kind(X)) is not None:
         source = _from_table(X, kind, name)
     elif is_tensor(X):
