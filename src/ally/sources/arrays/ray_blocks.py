@@ -21,7 +21,7 @@ class PoolBlocks(Carried):
 
 
 @dataclass(frozen=True)
-class Block:
+class BlockPart:
     """One block, in Ray's object store."""
 
     ref: Any
@@ -72,7 +72,7 @@ def open_blocks(dataset: Any) -> PoolBlocks:
         context.preserve_order = before
     count = ray.remote(num_cpus=0)(_rows)
     sizes = ray.get([count.remote(ref) for ref in refs])
-    blocks = [(Block(ref), size) for ref, size in zip(refs, sizes, strict=True) if size]
+    blocks = [(BlockPart(ref), size) for ref, size in zip(refs, sizes, strict=True) if size]
     if not blocks:
         raise InputError("X has 0 sample(s), while a minimum of 1 is required: the Ray Dataset is empty")
     return PoolBlocks(blocks[0][0](), [block for block, _ in blocks], np.cumsum([0, *(size for _, size in blocks)]))
