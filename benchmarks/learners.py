@@ -2,6 +2,7 @@
 
     python benchmarks/learners.py --data-dir DATA [--data concrete trec ...] [--text-encoder FOLDER] [--seeds 5]
     python benchmarks/learners.py --tables    # docs/learners.md's tables from benchmarks/results/learners.csv
+    python benchmarks/learners.py --time      # how long a query takes on 5000 x 20 with 200 labels
 
 Pools and test sets of at most 5000; labels are the first n of a permutation by the seed, the same for every learner.
 The error is the share of wrong labels, or the root mean squared error. Learners are trained on the labels alone (erm)
@@ -254,7 +255,11 @@ def main() -> None:
     parser.add_argument("--learners", nargs="*", default=None)
     parser.add_argument("--out", type=Path, default=OUT)
     parser.add_argument("--tables", action="store_true")
+    parser.add_argument("--time", action="store_true")
     given = parser.parse_args()
+    if given.time:
+        time_queries()
+        return
     if given.tables:
         print(tables(given.out))
         return
@@ -265,6 +270,21 @@ def main() -> None:
         for task in tasks:
             run(task, readers[task], given.out, seed, given.learners)
             print("seed", seed, task.data, task.features, "done", flush=True)
+
+
+def time_queries() -> None:
+    """Prints seconds of wall time; those of the first query include imports."""
+    import ally
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(MOST, 20))
+    truth = X[:, 0] ** 2 + X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=MOST)
+    classes = np.digitize(truth, [0.0, 1.5])
+    for kind, known in (("numbers", truth[:200].tolist()), ("three classes", classes[:200].tolist())):
+        for model in ("auto", "mlp"):
+            began = time.perf_counter()
+            ally.query(X, [*known, *[None] * (MOST - 200)], n=20, model=model, random_state=0)
+            print(f"{kind}, {model}: {time.perf_counter() - began:.1f} s", flush=True)
 
 
 def read(folder: Path, task: Task, text_encoder: str | None, kept: Path) -> Data:
