@@ -238,7 +238,13 @@ def unseen_classes(digits):
     return x, y, labelled, np.setdiff1d(order, labelled)
 
 
-@pytest.mark.parametrize(("shape", "epochs"), [(SHAPES["vectors"], 40), (SHAPES["images"], 20)], ids=SHAPES)
+@pytest.mark.parametrize(
+    ("shape", "epochs"),
+    [
+        pytest.param(SHAPES["vectors"], 40, id="vectors"),
+        pytest.param(SHAPES["images"], 20, id="images", marks=pytest.mark.slow),
+    ],
+)
 def test_the_discriminator_finds_classes_the_labelled_set_lacks(digits, shape, epochs):
     x, y, labelled, rest = unseen_classes(digits)
     x = x.reshape(-1, *shape)
@@ -246,6 +252,7 @@ def test_the_discriminator_finds_classes_the_labelled_set_lacks(digits, shape, e
     assert roc_auc_score(y[rest] >= 5, scores(Discriminator(), trained, x[rest])) > 0.85
 
 
+@pytest.mark.slow
 def test_the_vae_plays_against_the_discriminator(digits):
     x, y, labelled, rest = unseen_classes(digits)
 
@@ -368,6 +375,7 @@ def test_the_gradient_penalty_of_a_linear_critic():
     assert torch.isfinite(critic.weight.grad).all()
 
 
+@pytest.mark.slow
 def test_the_features_of_waal_come_closer(digits):
     x, y, labelled, rest = unseen_classes(digits)
 
