@@ -38,7 +38,7 @@ test: lint test-only
 
 # Tests that share work go to one worker (loadgroup); those known to be long go first, by tests/conftest.py. More workers
 # than cores: many tests wait for servers, browsers and processes.
-WORKERS ?= 4
+WORKERS ?= 3
 test-only: $(VENV)/.ready
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder -m 'not slow' --durations=25
 

@@ -55,7 +55,7 @@ def write_page(results: dict[str, Path], tuned: tuple[str, ...]) -> None:
 
 
 def suite(results: pd.DataFrame, tuned: tuple[str, ...]) -> str:
-    draw(summarise(results)).savefig(FIGURES / "curves.png", dpi=80)
+    draw(summarise(results)).savefig(FIGURES / "curves.png", dpi=60)
     named = add_series(results)
     seeds = named.groupby("dataset")["seed"].nunique()
     rows = compared(named)
