@@ -35,10 +35,11 @@ DISTINCT = [
     "coreset",
     "dal",
     "lcmd",
+    "powerbald",
     "probcover",
     "typiclust",
 ]
-"""Entries whose selections differ; the others rank by a score."""
+"""An entry for each kind of selection; the others choose as one of these does, or as one of `WITHOUT_CLASSES`."""
 WITHOUT_CLASSES = ["ally", "bait", "coreset", "dal", "dropquery", "lcmd", "maxherding", "typiclust", "bald"]
 
 
