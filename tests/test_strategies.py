@@ -11,7 +11,7 @@ from ally.scoring import Constant, Entropy, Margin, PredictedDual, Random, Reduc
 from ally.selection import (
     LCMD,
     BestMatch,
-    ByRepresentation,
+    ByTask,
     ClusterTop,
     FisherGreedy,
     Herding,
@@ -30,7 +30,7 @@ def parts(name):
 
 def test_the_catalogue_is_what_it_says():
     erm = resolve_objective("erm")
-    assert parts("ally") == (Reducible(), ByRepresentation(Influence(), Herding(weighted=True)), erm)
+    assert parts("ally") == (Reducible(), ByTask(Herding(weighted=True), Influence()), erm)
     assert ally.CATALOGUE["ally"].first == Herding()
     assert parts("ally-clusters") == (PredictedDual(RidgeHead()), ClusterTop(shortlist=20), PDCL(eps=0.01))
     assert parts("ally-paper") == (PredictedDual(PaperHead()), ClusterTop(clusters=None), PDCL(slacks="all"))

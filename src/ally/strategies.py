@@ -36,7 +36,7 @@ from ally.scoring import (
 from ally.selection import (
     LCMD,
     BatchBALD,
-    ByRepresentation,
+    ByTask,
     ClusterCentre,
     ClusterMargin,
     ClusterTop,
@@ -129,9 +129,7 @@ ALGORITHM_1 = PDCL(slacks="all")
 PAPER_DUAL = PredictedDual(PaperHead())
 CLUSTERS = ClusterTop(shortlist=20)
 CALIBRATED = Margin(calibrated=True)
-ALLY = Strategy(
-    Reducible(), ByRepresentation(), "erm", "labels that reduce the pool's uncertainty most", first=Herding()
-)
+ALLY = Strategy(Reducible(), ByTask(), "erm", "labels that reduce the pool's uncertainty most", first=Herding())
 
 CATALOGUE: Registry[Strategy] = Registry(
     "strategy",

@@ -1,5 +1,7 @@
 """Influence on the pool against its plain form: the kernel conditioned by a full inverse, every gain from its sum."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -7,6 +9,7 @@ import torch
 from ally.execution.engine import LocalEngine
 from ally.features import ProductRows
 from ally.rng import Streams
+from ally.selection import relevance
 from ally.selection.base import Limits
 from ally.selection.herding import coverage_weights
 from ally.selection.influence import (
@@ -123,3 +126,60 @@ def test_evidence_ranks_as_the_gaussian_likelihood_does():
         best.append(max(multivariate_normal.logpdf(targets[:, 0], cov=s * covariance) for s in scales[::40]))
         found.append(evidence(squared, targets, square, 0.1))
     np.testing.assert_allclose(np.diff(found), np.diff(best), atol=0.02)
+
+
+def test_relevance_is_the_best_by_finite_differences():
+    """f against its naive twin, and the slope against differences of it."""
+    rng = np.random.default_rng(2)
+    x, y, r = rng.normal(size=(15, 3)), rng.normal(size=(15, 2)), np.array([0.5, 1.0, 2.0])
+    y -= y.mean(0)
+
+    def naive_fit(r):
+        covariance = np.exp(-(r * (x[:, None] - x[None]) ** 2).sum(2)) + 0.1 * np.eye(15)
+        q = np.trace(y.T @ np.linalg.inv(covariance) @ y) / y.size
+        return 2 * (0.5 * 15 * np.log(q) + 0.5 * np.linalg.slogdet(covariance)[1])
+
+    found, slope = relevance.fit(x, y, r, 0.1)
+    assert found == pytest.approx(naive_fit(r))
+    steps = 1e-5 * np.eye(3)
+    differences = [(naive_fit(r * np.exp(step)) - naive_fit(r * np.exp(-step))) / 2e-5 for step in steps]
+    np.testing.assert_allclose(slope, differences, rtol=1e-5)
+
+
+def test_columns_that_explain_the_labels_count_more():
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(80, 5))
+    scales = relevance.column_scales(x, columns(np.sin(2 * x[:, 1]) + x[:, 3], "regression"), 0.1, 1.0)
+    assert set(np.argsort(scales)[-2:].tolist()) == {1, 3}
+    assert np.square(scales).mean() == pytest.approx(1.0, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("x", "y"),
+    [
+        (np.zeros((30, 3)), np.arange(30.0)),
+        (np.arange(90.0).reshape(30, 3), np.ones(30)),
+        (np.ones((5, 3)), np.arange(5.0)),
+        (np.arange(30.0)[:, None], np.arange(30.0)),
+        (np.random.default_rng(0).normal(size=(30, 65)), np.arange(30.0)),
+    ],
+    ids=["one point", "one label", "few labels", "one column", "many columns"],
+)
+def test_without_evidence_columns_count_the_same(x, y):
+    assert relevance.column_scales(x, columns(y, "regression"), 0.1, 1.0) is None
+
+
+def test_noise_leaves_columns_about_the_same():
+    rng = np.random.default_rng(4)
+    scales = relevance.column_scales(rng.normal(size=(60, 4)), columns(rng.normal(size=60), "regression"), 0.1, 1.0)
+    assert scales.max() / scales.min() < 3
+
+
+def test_an_embedding_learned_from_the_labels_is_left_as_it_is(make_snapshot):
+    snapshot = make_snapshot(n=100, m=40, task="regression")
+    labels = snapshot.labelled.embeddings[:, 0].double()
+    fixed, learned = (replace(snapshot, labels=labels, learned=learned) for learned in (False, True))
+    scores, rest = torch.ones(100, dtype=torch.float64), (20, Streams(0), Limits())
+    equal = Influence(relevance=0.0)(fixed, scores, *rest).rows.tolist()
+    assert Influence()(learned, scores, *rest).rows.tolist() == equal
+    assert Influence()(fixed, scores, *rest).rows.tolist() != equal

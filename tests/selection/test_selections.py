@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -10,7 +8,7 @@ from ally.errors import InputError, MemoryBudgetExceeded
 from ally.execution.engine import LocalEngine
 from ally.rng import Streams
 from ally.selection import (
-    ByRepresentation,
+    ByTask,
     ClusterCentre,
     ClusterMargin,
     ClusterTop,
@@ -231,18 +229,12 @@ def test_bait_says_what_it_needs_before_it_starts(make_snapshot):
 
 
 @pytest.mark.parametrize(
-    ("task", "learned", "expected"),
-    [
-        ("classification", True, Herding(weighted=True)),
-        ("classification", False, Influence()),
-        ("regression", True, Influence()),
-        ("regression", False, Influence()),
-    ],
+    ("task", "expected"), [("classification", Herding(weighted=True)), ("regression", Influence())]
 )
-def test_learned_classes_are_covered_and_all_else_is_chosen_by_influence(make_snapshot, task, learned, expected):
-    snapshot = replace(make_snapshot(n=60, m=12), task=task, learned=learned)
+def test_the_task_decides_which_selection_chooses(make_snapshot, task, expected):
+    snapshot = make_snapshot(n=60, m=12, task=task)
     scores = torch.rand(60, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    found, wanted = (part(snapshot, scores, 8, Streams(0), Limits()) for part in (ByRepresentation(), expected))
+    found, wanted = (part(snapshot, scores, 8, Streams(0), Limits()) for part in (ByTask(), expected))
     assert found.rows.tolist() == wanted.rows.tolist()
     assert found.values.tolist() == wanted.values.tolist()
     assert found.notes[-1].startswith(f"the batch is chosen by {type(expected).__name__}")

@@ -34,17 +34,17 @@ SELECTION_CARDS: dict[str, SelectionCard] = {
         (ref.MAXHERDING, ref.UHERDING),
     ),
     "Influence": SelectionCard(
-        "The representation is fixed (an encoder's vectors, the inputs of trees) and labels may be noisy.",
+        "Numbers are predicted, and labels may be noisy.",
         "weights both the uncertain samples and the candidates",
         Cost("O(n(m + L)(d + L) + bm(m + L + b))", "O(n + m(m + L + b))"),
         "next x = argmax_x s_x Σ_{u ≠ x} s_u k_S(u, x)² / (k_S(x, x) + σ²)\n"
-        "k_S: a Gaussian kernel conditioned on L ∪ S;  u: a sample of U;  x: the shortlist",
+        "k_S: a Gaussian kernel conditioned on L ∪ S, one width for each column;  u: a sample of U;  x: the shortlist",
     ),
-    "ByRepresentation": SelectionCard(
-        "One strategy is to serve all models: those that learn distances and those that do not.",
-        "weighs what is in doubt",
-        Cost("O(n(m + L)(d + L) + bm(m + L + b)); at worst O(bnmd)", "O(n + md + m(m + L + b))"),
-        "S = the batch of `learned` for classes in an embedding that a network learns, of `usual` otherwise",
+    "ByTask": SelectionCard(
+        "One strategy is to serve classification and regression.",
+        "weights the uncertain samples",
+        Cost("as `classes` or `numbers`, whichever is used", "as `classes` or `numbers`"),
+        "S = the batch of `classes` for classification, of `numbers` for regression",
     ),
     "BestMatch": SelectionCard(
         "Each answer would change the next question, but labels come in (small) batches.",

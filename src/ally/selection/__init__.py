@@ -3,7 +3,7 @@
 from ally.selection.base import Select, Selection
 from ally.selection.batchbald import BatchBALD
 from ally.selection.best_match import BestMatch
-from ally.selection.by_representation import ByRepresentation
+from ally.selection.by_task import ByTask
 from ally.selection.centre import ClusterCentre
 from ally.selection.cluster_margin import ClusterMargin
 from ally.selection.cluster_top import ClusterTop
@@ -24,7 +24,7 @@ __all__ = [
     "LCMD",
     "BatchBALD",
     "BestMatch",
-    "ByRepresentation",
+    "ByTask",
     "ClusterCentre",
     "ClusterMargin",
     "ClusterTop",

@@ -19,7 +19,7 @@ kernel alone:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
@@ -28,7 +28,7 @@ import torch
 from scipy.linalg import solve_triangular
 
 from ally.checks import check_count, check_number
-from ally.features import Embedding, ProductRows, Representation
+from ally.features import Embedding, Representation
 from ally.features.product import part
 from ally.learning.snapshot import Snapshot, View
 from ally.rng import Streams
@@ -36,6 +36,7 @@ from ally.selection.base import Limits, Selection, largest, picked
 from ally.selection.herding import coverage_weights
 from ally.selection.neighbours import Points, nearest
 from ally.selection.pairs import Double, Doubles
+from ally.selection.relevance import column_scales
 from ally.selection.shards import Shard, shard_crew
 from ally.sources import BLOCK, blocks
 from ally.types import BOTH_TASKS, IntArray, Task
@@ -57,6 +58,9 @@ class Influence:
     Attributes:
         weighted: weight samples by their scores, see `coverage_weights`.
         noise: σ², in units of k(x, x) = 1.
+        relevance: how far the labels may change what a column counts in distances, see `selection.relevance`: the
+            standard deviation of the prior on its logarithm. 0 counts all columns the same, as is always done in an
+            embedding that a network learned from the labels.
         width: s; None uses the width under which a Gaussian process gives the labels the highest likelihood.
         features: the space of x.
         normalise: scale x to unit length.
@@ -67,6 +71,7 @@ class Influence:
 
     weighted: bool = True
     noise: float = 0.1
+    relevance: float = 1.0
     width: float | None = None
     features: Representation = Embedding()
     normalise: bool = False
@@ -78,61 +83,88 @@ class Influence:
 
     def __post_init__(self) -> None:
         check_number("noise", self.noise, positive=True)
+        check_number("relevance", self.relevance)
         if self.width is not None:
             check_number("width", self.width, positive=True)
         check_count("representatives", self.representatives)
         check_count("shortlist", self.shortlist)
 
     def __call__(self, snapshot: Snapshot, scores: torch.Tensor, n: int, streams: Streams, limits: Limits) -> Selection:
-        rows = self.features(snapshot.candidates)
-        points = Points(rows, self.normalise)
-        labelled = self.features(snapshot.labelled) if len(snapshot.labelled) else part(rows, slice(0, 0))
-        kept = np.sort(streams.numpy("known").permutation(len(labelled))[:KNOWN])
-        known = Points(labelled, self.normalise, kept)
+        space, known, square = self._fitted(snapshot, streams)
+        points = space.points(snapshot.candidates)
         weights = coverage_weights(scores).numpy() if self.weighted else np.ones(len(points))
-        shuffled = streams.numpy("representatives").permutation(len(points))
-        square = self._square(rows, known, snapshot, kept, shuffled)
-        doubt = Doubt(Conditioned(known[:], square, self.noise), points, weights, shuffled[: self.representatives])
+        chosen = shuffled(points, streams)[: self.representatives]
+        doubt = Doubt(Conditioned(known[:], square, self.noise), points, weights, chosen)
         wanted = max(self.shortlist, 4 * n)
         places = np.arange(len(points))
         if len(points) > wanted:
             if snapshot.candidates.home is None:
-                worker = partial(FirstGains, self.features, self.normalise, doubt)
-                with shard_crew(snapshot, scores, limits, worker) as crew:
+                with shard_crew(snapshot, scores, limits, partial(FirstGains, space, doubt)) as crew:
                     first = np.concatenate(crew.each("gains"))
             else:
-                first = snapshot.candidates.mapped(partial(_first_gains, self, doubt)).numpy()
+                first = snapshot.candidates.mapped(partial(_first_gains, space, doubt)).numpy()
             places = np.sort(largest(torch.from_numpy(first), wanted).numpy())
-        chosen, values = greedy(doubt, points[places], places, n)
-        return picked(snapshot, torch.from_numpy(places[chosen]), torch.from_numpy(values))
+        picks, values = greedy(doubt, points[places], places, n)
+        return picked(snapshot, torch.from_numpy(places[picks]), torch.from_numpy(values))
 
-    def _square(
-        self, rows: ProductRows, known: Points, snapshot: Snapshot, kept: IntArray, shuffled: IntArray
-    ) -> float:
-        """s²."""
+    def _fitted(self, snapshot: Snapshot, streams: Streams) -> tuple[Space, Points, float]:
+        """The space of x, the labelled points that k is conditioned on, and s²: all that is learned from the labels."""
+        plain = Space(self.features, self.normalise)
+        order = streams.numpy("known").permutation(len(snapshot.labelled))[:KNOWN]
+        if len(order) < FEW or snapshot.labels is None:
+            known = plain.points(snapshot.labelled, np.sort(order))
+            return plain, known, self.width**2 if self.width else USUAL_WIDTH * self._unit(plain, snapshot, streams)
+        targets = columns(snapshot.labels.numpy(), snapshot.task)
+        space = plain
+        if not snapshot.learned:
+            rows = plain.points(snapshot.labelled, order)[:]
+            if len(rows) == 1:
+                space = replace(plain, scales=column_scales(rows[0], targets[order], self.noise, self.relevance))
+        known = space.points(snapshot.labelled, np.sort(order))
         if self.width is not None:
-            return self.width**2
-        probes = Points(part(rows, torch.from_numpy(shuffled[:BLOCK])), self.normalise)
-        count = min(NEIGHBOUR + 1, len(rows))
-        found = snapshot.candidates.mapped(partial(_neighbours, self, probes, count)).numpy()
+            return space, known, self.width**2
+        unit, own = self._unit(space, snapshot, streams), targets[np.sort(order)]
+        squared = distances(known[:], known[:])
+        return space, known, unit * max(WIDTHS, key=lambda width: evidence(squared, own, width * unit, self.noise))
+
+    def _unit(self, space: Space, snapshot: Snapshot, streams: Streams) -> float:
+        """The median squared distance to the `NEIGHBOUR`-th neighbour."""
+        points = space.points(snapshot.candidates)
+        # The probes travel to whoever holds the candidates; the others stay there.
+        some = torch.from_numpy(shuffled(points, streams)[:BLOCK])
+        probes = replace(points, rows=part(points.rows, some))
+        count = min(NEIGHBOUR + 1, len(points))
+        found = snapshot.candidates.mapped(partial(_neighbours, space, probes, count)).numpy()
         far = np.sort(np.concatenate(list(found), axis=1), axis=1)[:, count - 1]
         far = np.sort(far[far > 0])
-        unit = float(far[(len(far) - 1) // 2]) if len(far) else 1.0
-        if len(known) < FEW or snapshot.labels is None:
-            return USUAL_WIDTH * unit
-        targets = columns(snapshot.labels.numpy()[kept], snapshot.task)
-        squared = distances(known[:], known[:])
-        return unit * max(WIDTHS, key=lambda width: evidence(squared, targets, width * unit, self.noise))
+        return float(far[(len(far) - 1) // 2]) if len(far) else 1.0
 
 
-def _neighbours(select: Influence, probes: Points, count: int, view: View, start: int) -> torch.Tensor:
+@dataclass(frozen=True, eq=False)
+class Space:
+    """Where the points of samples are: their features, with columns that count more or less."""
+
+    features: Representation
+    normalise: bool
+    scales: Double | None = None
+    """(d,), see `column_scales`; None if columns count the same."""
+
+    def points(self, view: View, which: IntArray | None = None) -> Points:
+        return Points(self.features(view), self.normalise, which, self.scales)
+
+
+def shuffled(points: Points, streams: Streams) -> IntArray:
+    """A random order of the candidates, the same whenever it is asked for."""
+    return np.asarray(streams.numpy("representatives").permutation(len(points)))
+
+
+def _neighbours(space: Space, probes: Points, count: int, view: View, start: int) -> torch.Tensor:
     """Squared distances from the probes to their nearest samples in a run, (1, m, count)."""
-    return torch.from_numpy(nearest(probes, Points(select.features(view), select.normalise), count))[None]
+    return torch.from_numpy(nearest(probes, space.points(view), count))[None]
 
 
-def _first_gains(select: Influence, doubt: Doubt, view: View, start: int) -> torch.Tensor:
-    shard = Shard(view, torch.empty(0), start)
-    return torch.from_numpy(FirstGains(select.features, select.normalise, doubt, shard).gains())
+def _first_gains(space: Space, doubt: Doubt, view: View, start: int) -> torch.Tensor:
+    return torch.from_numpy(FirstGains(space, doubt, Shard(view, torch.empty(0), start)).gains())
 
 
 class Conditioned:
@@ -191,8 +223,8 @@ class Doubt:
 class FirstGains:
     """A shard of candidates before any pick. It works block by block, so that shards do not change a bit."""
 
-    def __init__(self, features: Representation, unit: bool, doubt: Doubt, shard: Shard) -> None:
-        self._points = Points(features(shard.view), unit)
+    def __init__(self, space: Space, doubt: Doubt, shard: Shard) -> None:
+        self._points = space.points(shard.view)
         self._start = shard.start
         self._doubt = doubt
 
@@ -252,7 +284,7 @@ def columns(labels: Double, task: Task) -> Double:
     if task == "classification":
         found = (labels[:, None] == np.unique(labels)[None, :]).astype(np.float64)
     else:
-        found = labels[:, None] / max(float(labels.std()), np.finfo(np.float64).tiny)
+        found = (labels[:, None] - labels.mean()) / (labels.std() if np.ptp(labels) > 0 else 1.0)
     return np.asarray(found - found.mean(0))
 
 

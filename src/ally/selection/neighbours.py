@@ -40,18 +40,21 @@ class Points:
     rows: ProductRows
     unit: bool
     which: IntArray | None = None
+    scales: Double | None = None
+    """(d,) what the columns of rows of one factor are then multiplied by; None for 1."""
 
     def __len__(self) -> int:
         return len(self.rows) if self.which is None else len(self.which)
 
     def at(self, which: IntArray) -> Points:
         """Some of the points. Nothing is copied until they are read."""
-        return Points(self.rows, self.unit, which if self.which is None else self.which[which])
+        return Points(self.rows, self.unit, which if self.which is None else self.which[which], self.scales)
 
     def __getitem__(self, some: slice | IntArray) -> Doubles:
         chosen = some if self.which is None else self.which[some]
         there = chosen if isinstance(chosen, slice) else torch.from_numpy(chosen)
-        return tuple(to_double(factor.contiguous().numpy(), self.unit) for factor in part(self.rows, there).factors)
+        found = tuple(to_double(factor.contiguous().numpy(), self.unit) for factor in part(self.rows, there).factors)
+        return found if self.scales is None else (found[0] * self.scales,)
 
 
 @dataclass(frozen=True, eq=False)
