@@ -64,7 +64,10 @@ PARTS: dict[str, Strategy] = {
 }
 """`ally` with one part changed."""
 ONLY_CLASSES = {"calibrated margin": replace(ALLY, score=Margin(calibrated=True))}
-ONLY_NUMBERS = {"spread as it is": replace(ALLY, score=Reducible(bound=1e9, share=1.0))}
+ONLY_NUMBERS = {
+    "spread as it is": replace(ALLY, score=Reducible(bound=1e9, share=1.0)),
+    "columns count the same": replace(ALLY, select=Influence(relevance=0.0)),
+}
 
 
 @dataclass(frozen=True)
