@@ -38,7 +38,7 @@ SELECTION_CARDS: dict[str, SelectionCard] = {
         "weights both the uncertain samples and the candidates",
         Cost("O(n(m + L)(d + L) + bm(m + L + b))", "O(n + m(m + L + b))"),
         "next x = argmax_x s_x Σ_{u ≠ x} s_u k_S(u, x)² / (k_S(x, x) + σ²)\n"
-        "k_S: a Gaussian kernel conditioned on L ∪ S, one width for each column;  u: a sample of U;  x: the shortlist",
+        "k_S: a Gaussian kernel given L ∪ S, a width for each column;  u: a sample of U;  x: the shortlist",
     ),
     "ByTask": SelectionCard(
         "One strategy is to serve classification and regression.",
