@@ -43,7 +43,7 @@ SELECTION_CARDS: dict[str, SelectionCard] = {
     "ByTask": SelectionCard(
         "One strategy is to serve classification and regression.",
         "weights the uncertain samples",
-        Cost("as `classes` or `numbers`, whichever is used", "as `classes` or `numbers`"),
+        Cost("O(n(m + L)(d + L) + bm(m + L + b)); at worst O(bnmd)", "O(n + md + m(m + L + b))"),
         "S = the batch of `classes` for classification, of `numbers` for regression",
     ),
     "BestMatch": SelectionCard(

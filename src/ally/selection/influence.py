@@ -107,9 +107,9 @@ class Influence:
         picks, values = greedy(doubt, points[places], places, n)
         return picked(snapshot, torch.from_numpy(places[picks]), torch.from_numpy(values))
 
-    def _fitted(self, snapshot: Snapshot, streams: Streams) -> tuple[Space, Points, float]:
+    def _fitted(self, snapshot: Snapshot, streams: Streams) -> tuple[ScaledSpace, Points, float]:
         """The space of x, the labelled points that k is conditioned on, and s²: all that is learned from the labels."""
-        plain = Space(self.features, self.normalise)
+        plain = ScaledSpace(self.features, self.normalise)
         order = streams.numpy("known").permutation(len(snapshot.labelled))[:KNOWN]
         if len(order) < FEW or snapshot.labels is None:
             known = plain.points(snapshot.labelled, np.sort(order))
@@ -127,7 +127,7 @@ class Influence:
         squared = distances(known[:], known[:])
         return space, known, unit * max(WIDTHS, key=lambda width: evidence(squared, own, width * unit, self.noise))
 
-    def _unit(self, space: Space, snapshot: Snapshot, streams: Streams) -> float:
+    def _unit(self, space: ScaledSpace, snapshot: Snapshot, streams: Streams) -> float:
         """The median squared distance to the `NEIGHBOUR`-th neighbour."""
         points = space.points(snapshot.candidates)
         # The probes travel to whoever holds the candidates; the others stay there.
@@ -141,7 +141,7 @@ class Influence:
 
 
 @dataclass(frozen=True, eq=False)
-class Space:
+class ScaledSpace:
     """Where the points of samples are: their features, with columns that count more or less."""
 
     features: Representation
@@ -158,12 +158,12 @@ def shuffled(points: Points, streams: Streams) -> IntArray:
     return np.asarray(streams.numpy("representatives").permutation(len(points)))
 
 
-def _neighbours(space: Space, probes: Points, count: int, view: View, start: int) -> torch.Tensor:
+def _neighbours(space: ScaledSpace, probes: Points, count: int, view: View, start: int) -> torch.Tensor:
     """Squared distances from the probes to their nearest samples in a run, (1, m, count)."""
     return torch.from_numpy(nearest(probes, space.points(view), count))[None]
 
 
-def _first_gains(space: Space, doubt: Doubt, view: View, start: int) -> torch.Tensor:
+def _first_gains(space: ScaledSpace, doubt: Doubt, view: View, start: int) -> torch.Tensor:
     return torch.from_numpy(FirstGains(space, doubt, Shard(view, torch.empty(0), start)).gains())
 
 
@@ -223,7 +223,7 @@ class Doubt:
 class FirstGains:
     """A shard of candidates before any pick. It works block by block, so that shards do not change a bit."""
 
-    def __init__(self, space: Space, doubt: Doubt, shard: Shard) -> None:
+    def __init__(self, space: ScaledSpace, doubt: Doubt, shard: Shard) -> None:
         self._points = space.points(shard.view)
         self._start = shard.start
         self._doubt = doubt
