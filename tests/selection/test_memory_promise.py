@@ -81,9 +81,9 @@ def test_selection_adds_scalars_and_chunks(name, large):
     if not reset_peak():
         pytest.skip("this system does not let a process reset its peak memory")
     before = peak()
-    chosen = SELECTIONS[name](large, scores, 100, Streams(0), Limits())
+    chosen = SELECTIONS[name](large, scores, 40, Streams(0), Limits())
     added = peak() - before
-    assert len(set(chosen.rows.tolist())) == 100
+    assert len(set(chosen.rows.tolist())) == 40
     assert added < 8 * SCALARS * N + CHUNKS, f"{added / 2**20:.0f} MiB added"
 
 
@@ -96,7 +96,7 @@ def test_bait_says_what_it_needs_before_it_starts(large):
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peak memory is read from /proc")
 def test_bait_needs_no_more_than_it_says(large):
-    some = torch.arange(30_000)
+    some = torch.arange(20_000)
     snapshot, scores = (
         Snapshot("classification", large.candidates.at(some), large.labelled, large.labels),
         torch.zeros(len(some)),
@@ -106,7 +106,7 @@ def test_bait_needs_no_more_than_it_says(large):
     if not reset_peak():
         pytest.skip("this system does not let a process reset its peak memory")
     before = peak()
-    chosen = CATALOGUE["bait"].select(snapshot, scores, 40, Streams(0), Limits())
+    chosen = CATALOGUE["bait"].select(snapshot, scores, 20, Streams(0), Limits())
     added = peak() - before
-    assert len(set(chosen.rows.tolist())) == 40
+    assert len(set(chosen.rows.tolist())) == 20
     assert added < memory(len(some), D, C, 1), f"{added / 2**20:.0f} MiB added"
