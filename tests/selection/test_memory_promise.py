@@ -14,12 +14,12 @@ from ally.selection.base import Limits
 from ally.selection.fisher_greedy import memory
 from ally.strategies import CATALOGUE
 
-N, D, C, LABELLED = 100_000, 64, 10, 500
+N, D, C, LABELLED = 60_000, 64, 10, 500
 SCALARS = 16
 """How many numbers of 8 bytes a candidate may cost."""
 CHUNKS = 96 * 2**20
 """Other bytes: blocks, samples, compiled code."""
-# What is larger than that is caught: it is 108 MiB; n×labelled is 190 MiB, n×(dC) 244 MiB.
+# What is larger than that is caught: it is 103 MiB; n×labelled is 114 MiB, n×(dC) 146 MiB.
 
 SELECTIONS = {
     name: CATALOGUE[name].select
