@@ -172,7 +172,7 @@ def plackett_luce(weights, pair):
 def test_perturbed_follows_plackett_luce(make_snapshot, form, weights_of):
     snapshot = make_snapshot(n=4)
     scores = torch.tensor([0.5, 1.0, 2.0, 3.0], dtype=torch.float64)
-    draws, counts = 2000, {}
+    draws, counts = 4000, {}
     for seed in range(draws):
         rows = Perturbed(form)(snapshot, scores, 2, Streams(seed), Limits()).rows - 20
         pair = tuple(sorted(rows.tolist()))
