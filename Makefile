@@ -37,9 +37,11 @@ lint: $(VENV)/.ready
 test: lint test-only
 
 # Tests that share work go to one worker (loadgroup); those known to be long go first, by tests/conftest.py. More workers
-# than cores: many tests wait for servers, browsers and processes.
+# than cores: many tests wait for servers, browsers and processes. A query by every strategy comes before: loops are
+# compiled on their first call and kept on disk, so that not every worker compiles them at the same time.
 WORKERS ?= 3
 test-only: $(VENV)/.ready
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --quiet tests/test_conformance.py -k exactly_n_from_arrays
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder -m 'not slow' --durations=25
 
 test-slow: $(VENV)/.ready

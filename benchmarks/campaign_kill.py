@@ -46,6 +46,8 @@ TRAINER_SHARE = 0.4
 BATCH, KEPT, PAUSE = 3, 20, 0.2
 LEASE = 5.0
 ROWS, COLUMNS, LOOKED_AT = 2500, 5, 200
+MODEL = "mlp"
+"""Trained in a second; the default takes several, and what is killed is the same."""
 WITHIN = 1.0
 """Seconds to open a campaign, and for the lock of a dead process to be free. Time in which this process was ready to
 run and other programs had all cores is not counted, where the system tells it (Linux)."""
@@ -75,6 +77,7 @@ def create(url: str, folder: Path) -> None:
         "batch": BATCH,
         "evaluate": 20,
         "look_at": LOOKED_AT,
+        "model": MODEL,
         "lease_seconds": LEASE,
         "automatic": False,
     }

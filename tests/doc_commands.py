@@ -4,7 +4,12 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
+
+from ally.learning import auto, candidates
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -34,3 +39,17 @@ def run_blocks(page, folder, **environment):
 def shape_of(text):
     """Keeps words and drops numbers, whose last digits differ between processors."""
     return [re.sub(r"\s+", " ", re.sub(r"[-+]?\d[\d.]*", "#", line)).strip() for line in text.strip().splitlines()]
+
+
+@contextmanager
+def quick_choice():
+    """`model="auto"` chooses between its simplest candidate and its network; the tests of the learners choose among all
+    of them, which takes several times as long."""
+
+    def two(*given):
+        slate = candidates.slate_for(*given)
+        return slate[0], slate[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(auto, "slate_for", two)
+        yield

@@ -16,7 +16,7 @@ MINIBATCHES = "a sample that is there twice meets other samples in its minibatch
 
 
 @parametrize_with_checks(
-    [ConstrainedClassifier(hidden=(16,), epochs=30), ConstrainedRegressor(hidden=(16,), epochs=60, lr=0.01)],
+    [ConstrainedClassifier(hidden=(16,), epochs=15, lr=0.005), ConstrainedRegressor(hidden=(16,), epochs=30, lr=0.02)],
     expected_failed_checks=lambda estimator: {
         "check_sample_weight_equivalence_on_dense_data": MINIBATCHES,
         "check_sample_weight_equivalence_on_sparse_data": MINIBATCHES,

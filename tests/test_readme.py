@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 from ally.learning.objectives import OBJECTIVES, SmoothUnlabelled
+from doc_commands import quick_choice
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 
@@ -25,7 +26,7 @@ def shape_of(text):
 @pytest.mark.long
 def test_examples_run_in_order_and_print_what_is_shown(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(OBJECTIVES._entries, "smooth-unlabelled", SmoothUnlabelled(steps=50))  # 1500 take long
+    monkeypatch.setitem(OBJECTIVES._entries, "smooth-unlabelled", SmoothUnlabelled(steps=10))  # 1500 take long
     (tmp_path / "photos").mkdir()
     for number in range(40):
         Image.new("RGB", (32, 32), (6 * number, 0, 0)).save(tmp_path / "photos" / f"{number}.png")
@@ -33,7 +34,7 @@ def test_examples_run_in_order_and_print_what_is_shown(tmp_path, monkeypatch):
     printed = []
     for block in blocks("python"):
         out = io.StringIO()
-        with contextlib.redirect_stdout(out):
+        with quick_choice(), contextlib.redirect_stdout(out):
             exec(compile(block, "README.md", "exec"), namespace)
         printed.append(out.getvalue())
     assert len(printed) >= 5

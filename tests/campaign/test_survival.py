@@ -13,11 +13,16 @@ import pytest
 
 from ally import Campaign
 from campaign_million import write_table
+from store_server import programs
 
 BENCHMARKS = Path(__file__).parent.parent.parent / "benchmarks"
 
 
-def run(script: str, *arguments: str) -> dict[str, Any]:
+Figures = dict[str, dict[str, Any]]
+
+
+def run(script: str, *arguments: str) -> Figures:
+    """What the script measured, by backend."""
     done = subprocess.run(
         [sys.executable, str(BENCHMARKS / script), *arguments],
         capture_output=True,
@@ -27,7 +32,18 @@ def run(script: str, *arguments: str) -> dict[str, Any]:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Traceback" not in done.stderr, done.stderr
-    return dict(json.loads(done.stdout))
+    return {line["backend"]: line for line in map(json.loads, done.stdout.splitlines())}
+
+
+BACKENDS = ["sqlite", "postgresql"]
+KILLS = 25
+"""Of each backend."""
+
+
+@pytest.fixture(scope="module")
+def present() -> list[str]:
+    """Backends this machine has: one process serves them all."""
+    return BACKENDS if programs() is not None else BACKENDS[:1]
 
 
 @pytest.fixture
@@ -38,13 +54,25 @@ def backend(request: pytest.FixtureRequest) -> str:
     return name
 
 
+@pytest.fixture(scope="module")
+def killed(present: list[str]) -> Figures:
+    kills = str(KILLS * len(present))
+    return run("campaign_kill.py", "--kills", kills, "--backend", *present, "--server-crash-every", "10")
+
+
+@pytest.fixture(scope="module")
+def loaded(present: list[str]) -> Figures:
+    return run("campaign_load.py", "--processes", "8", "--answers", "400", "--batch", "5", "--backend", *present)
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("backend", ["sqlite", "postgresql"], indirect=True)
-def test_no_acknowledged_label_is_lost_to_kills(backend: str) -> None:
+@pytest.mark.xdist_group("kills")
+@pytest.mark.parametrize("backend", BACKENDS, indirect=True)
+def test_no_acknowledged_label_is_lost_to_kills(backend: str, killed: Figures) -> None:
     """The script checks what must hold after each kill, and stops at the first violation; `make kill-test` kills more
     often."""
-    figures = run("campaign_kill.py", "--kills", "25", "--backend", backend, "--server-crash-every", "10")
-    assert figures["kills"] == 25
+    figures = killed[backend]
+    assert figures["kills"] == KILLS
     assert figures["server_crashes"] == (2 if backend == "postgresql" else 0)
     assert figures["acknowledged"] > 25
     assert figures["acknowledged_undos"] > 0
@@ -55,10 +83,10 @@ def test_no_acknowledged_label_is_lost_to_kills(backend: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("backend", ["sqlite", "postgresql"], indirect=True)
-def test_no_answer_is_lost_among_many_annotators(backend: str) -> None:
-    figures = run("campaign_load.py", "--processes", "8", "--answers", "800", "--batch", "10", "--backend", backend)
-    assert figures["answers"] >= 800
+@pytest.mark.xdist_group("annotators")
+@pytest.mark.parametrize("backend", BACKENDS, indirect=True)
+def test_no_answer_is_lost_among_many_annotators(backend: str, loaded: Figures) -> None:
+    assert loaded[backend]["answers"] >= 400
 
 
 def test_creation_reads_the_source_in_bounded_memory(tmp_path: Path) -> None:

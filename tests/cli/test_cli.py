@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import ally
-from ally.experiment import COLUMNS, demo
+from ally.experiment import COLUMNS, demo, run_cells
 from ally.testing.pools import blobs
 
 LABELLED = 9
@@ -194,11 +194,13 @@ def test_bad_input_exits_with_2(command, files, arguments, message):
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("strategies", "epochs"),
-    [(("ally", "random", "badge"), 8), pytest.param(demo.STRATEGIES, 30, marks=pytest.mark.slow)],
+    ("strategies", "epochs", "processes"),
+    [(("ally", "random", "badge"), 8, False), pytest.param(demo.STRATEGIES, 30, True, marks=pytest.mark.slow)],
     ids=["3", "all"],
 )
-def test_demo_tells_the_story(command, tmp_path, monkeypatch, strategies, epochs):
+def test_demo_tells_the_story(command, tmp_path, monkeypatch, strategies, epochs, processes):
+    if not processes:
+        monkeypatch.setattr("ally.experiment.run_cells", lambda trial, cells, _, told: run_cells(trial, cells, 0, told))
     monkeypatch.setattr(demo, "STRATEGIES", strategies)
     monkeypatch.setitem(demo.DIGITS, "training", replace(demo.DIGITS["training"], epochs=epochs))
     done = command("demo", "--out", tmp_path / "demo", "--seeds", 2)

@@ -183,8 +183,15 @@ def test_the_cases_have_unique_duals(case):
     assert np.linalg.svd(gradients(case, best)[active], compute_uv=False).min() > 1e-2
 
 
-@pytest.mark.parametrize("slacks", ["minibatch", "all"])
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@pytest.mark.parametrize(
+    ("case", "slacks"),
+    [
+        pytest.param(case, slacks, id=f"{name}-{slacks}", marks=[pytest.mark.slow] if slow else [])
+        for name, case in CASES.items()
+        for slacks in ("minibatch", "all")
+        for slow in [slacks == "all" and name not in ("ridge", "multiclass", "feasible-ridge")]
+    ],
+)
 def test_parameters_and_duals_are_the_saddle_point(case, slacks):
     best = optimum(case)
     fit = reached(case, slacks)

@@ -106,7 +106,7 @@ sys.path.insert(0, {here!r})
 from test_grid import CELLS, trial
 from ally.experiment import run_grid
 if __name__ == "__main__":
-    run_grid(trial, CELLS, Path({out!r}), workers=2)
+    run_grid(trial, CELLS, Path({out!r}), workers={workers})
 """
 
 
@@ -119,7 +119,7 @@ def written(out):
 @pytest.mark.parametrize("kills", [1, pytest.param(10, marks=pytest.mark.slow)])
 def test_killed_at_random_moments_it_ends_with_the_same_numbers(tmp_path, undisturbed, kills):
     out, program = tmp_path / "out", tmp_path / "program.py"
-    program.write_text(PROGRAM.format(here=str(Path(__file__).parent), out=str(out)))
+    program.write_text(PROGRAM.format(here=str(Path(__file__).parent), out=str(out), workers=min(kills, 2)))
     rng = random.Random(0)
     done = 0
     while done < kills:
@@ -282,7 +282,7 @@ def test_a_journal_may_be_read_while_it_is_written(tmp_path):
 
 def test_an_interrupt_ends_the_grid_at_once(tmp_path):
     program = tmp_path / "program.py"
-    program.write_text(PROGRAM.format(here=str(Path(__file__).parent), out=str(tmp_path / "out")))
+    program.write_text(PROGRAM.format(here=str(Path(__file__).parent), out=str(tmp_path / "out"), workers=1))
     process = subprocess.Popen([sys.executable, str(program)], start_new_session=True, stderr=subprocess.PIPE)
     while not list((tmp_path / "out").glob("cells/*.jsonl")):
         time.sleep(0.05)

@@ -11,7 +11,12 @@ import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor, HistGradientBoostingClassifier
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+)
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -405,3 +410,16 @@ def test_other_samples_have_the_same_shape():
     with pytest.raises(ally.errors.InputError, match=r"the samples have shape \(4,\) and the model takes \(3,\)"):
         loop.predict(np.zeros((2, 4)))
     assert as_source(X).shape == (3,)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [ExtraTreesClassifier(n_estimators=-1), GradientBoostingClassifier(max_depth=-1)],
+    ids=["forest", "boosting"],
+)
+def test_settings_of_an_ensemble_are_still_checked(model):
+    scene = blobs("classification")
+    with pytest.raises(
+        ModelError, match=r"parameter of (ExtraTrees|GradientBoosting)Classifier must be an int in the range"
+    ):
+        ally.query(scene.X, scene.y, n=2, strategy="margin", model=model, random_state=0)

@@ -61,9 +61,9 @@ def convex():
 CONVEX = PDCLUnlabelled(SquaredOutput(), eps=0.3, dual_lr=0.2, dual_decay=0.0, warmup=0.0, batch=18, steps=1)
 
 
-def fit_convex(convex, objective):
+def fit_convex(convex, objective, epochs=2500):
     X, y = convex
-    learner = Network(linear, Training(lr=0.01, lr_decay=1.0, epochs=2500, batch_size=12, device="cpu"))
+    learner = Network(linear, Training(lr=0.01, lr_decay=1.0, epochs=epochs, batch_size=12, device="cpu"))
     return learner.fit(
         Examples.of(X[:12], y), objective, Streams(0), unlabelled=Unlabelled(as_source(X), np.arange(12, 30))
     )
@@ -99,7 +99,7 @@ def test_a_price_relaxes_the_constraint(convex):
         ("priced", replace(CONVEX, price=1.0)),
         ("capped", replace(CONVEX, dual_cap=0.5)),
     ):
-        fit = fit_convex(convex, objective)
+        fit = fit_convex(convex, objective, 1000)
         total[name] = float(fit.duals["labelled"].sum() + fit.duals["unlabelled"].sum())
     assert total["priced"] < 0.8 * total["hard"]
     assert total["capped"] < total["hard"]

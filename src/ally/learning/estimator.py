@@ -21,15 +21,18 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
+from sklearn import config_context
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble._forest import BaseForest
+from sklearn.ensemble._gb import BaseGradientBoosting
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
@@ -245,7 +248,8 @@ class _Work:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                estimator.fit(X, y, **settings)
+                with _checked_once(estimator):
+                    estimator.fit(X, y, **settings)
             except AllyError:
                 raise
             except Exception as error:
@@ -429,3 +433,15 @@ def _bootstrap(examples: Examples, streams: Streams) -> IntArray:
     if examples.classes is not None:
         strata = [np.flatnonzero(examples.labels == number) for number in np.unique(examples.labels)]
     return np.sort(np.concatenate([rng.choice(part, len(part)) for part in strata]))
+
+
+@contextmanager
+def _checked_once(estimator: Any) -> Iterator[None]:
+    """scikit-learn checks the settings of each of the hundreds of trees that an ensemble makes by its own settings."""
+    alike = isinstance(estimator, BaseForest | BaseGradientBoosting) and getattr(estimator, "init", None) is None
+    if not alike:
+        yield
+        return
+    estimator._validate_params()
+    with config_context(skip_parameter_validation=True):
+        yield

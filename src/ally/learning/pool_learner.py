@@ -118,12 +118,15 @@ class PoolLearner:
         return self._fit(pool, code, pool.rows(State.LABELLED), streams, member)
 
     def _fit(self, pool: Pool, code: LabelCode, rows: IntArray, streams: Streams, member: int = 0) -> Fitted:
+        validation = self._validation(
+            code
+        )  # what is wrong with it is told before a learner is chosen, which takes long
         learner = self.settled(pool, code)
         fitted: Any = learner.fit(
             self._examples(pool, code, rows),
             self._trained_by,
             streams,
-            validation=self._validation(code),
+            validation=validation,
             unlabelled=Unlabelled(self.source, pool.rows(State.FREE)),
             progress=self.progress,
             member=member,

@@ -351,7 +351,7 @@ def a_random_history_against_its_twin(create: Create) -> None:
     store, twin = make(create, 25), _Twin(25)
     queries: list[StoredQuery] = []
     now = 0.0
-    for _ in range(150):
+    for _ in range(100):
         now += rng.random() * 4
         annotator = rng.choice(["ann", "bob", "eve"])
         step = rng.random()

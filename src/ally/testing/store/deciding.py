@@ -107,10 +107,10 @@ def counts_by_every_policy(create: Create) -> None:
 
 def _counts_by_every_policy(create: Create, values: list[Any]) -> None:
     rng = random.Random(3)
-    store = make(create, 30)
-    store.samples.reserve("evaluate", 5, 0.0)
-    for at in range(150):
-        annotator, sample = rng.choice(["ann", "bob", "eve"]), f"s{rng.randrange(25)}"
+    store = make(create, 18)
+    store.samples.reserve("evaluate", 3, 0.0)
+    for at in range(90):
+        annotator, sample = rng.choice(["ann", "bob", "eve"]), f"s{rng.randrange(15)}"
         new = NewAnswer(sample, kind="skip") if rng.random() < 0.15 else NewAnswer(sample, rng.choice(values))
         store.answer(annotator, float(at), [new])
         if rng.random() < 0.15:
