@@ -118,9 +118,8 @@ class PoolLearner:
         return self._fit(pool, code, pool.rows(State.LABELLED), streams, member)
 
     def _fit(self, pool: Pool, code: LabelCode, rows: IntArray, streams: Streams, member: int = 0) -> Fitted:
-        validation = self._validation(
-            code
-        )  # what is wrong with it is told before a learner is chosen, which takes long
+        # Choosing a learner takes long: what is wrong with the validation samples is told before.
+        validation = self._validation(code)
         learner = self.settled(pool, code)
         fitted: Any = learner.fit(
             self._examples(pool, code, rows),
