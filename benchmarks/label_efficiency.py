@@ -197,7 +197,7 @@ SETS: dict[str, Set] = {
     "sst2": Set(partial(named, "sst2"), "linear", init=50, batch=50),
     "cifar10, encoded": Set(partial(encoded, "cifar10"), "linear", init=30, batch=30),
 }
-TUNED = ("digits", "concrete", "energy", "wine-quality-red", "heavy", "trec, encoded")
+TUNED = ("digits", "concrete", "energy", "wine-quality-red", "heavy", "trec, encoded", "trec")
 """Sets that guided the choice of the default; `heavy` was another draw of its kind."""
 SMALL = (
     "digits",

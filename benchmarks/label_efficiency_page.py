@@ -140,18 +140,19 @@ def ratios(named: pd.DataFrame, tuned: tuple[str, ...] = ()) -> list[str]:
         "The target is 97 % of random's final accuracy or, for errors, of its reduction, on curves averaged over the "
         "seeds. The ratio is the labels a strategy needs divided by those random needs: geometric mean over sets, 95 % "
         "interval by resampling sets and seeds. Who does not reach the target counts with all its labels, so a ratio "
-        "near or above 1 may be too low.",
+        "near or above 1 may be too low. The last two columns compare `ally` with each strategy in the same way.",
         "",
-        "| strategy | ratio | 95 % interval | sets | sets below 1 | not reached | ratio on sets without † | interval |",
-        "|---|---|---|---|---|---|---|---|",
+        "| strategy | ratio | 95 % interval | sets below 1 | not reached | on sets without † | interval "
+        "| labels of `ally` / its labels | interval |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for role in columns()[1:]:
-        whole, rest = mean_ratio(sets, role), mean_ratio(others, role)
+        whole, rest, ours = mean_ratio(sets, role), mean_ratio(others, role), mean_ratio(sets, "ally", role)
         if whole is not None:
-            value, low, high, each, missed = whole
-            apart = "|  |  |" if rest is None else f"| {rest[0]:.2f} | {rest[1]:.2f} … {rest[2]:.2f} |"
-            below = sum(one < 1 for one in each)
-            lines.append(f"| {role} | {value:.2f} | {low:.2f} … {high:.2f} | {len(each)} | {below} | {missed} {apart}")
+            each, missed = whole.each, whole.missed
+            cells = [role, whole.said, f"{sum(one < 1 for one in each)} of {len(each)}", str(missed)]
+            cells += [" | " if rest is None else rest.said, " | " if ours is None or role == "ally" else ours.said]
+            lines.append(f"| {' | '.join(cells)} |")
     return lines
 
 
@@ -185,27 +186,46 @@ def role_curves(part: pd.DataFrame) -> RoleCurves:
     return RoleCurves(labels, values, metric_named(str(part["metric"].iloc[0])))
 
 
-def mean_ratio(sets: dict[str, RoleCurves], role: str) -> tuple[float, float, float, list[float], int] | None:
-    """The ratio, its interval, the ratio of each set, and on how many sets the target was not reached."""
-    chosen = [one for one in sets.values() if role in one.values]
-    found = [one.needed(role, np.arange(len(one.values[role]))) for one in chosen]
-    each = [needed[0] / needed[1] for needed in found if needed is not None]
-    if not each:
+@dataclass(frozen=True)
+class Ratio:
+    """Labels that one strategy needs, divided by those of another: geometric mean over sets, with its interval."""
+
+    value: float
+    low: float
+    high: float
+    each: list[float]
+    """By set."""
+    missed: int
+    """On how many sets the first does not reach the target."""
+
+    @property
+    def said(self) -> str:
+        return f"{self.value:.2f} | {self.low:.2f} … {self.high:.2f}"
+
+
+def mean_ratio(sets: dict[str, RoleCurves], role: str, other: str = "random") -> Ratio | None:
+    """Both must reach 97 % of what random finally reaches."""
+    chosen = [one for one in sets.values() if role in one.values and other in one.values]
+
+    def log_ratio(one: RoleCurves, seeds: IntArray) -> float | None:
+        ours, theirs = one.needed(role, seeds), one.needed(other, seeds)
+        return None if ours is None or theirs is None else float(np.log(ours[0] / theirs[0]))
+
+    every = [np.arange(len(one.values[role])) for one in chosen]
+    found = [log_ratio(one, seeds) for one, seeds in zip(chosen, every, strict=True)]
+    logs = [value for value in found if value is not None]
+    if not logs:
         return None
     rng = np.random.default_rng(0)
     draws = []
     for _ in range(REPEATS):
-        logs = []
-        for place in rng.integers(0, len(chosen), len(chosen)):
-            one = chosen[place]
-            count = len(one.values[role])
-            needed = one.needed(role, rng.integers(0, count, count))
-            if needed is not None:
-                logs.append(np.log(needed[0] / needed[1]))
-        draws.append(np.mean(logs))
+        places = rng.integers(0, len(chosen), len(chosen))
+        drawn = [log_ratio(chosen[k], rng.integers(0, len(every[k]), len(every[k]))) for k in places]
+        draws.append(np.mean([value for value in drawn if value is not None]))
     low, high = np.exp(np.quantile(draws, [0.025, 0.975])).tolist()
-    missed = sum(needed is not None and not needed[2] for needed in found)
-    return float(np.exp(np.mean(np.log(each)))), low, high, each, missed
+    reached = [one.needed(role, seeds) for one, seeds in zip(chosen, every, strict=True)]
+    missed = sum(needed is not None and not needed[2] for needed in reached)
+    return Ratio(float(np.exp(np.mean(logs))), low, high, np.exp(logs).tolist(), missed)
 
 
 def ranks(rows: list[Row]) -> list[str]:
