@@ -65,7 +65,8 @@ def suite(results: pd.DataFrame, tuned: tuple[str, ...]) -> str:
         "### Mean over the curve",
         "",
         "The best is in bold. `ally` against random is paired by seed; p is from the t test, with Holm's correction "
-        "over the sets. Sets marked † guided the choice of the default.",
+        "over the sets. Sets marked † guided the choice of the default. A strategy with fewer seeds than random is "
+        "shown as random's mean plus its mean difference from random on the seeds that both have.",
         "",
         *means_table(rows, tuned),
         "",
@@ -120,19 +121,24 @@ def columns() -> tuple[str, ...]:
     return ("random", *dict.fromkeys(ROLES.values()), "ally-paper", "ally")
 
 
-def curve_means(part: pd.DataFrame) -> dict[str, float]:
-    """By role, the mean over the rounds after the first and over the seeds that all series have."""
+def curve_means(part: pd.DataFrame, baseline: str = "random") -> dict[str, float]:
+    """By role, the mean over the rounds after the first and over all seeds. A role that was run with fewer seeds gets
+    the baseline's mean plus its mean difference from it on the seeds that both have."""
     curves = {str(name): curves_by_seed(rows) for name, rows in part.groupby("series", sort=False)}
-    shared = set.intersection(*(set(one) for one in curves.values()))
-    return {
-        ROLES.get(name, name): float(np.mean([one[seed].values[1:].mean() for seed in shared]))
-        for name, one in curves.items()
-    }
+    means = {name: {seed: float(one.values[1:].mean()) for seed, one in by.items()} for name, by in curves.items()}
+    common = means[baseline]
+    found = {}
+    for name, own in means.items():
+        shared = sorted(own.keys() & common.keys())
+        found[ROLES.get(name, name)] = float(
+            np.mean(list(common.values())) + np.mean([own[seed] - common[seed] for seed in shared])
+        )
+    return found
 
 
 def ratios(named: pd.DataFrame, tuned: tuple[str, ...] = ()) -> list[str]:
     """Labels each strategy needs for 97 % of what random finally reaches, divided by those random needs."""
-    sets = {str(name): role_curves(part) for name, part in named.groupby("dataset", sort=False)}
+    sets = {str(name): part for name, part in named.groupby("dataset", sort=False)}
     others = {name: one for name, one in sets.items() if name not in tuned}
     lines = [
         "### Labels to target",
@@ -158,7 +164,7 @@ def ratios(named: pd.DataFrame, tuned: tuple[str, ...] = ()) -> list[str]:
 
 @dataclass(frozen=True)
 class RoleCurves:
-    """Values of every role on one set, (seeds, rounds + 1), over the seeds that all of them have."""
+    """Values of some roles on one set, (seeds, rounds + 1), over the seeds that all of them have."""
 
     labels: FloatArray
     values: dict[str, FloatArray]
@@ -176,10 +182,12 @@ class RoleCurves:
         return own.labels, reference.labels, not own.censored
 
 
-def role_curves(part: pd.DataFrame) -> RoleCurves:
-    curves = {
-        ROLES.get(str(name), str(name)): curves_by_seed(rows) for name, rows in part.groupby("series", sort=False)
-    }
+def role_curves(part: pd.DataFrame, roles: set[str]) -> RoleCurves | None:
+    """None if one of the roles was not run."""
+    found = {ROLES.get(str(name), str(name)): rows for name, rows in part.groupby("series", sort=False)}
+    if not roles <= found.keys():
+        return None
+    curves = {role: curves_by_seed(found[role]) for role in roles}
     shared = sorted(set.intersection(*(set(one) for one in curves.values())))
     values = {role: np.stack([one[seed].values for seed in shared]) for role, one in curves.items()}
     labels = next(iter(curves.values()))[shared[0]].labels
@@ -203,9 +211,10 @@ class Ratio:
         return f"{self.value:.2f} | {self.low:.2f} … {self.high:.2f}"
 
 
-def mean_ratio(sets: dict[str, RoleCurves], role: str, other: str = "random") -> Ratio | None:
-    """Both must reach 97 % of what random finally reaches."""
-    chosen = [one for one in sets.values() if role in one.values and other in one.values]
+def mean_ratio(sets: dict[str, pd.DataFrame], role: str, other: str = "random") -> Ratio | None:
+    """Both must reach 97 % of what random finally reaches, on the seeds that all three have."""
+    curves = (role_curves(part, {role, other, "random"}) for part in sets.values())
+    chosen = [one for one in curves if one is not None]
 
     def log_ratio(one: RoleCurves, seeds: IntArray) -> float | None:
         ours, theirs = one.needed(role, seeds), one.needed(other, seeds)
@@ -318,11 +327,12 @@ def end_to_end(results: pd.DataFrame) -> str:
     ]
     for name, part in results.groupby("dataset", sort=False):
         named = part.assign(series=[f"{s}, {m}" for s, m in zip(part["strategy"], part["model"], strict=True)])
-        means = curve_means(named)
+        means = curve_means(named, "random, auto")
         metric = metric_named(str(part["metric"].iloc[0]))
         alone = {role: value for role, value in means.items() if role.startswith("random") and "auto" not in role}
         best = max(alone, key=lambda role: metric.sign * alone[role])
-        curves = role_curves(named[named["series"].isin(["ally, auto", best])].replace({best: "random"}))
+        curves = role_curves(named.replace({best: "random"}), {"ally, auto", "random"})
+        assert curves is not None
         needed = curves.needed("ally, auto", np.arange(len(curves.values["random"])))
 
         def said(role: str, means: Any = means, metric: Any = metric) -> str:
