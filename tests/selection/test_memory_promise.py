@@ -10,6 +10,7 @@ import torch
 from ally.execution.memory import MemoryBudgetExceeded
 from ally.learning.snapshot import Snapshot, View
 from ally.rng import Streams
+from ally.selection import Influence
 from ally.selection.base import Limits
 from ally.selection.fisher_greedy import memory
 from ally.strategies import CATALOGUE
@@ -24,7 +25,6 @@ CHUNKS = 96 * 2**20
 SELECTIONS = {
     name: CATALOGUE[name].select
     for name in (
-        "ally",
         "ally-paper",
         "margin",
         "badge",
@@ -39,7 +39,8 @@ SELECTIONS = {
         "cluster-margin",
         "dropquery",
     )
-}
+} | {"ally, numbers": Influence()}
+"""`ally` chooses classes as `uherding` does."""
 
 
 def peak() -> int:
