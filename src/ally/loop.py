@@ -14,7 +14,7 @@ import torch
 from ally.errors import AnswerError, InputError, LabelError
 from ally.execution.engine import Engine, LocalEngine
 from ally.execution.memory import Scratch
-from ally.execution.ray import release
+from ally.execution.ray import ensure_room
 from ally.execution.resolve import resolve_engine
 from ally.explain import why
 from ally.hygiene import EqualInputs, Hygiene, choose, find_copies, fingerprints, put_last
@@ -30,7 +30,7 @@ from ally.pool import Ids, LabelCode, Pool, State, parse_labels
 from ally.rng import streams
 from ally.scoring import Constant, check_scores
 from ally.selection.base import Limits, Selection, check_selection
-from ally.sources import Vectors, as_source, chunks, is_dataset, open_vectors
+from ally.sources import Vectors, as_source, chunks, is_lazy_dataset, open_vectors
 from ally.strategies import Strategy, resolve_strategy
 from ally.types import NULL, SKIP, AnyArray, FloatArray, IntArray, Progress, Task
 
@@ -105,8 +105,8 @@ class Loop:
         engine: str | Engine = "local",
     ) -> None:
         self._strategy = resolve_strategy(strategy)
-        if is_dataset(X):
-            release()  # its blocks may still have to be computed, and actors of an earlier query hold the CPUs
+        if is_lazy_dataset(X):
+            ensure_room("the blocks of the Ray Dataset")
         source = as_source(X, objects=takes_objects(model), channels=channels)
         parsed = parse_labels(y, len(source), task=task, classes=classes, missing_label=missing_label)
         if parsed.known.any() or task != "auto" or classes is not None:
