@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
+
+from leftovers import Session
 
 from ally.execution import ray as on_ray
 
@@ -47,19 +47,18 @@ class Head(NamedTuple):
 
 
 @contextmanager
-def running_head(environment: Mapping[str, str]) -> Iterator[Head]:
+def running_head(session: Session) -> Iterator[Head]:
     """A cluster of two CPUs that is nobody's own, from ``ray start``."""
     with socket.socket() as one, socket.socket() as other:
         one.bind(("", 0))
         other.bind(("", 0))
         port, door = one.getsockname()[1], other.getsockname()[1]
-    command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--num-cpus=2"]
+    command = ["-m", "ray.scripts.scripts", "start", "--head", "--block", "--num-cpus=2"]
     command += [f"--port={port}", f"--ray-client-server-port={door}", "--node-ip-address=127.0.0.1"]
     command += ["--include-dashboard=false", "--disable-usage-stats", f"--object-store-memory={MEMORY}"]
-    own = {**environment, "RAY_AUTH_MODE": "disabled", "RAY_worker_niceness": "0"}
-    head = subprocess.Popen(command, env=own, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    head = session.start(*command, RAY_AUTH_MODE="disabled", RAY_worker_niceness="0")
     try:
         yield Head(f"127.0.0.1:{port}", f"ray://127.0.0.1:{door}")
     finally:
         head.terminate()
-        head.wait(60)
+        head.communicate(timeout=60)

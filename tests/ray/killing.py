@@ -2,13 +2,13 @@
 left of them: python killing.py KILLS."""
 
 import gc
-import os
 import sys
 import time
+from pathlib import Path
 
 import torch
 from clusters import MEMORY, end_two_nodes, start_two_nodes
-from leftovers import MARK, Session
+from leftovers import Session
 from lossy_engine import Killer, MortalEngine
 
 import ray
@@ -22,7 +22,7 @@ FREE = {"CPU": 2.0, "object_store_memory": 2.0 * MEMORY}
 
 def main(kills: int) -> None:
     torch.set_num_threads(1)
-    session, cluster = Session(os.environ[MARK]), start_two_nodes()
+    session, cluster = Session(Path.cwd()), start_two_nodes()
     killed = seed = 0
     while killed < kills:
         killer = Killer(chance=0.15, seed=seed, most=kills - killed)

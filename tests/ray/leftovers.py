@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 MARK = "ALLY_TEST_SESSION"
 SHARED = "/dev/shm/"
@@ -18,27 +20,38 @@ class Memory(NamedTuple):
     inode: int
 
 
-class Session:
-    """All processes that were started with an environment, directly or by one another."""
+class Process(NamedTuple):
+    number: int
+    title: str
 
-    def __init__(self, name: str) -> None:
-        self._mark = f"{MARK}={name}"
+
+class Session:
+    """All processes that were started in a folder of their own, directly or by one another. (Their environment would
+    tell as well, but a process that gives itself a title writes over it.)"""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder.resolve()
         self._seen: set[Memory] = set()
 
-    @property
-    def environment(self) -> dict[str, str]:
-        """For the first of them; no cluster is known to it."""
-        name, value = self._mark.split("=", 1)
-        return {**{key: text for key, text in os.environ.items() if key != "RAY_ADDRESS"}, name: value}
+    def start(self, *command: str, **more: Any) -> subprocess.Popen[str]:
+        """The first of them, a Python program; no cluster is known to it. `more` is added to its environment."""
+        others = {name: text for name, text in os.environ.items() if name != "RAY_ADDRESS"}
+        return subprocess.Popen(
+            [sys.executable, *command],
+            cwd=self._folder,
+            env={**others, MARK: str(self._folder), **more},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
 
-    def processes(self, title: str = "") -> list[int]:
-        """Those that run, and whose command contains this."""
+    def processes(self, title: str = "") -> list[Process]:
+        """Those that run, and whose title contains this."""
         found = []
         for entry in Path("/proc").iterdir():
             try:
-                ours = entry.name.isdigit() and self._mark.encode() in (entry / "environ").read_bytes().split(b"\0")
-                if ours and title.encode() in (entry / "cmdline").read_bytes() and _runs(int(entry.name)):
-                    found.append(int(entry.name))
+                if entry.name.isdigit() and (entry / "cwd").readlink() == self._folder and _runs(entry):
+                    told = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
+                    found += [Process(int(entry.name), told)] if title in told else []
             except OSError:
                 continue
         return found
@@ -46,10 +59,10 @@ class Session:
     def look(self) -> int:
         """Notes the shared memory that they hold now; how many files have been seen so far."""
         for process in self.processes():
-            self._seen |= _shared(process)
+            self._seen |= _shared(process.number)
         return len(self._seen)
 
-    def left(self, seconds: float = 60.0) -> tuple[list[int], set[Memory]]:
+    def left(self, seconds: float = 60.0) -> tuple[list[Process], set[Memory]]:
         """Processes, and shared memory that was seen, that remain after at most so many seconds."""
         deadline = time.monotonic() + seconds
         while any(found := (self.processes(), self._held())) and time.monotonic() < deadline:
@@ -62,8 +75,8 @@ class Session:
         return self._seen & named.union(*map(_shared, numbers))
 
 
-def _runs(process: int) -> bool:
-    return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+def _runs(entry: Path) -> bool:
+    return (entry / "stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
 
 
 def _shared(process: int) -> set[Memory]:

@@ -1,8 +1,6 @@
 """Every strategy on a Ray cluster of two nodes, a node and actors that are lost, a client: `make test-ray`."""
 
 import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -77,10 +75,12 @@ check_ids(sys.argv[1], "margin")
 
 def test_a_client_of_a_cluster_elsewhere_gets_the_same_ids(tmp_path):
     """``ray://``: the driver is no part of the cluster."""
-    session = Session(str(tmp_path))
-    environment = {**session.environment, "RAY_AUTH_MODE": "disabled"}
-    with running_head(environment) as head:
-        subprocess.run([sys.executable, "-c", CLIENT, head.door], env=environment, check=True, timeout=300)
+    session = Session(tmp_path)
+    with running_head(session) as head:
+        client = session.start("-c", CLIENT, head.door, RAY_AUTH_MODE="disabled")
+        client.communicate(timeout=300)
+        session.look()
+    assert client.returncode == 0
     assert session.left() == ([], set())
 
 

@@ -1,8 +1,6 @@
 """Who holds the CPUs and the memory of a cluster: actors let go of them, and a cluster that has none left says so."""
 
 import os
-import subprocess
-import sys
 import threading
 import time
 from functools import partial
@@ -100,21 +98,22 @@ def test_a_cluster_whose_cpus_are_all_taken_says_so(cluster, tmp_path, monkeypat
 
 FULL = """
 import numpy as np
+from ally.errors import EngineError
 from ally.execution import ray as on_ray
 from ally.loop import Loop
 on_ray.STORE = 80 * 2**20
 X = np.random.default_rng(0).normal(size=(2**19, 64)).astype(np.float32)
 y = np.where(np.arange(len(X)) < 50, np.arange(len(X)) % 2, -1)
-Loop(X, y, strategy="margin", model="linear", missing_label=-1, engine="ray").ask(2)
+try:
+    Loop(X, y, strategy="margin", model="linear", missing_label=-1, engine="ray").ask(2)
+except EngineError as error:
+    print(f"EngineError: {error}", flush=True)
 """
 
 
 def test_a_full_object_store_and_a_full_disk_are_said(tmp_path):
     """Ray takes the disk to be full at a share of it that any disk has reached."""
-    session = Session(str(tmp_path))
-    environment = session.environment | {"RAY_local_fs_capacity_threshold": "0.0001"}
-    done = subprocess.run(
-        [sys.executable, "-c", FULL], env=environment, stderr=subprocess.PIPE, text=True, timeout=300, check=False
-    )
-    assert "EngineError: Ray's object store is full, and so is the disk" in done.stderr
+    session = Session(tmp_path)
+    driver = session.start("-c", FULL, RAY_local_fs_capacity_threshold="0.0001")
+    assert "EngineError: Ray's object store is full, and so is the disk" in driver.communicate(timeout=300)[0]
     assert session.left() == ([], set())
