@@ -5,7 +5,7 @@
 
 Every query runs in a process of its own, on a memory map of random features with a linear model. Start-up of Ray and
 of its actors is counted apart. CPU time is that of the driver and of the actors together: it depends less than the
-clock on what else the machine does.
+clock on what else the machine does. With ``--reads`` the rows that are read are counted, by whoever reads them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ from ally.execution import ray as on_ray
 from ally.execution.ray import RayCrew, RayEngine
 from ally.learning.linear import LinearLearner
 from ally.loop import Loop
+from ally.sources import Source, as_source
 from ally.testing.engine import Counter
+from ally.types import AnyArray, IntArray
 
 LABELS, CLASSES, BATCH = 500, 5, 100
 RUN = 2**16
@@ -50,6 +52,30 @@ def make_pool(path: Path, rows: int, columns: int) -> None:
         if start == 0:
             np.save(path / "y.npy", kind[:LABELS] % CLASSES)
     X.flush()
+
+
+class CountedRows:
+    """A memory map whose readers each keep count, in a file of their own, of the rows they have read."""
+
+    by_path = True
+
+    def __init__(self, source: Source, folder: Path) -> None:
+        self._source, self._folder = source, folder
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._source.shape
+
+    def __len__(self) -> int:
+        return len(self._source)
+
+    def read(self, rows: IntArray) -> AnyArray:
+        with (self._folder / f"{os.getpid()}.rows").open("a") as file:
+            file.write(f"{len(rows)}\n")
+        return self._source.read(rows)
+
+    def column(self, number: int) -> str:
+        return self._source.column(number)
 
 
 def cpu_seconds(process: int) -> float:
@@ -118,7 +144,7 @@ def call_seconds(actors: int, calls: int = 200) -> float:
     return (time.perf_counter() - started) / calls
 
 
-def one(folder: Path, engine: str, strategy: str, actors: int) -> dict[str, Any]:
+def one(folder: Path, engine: str, strategy: str, actors: int, reads: bool) -> dict[str, Any]:
     """A query in this process."""
     X, known = np.load(folder / "X.npy", mmap_mode="r"), np.load(folder / "y.npy")
     y = np.full(len(X), -1)
@@ -145,7 +171,7 @@ def one(folder: Path, engine: str, strategy: str, actors: int) -> dict[str, Any]
 
     own, theirs = time.process_time(), sum(map(cpu_seconds, pids))
     loop = Loop(
-        X,
+        CountedRows(as_source(X), folder) if reads else X,
         y,
         strategy=strategy,
         model=LinearLearner(),
@@ -161,12 +187,18 @@ def one(folder: Path, engine: str, strategy: str, actors: int) -> dict[str, Any]
     told["cpu_seconds"] = told["driver_cpu_seconds"] + sum(map(cpu_seconds, pids)) - theirs
     watch("end", 0, 0)
     told |= {"driver_bytes": highest[0], "ids": found.ids.tolist(), "stages": stages, **asdict(traffic)}
+    if reads:
+        counts = [int(line) for path in folder.glob("*.rows") for line in path.read_text().split()]
+        told["times_read"] = sum(counts) / len(X)
     told["peak_bytes"] = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return told
 
 
-def measured(folder: Path, engine: str, strategy: str, actors: int) -> dict[str, Any]:
+def measured(folder: Path, engine: str, strategy: str, actors: int, reads: bool) -> dict[str, Any]:
+    for path in folder.glob("*.rows"):
+        path.unlink()
     command = [sys.executable, __file__, "--one", engine, "--folder", str(folder), "--strategies", strategy]
+    command += ["--reads"] if reads else []
     done = subprocess.run([*command, "--actors", str(actors)], stdout=subprocess.PIPE, text=True, check=True)
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
@@ -185,12 +217,13 @@ def main() -> None:
     parser.add_argument("--strategies", nargs="+", default=["ally", "margin", "coreset"])
     parser.add_argument("--engines", nargs="+", default=["local", "ray"])
     parser.add_argument("--actors", type=int, default=2)
+    parser.add_argument("--reads", action="store_true", help="count the rows that are read")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--one", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        print(json.dumps(one(options.folder, options.one, options.strategies[0], options.actors)))
+        print(json.dumps(one(options.folder, options.one, options.strategies[0], options.actors, options.reads)))
         return
     results = []
     for columns in options.columns:
@@ -200,7 +233,7 @@ def main() -> None:
                 for strategy in options.strategies:
                     ids = None
                     for engine in options.engines:
-                        found = measured(Path(place), engine, strategy, options.actors)
+                        found = measured(Path(place), engine, strategy, options.actors, options.reads)
                         ids = ids or found["ids"]
                         assert found["ids"] == ids, f"{strategy} on {engine} gave other ids"
                         del found["ids"]

@@ -15,6 +15,13 @@ class AllyError(Exception):
     """What that argument was."""
     problem: str = ""
     """What is wrong with it, and the next step."""
+    sample: int | None = None
+    """The row of the sample the error is about, if it is about one."""
+
+    def at(self, sample: int) -> Self:
+        """The same error, about the sample of this row."""
+        self.sample = int(sample)
+        return self
 
     @classmethod
     def about(cls, argument: str, value: Any, problem: str) -> Self:

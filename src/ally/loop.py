@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
@@ -11,10 +12,10 @@ import numpy as np
 import pandas as pd
 import torch
 
-from ally.errors import AnswerError, InputError, LabelError
+from ally.errors import AllyError, AnswerError, InputError, LabelError
 from ally.execution.engine import Engine, LocalEngine
 from ally.execution.memory import Scratch
-from ally.execution.ray import release
+from ally.execution.ray import ensure_room
 from ally.execution.resolve import resolve_engine
 from ally.explain import why
 from ally.hygiene import EqualInputs, Hygiene, choose, find_copies, fingerprints, put_last
@@ -30,7 +31,7 @@ from ally.pool import Ids, LabelCode, Pool, State, parse_labels
 from ally.rng import streams
 from ally.scoring import Constant, check_scores
 from ally.selection.base import Limits, Selection, check_selection
-from ally.sources import Vectors, as_source, chunks, is_dataset, open_vectors
+from ally.sources import Vectors, as_source, chunks, is_lazy_dataset, open_vectors
 from ally.strategies import Strategy, resolve_strategy
 from ally.types import NULL, SKIP, AnyArray, FloatArray, IntArray, Progress, Task
 
@@ -105,8 +106,8 @@ class Loop:
         engine: str | Engine = "local",
     ) -> None:
         self._strategy = resolve_strategy(strategy)
-        if is_dataset(X):
-            release()  # its blocks may still have to be computed, and actors of an earlier query hold the CPUs
+        if is_lazy_dataset(X):
+            ensure_room("the blocks of the Ray Dataset")
         source = as_source(X, objects=takes_objects(model), channels=channels)
         parsed = parse_labels(y, len(source), task=task, classes=classes, missing_label=missing_label)
         if parsed.known.any() or task != "auto" or classes is not None:
@@ -208,7 +209,8 @@ class Loop:
         report: dict[str, Any] = {"labelled": len(self.labelled)}
         round_streams = self._streams.child(f"round {len(self._open)}")
         with Scratch(self._budget) as scratch:
-            rows, recalled, copies = self._distinct(int(n))
+            with self._naming_samples():
+                rows, recalled, copies = self._distinct(int(n))
             strategy, snapshot = self._look(rows, scratch, report, notes)
             scored = strategy.score(snapshot, round_streams)
             check_scores(scored, snapshot, strategy.score)
@@ -337,13 +339,18 @@ class Loop:
         """The strategy that can be used now, and its snapshot; `rows` are the candidates."""
         if not self._strategy.trains:
             if self._hygiene.compares:
-                return self._strategy, self._learner.untrained(self._pool, self._code, rows, scratch)
+                with self._naming_samples():
+                    return self._strategy, self._learner.untrained(self._pool, self._code, rows, scratch)
             return self._strategy, blind(self._pool, self._code, rows)
         if not len(self.labelled):
             cold = self._strategy if self._strategy.covers else Strategy(Constant(), self._strategy.first)
             space = "space of the given embeddings" if isinstance(self._geometry, Vectors) else "input space"
             notes.append(f"there are no labels yet: the first batch covers the {space} ({type(cold.select).__name__})")
-            return cold, self._learner.untrained(self._pool, self._code, rows, scratch)
+            with self._naming_samples():
+                return cold, self._learner.untrained(self._pool, self._code, rows, scratch)
+        self._ensure_supported()
+        with self._naming_samples():
+            self._learner.marks()  # the first pass over the pool; fits may look at other samples as well
         fit = self.fit()
         report["fit"] = fit.report
         notes.extend(fit.report.notes)
@@ -356,10 +363,23 @@ class Loop:
         size = 1 if fit.spreads else max([readout.members for readout in readouts], default=1)
         members = self._members(size)[1:]
         seed = self._streams.child(f"round {len(self._open)}").seed("readouts")
-        snapshot = self._learner.snapshot(fit, self._pool, rows, scratch, members=members, readouts=readouts, seed=seed)
+        with self._naming_samples():
+            snapshot = self._learner.snapshot(
+                fit, self._pool, rows, scratch, members=members, readouts=readouts, seed=seed
+            )
         if self._strategy.calibrates:
             snapshot = replace(snapshot, held_out=self._learner.held_out(fit, self._pool, self._code))
         return self._strategy, snapshot
+
+    @contextmanager
+    def _naming_samples(self) -> Iterator[None]:
+        """Errors about a row of the pool say its id, if the samples have ids of their own."""
+        try:
+            yield
+        except AllyError as error:
+            if error.sample is not None and self._ids.given:
+                error.args = (f"{error} (the id of sample {error.sample} is {self._ids.one(error.sample)!r})",)
+            raise
 
     def _number(self, query_id: str) -> int:
         if not isinstance(query_id, str) or query_id not in self._open:

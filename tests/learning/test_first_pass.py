@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import ally
-from ally.errors import NonFiniteInput
+from ally.errors import DataError, NonFiniteInput
 from ally.execution.engine import LocalEngine
 from ally.hygiene import find_copies, fingerprints
 from ally.learning.first_pass import FirstPass
@@ -83,5 +83,34 @@ def test_one_pass_gives_what_several_gave(engine, shape):
 def test_a_value_that_cannot_be_used_is_named(engine):
     X, y = pool()
     X[2000, 3] = np.nan
-    with pytest.raises(NonFiniteInput, match="nan at row 2000, feature 3"):
-        Loop(X, y, strategy="margin", model=TrainedOnce(), missing_label=-1, engine=engine).ask(2)
+    settings = {"strategy": "margin", "model": TrainedOnce(), "missing_label": -1, "engine": engine}
+    with pytest.raises(NonFiniteInput, match=r"nan at row 2000, feature 3.*`candidates`$"):
+        Loop(X, y, **settings).ask(2)
+    ids = [f"s{row}" for row in range(ROWS)]
+    for hygiene in (None, ally.Hygiene()):
+        with pytest.raises(NonFiniteInput, match=r"row 2000.* \(the id of sample 2000 is 's2000'\)"):
+            Loop(X, y, ids=ids, hygiene=hygiene, **settings).ask(2)
+
+
+class Broken:
+    """A data set with a sample that cannot be read."""
+
+    def __init__(self, X):
+        self.X = X
+
+    def __len__(self):
+        return len(self.X)
+
+    def __getitem__(self, row):
+        if row == 2000:
+            raise OSError("truncated file")
+        return self.X[row]
+
+
+@pytest.mark.parametrize("engine", ENGINES, ids=repr)
+def test_a_sample_that_cannot_be_read_is_named(engine):
+    X, y = pool()
+    ids = [f"s{row}" for row in range(ROWS)]
+    loop = Loop(Broken(X), y, ids=ids, strategy="margin", model=TrainedOnce(), missing_label=-1, engine=engine)
+    with pytest.raises(DataError, match=r"sample 2000 .* \(OSError: truncated file\).* 's2000'\)"):
+        loop.ask(2)

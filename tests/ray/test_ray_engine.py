@@ -39,11 +39,12 @@ def test_a_sample_that_cannot_be_used_is_named(tmp_path):
     X = scene.X.copy()
     np.save(tmp_path / "X.npy", X)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r+")
-    loop = Loop(mapped, scene.y, model=TrainedOnce(), strategy="margin", engine=RayEngine(workers=2))
+    ids = [f"s{row}" for row in range(len(X))]
+    loop = Loop(mapped, scene.y, model=TrainedOnce(), strategy="margin", engine=RayEngine(workers=2), ids=ids)
     first = loop.ask(2)
     mapped[2500, 1] = np.nan
     mapped.flush()
-    with pytest.raises(NonFiniteInput, match="row 2500"):
+    with pytest.raises(NonFiniteInput, match=r"row 2500, .* \(the id of sample 2500 is 's2500'\)"):
         loop.ask(2)
     same = Loop(scene.X, scene.y, model=TrainedOnce(), strategy="margin").ask(2)
     assert len(first) == len(same) == 2

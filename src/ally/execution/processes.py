@@ -8,13 +8,17 @@ import pickle
 import threading
 import time
 
+WATCH = "ally parent"
+"""The name of the thread that waits for the parent."""
 POLL = 1.0
 """Seconds between looks at a parent that is not Python's own."""
 
 
 def end_with_parent() -> None:
-    """From now on this process ends when the one that started it does, however that ends."""
-    threading.Thread(target=_wait_for_parent, daemon=True).start()
+    """From now on this process ends when the one that started it does, however that ends. To say so again changes
+    nothing."""
+    if not any(thread.name == WATCH for thread in threading.enumerate()):
+        threading.Thread(target=_wait_for_parent, name=WATCH, daemon=True).start()
 
 
 def _wait_for_parent() -> None:

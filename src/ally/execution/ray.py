@@ -3,7 +3,8 @@
 A few actors (`Host`) hold all workers, several each if there are more parts than actors. Messages to all workers are
 pickled once. The coordinator records the calls of a crew (`RayCrew`): when an actor is lost, another takes its place,
 builds its workers from their parts and repeats the calls. Actors have as many threads as torch uses here, so that a
-learner gives the same bits there as here.
+learner gives the same bits there as here. They are kept from crew to crew, and end when there has been none for a
+while: idle actors would keep everybody else, this driver included, from the CPUs they hold.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import itertools
 import os
 import pickle
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -35,6 +37,8 @@ PATIENCE = 300.0
 """Seconds to wait for an actor to start."""
 PLACE = 30.0
 """Seconds to wait for free CPUs for an actor that replaces another."""
+IDLE = 10.0
+"""Seconds after which actors without a crew end."""
 STORE = 2**28
 """Size in bytes of the object store when a cluster is started here; more spills to disk."""
 _NUMBERS = itertools.count()
@@ -74,7 +78,7 @@ class RayEngine:
 
     def share(self, value: T) -> Shared[T]:
         connect(self.address)
-        return _Put(_ray().put(value))
+        return _Put(_put(value))
 
     @property
     def _width(self) -> int:
@@ -92,6 +96,21 @@ class _Put:
 
     def __call__(self) -> Any:
         return _ray().get(self._ref)
+
+
+def _put(value: Any) -> Any:
+    """A reference to a value in the object store."""
+    ray = _ray()
+    try:
+        return ray.put(value)
+    except (ray.exceptions.ObjectStoreFullError, ray.exceptions.OutOfDiskError) as error:
+        raise EngineError(_FULL) from error
+
+
+_FULL = (
+    "Ray's object store is full, and so is the disk it spills to; free that disk (/tmp/ray, unless Ray was given "
+    "another folder), give Ray a larger store, or pass the pool as a folder of parts or a memory map, which is not sent"
+)
 
 
 def _ray() -> Any:
@@ -183,7 +202,8 @@ def _portable(error: Exception) -> Exception:
 
 
 class Hosts:
-    """The actors of one cluster. A lost actor is replaced by another."""
+    """The actors of one cluster. A lost actor is replaced by another. They end when no crew has used them for `IDLE`
+    seconds."""
 
     def __init__(self, count: int) -> None:
         ray, threads = _ray(), torch.get_num_threads()
@@ -198,6 +218,9 @@ class Hosts:
             )
         self.lives = [0] * count
         """How often each has been replaced."""
+        self.crews = 0
+        self._clock: threading.Timer | None = None
+        self.leave(0)
 
     def __len__(self) -> int:
         return len(self.actors)
@@ -212,6 +235,26 @@ class Hosts:
                 self.end([number])
                 self.actors[number] = self._new(0.0)
             self.lives[number] += 1
+
+    def enter(self) -> None:
+        """A crew begins."""
+        with _LOCK:
+            self.crews += 1
+            self._stop_clock()
+
+    def leave(self, crews: int = 1) -> None:
+        """So many crews have ended."""
+        with _LOCK:
+            self.crews -= crews
+            self._stop_clock()
+            if not self.crews:
+                self._clock = threading.Timer(IDLE, _let_go, [self])
+                self._clock.daemon = True
+                self._clock.start()
+
+    def _stop_clock(self) -> None:
+        if self._clock is not None:
+            self._clock.cancel()
 
     def end(self, numbers: Sequence[int]) -> None:
         ray = _ray()
@@ -232,25 +275,59 @@ class Hosts:
 
 _POOLS: dict[tuple[str, int], Hosts] = {}
 """By connection and number of actors."""
+_LOCK = threading.RLock()
+"""Held while `_POOLS` or a number of crews is read and changed, but not while actors start."""
+_STARTING = threading.Lock()
 
 
 def hosts(count: int) -> Hosts:
     """This many actors. They are reused between crews, because starting one takes seconds."""
     key = _ray().get_runtime_context().get_job_id(), count
-    if key not in _POOLS:
-        release()
-        _POOLS[key] = Hosts(count)
-    return _POOLS[key]
+    with _LOCK:
+        found = _POOLS.get(key)
+    if found is None:
+        with _STARTING:
+            found = _POOLS.get(key)
+            if found is None:
+                release()
+                found = _POOLS[key] = Hosts(count)
+    return found
 
 
 def release() -> None:
-    """Ends all actors. The next crew starts new ones."""
-    for pool in _POOLS.values():
-        pool.end(range(len(pool)))
-    _POOLS.clear()
+    """Ends all actors that no crew uses. The next crew starts new ones."""
+    for pool in list(_POOLS.values()):
+        _let_go(pool)
 
 
-atexit.register(release)
+def _let_go(pool: Hosts, busy: bool = False) -> None:
+    """Ends the actors if no crew uses them, or even so (`busy`). A crew that loses them this way starts others."""
+    with _LOCK:
+        if pool.crews and not busy:
+            return
+        for key in [key for key, one in _POOLS.items() if one is pool]:
+            del _POOLS[key]
+    pool.end(range(len(pool)))
+
+
+@atexit.register
+def _end_all() -> None:
+    for pool in list(_POOLS.values()):
+        _let_go(pool, busy=True)
+
+
+def ensure_room(work: str) -> None:
+    """Raises unless a task of one CPU can run within `PATIENCE` seconds, since Ray would wait for one without end."""
+    ray = _ray()
+    release()
+    task = ray.remote(num_cpus=1)(lambda: None).remote()
+    ready, _ = ray.wait([task], timeout=PATIENCE)
+    if not ready:
+        ray.cancel(task)
+        raise EngineError(
+            f"the Ray cluster had no CPU free for {work} within {PATIENCE:g} seconds; end what holds its CPUs, or try "
+            "again when they are free"
+        )
 
 
 class _Call(NamedTuple):
@@ -264,10 +341,11 @@ class RayCrew:
 
     def __init__(self, hosts: Hosts, parts: Sequence[Any], build: Callable[[Any], Any]) -> None:
         self._number, self._hosts, self._open = next(_NUMBERS), hosts, True
-        self._parts, self._build = list(parts), _ray().put(build)
+        self._parts, self._build = list(parts), _put(build)
         self._used = range(min(len(hosts), len(self._parts)))
         self._calls: list[_Call] = []
         self._lives = list(hosts.lives)
+        hosts.enter()
         try:
             self._collect({host: [(self._numbers(host), self._start(host))] for host in self._used}, None)
         except BaseException as error:
@@ -322,12 +400,12 @@ class RayCrew:
         self._open = False
         self._calls.clear()
         if error is not None and not isinstance(error, Exception):
-            self._hosts.end(self._used)
-            _POOLS.clear()
+            _let_go(self._hosts, busy=True)
         elif _ray().is_initialized():
             for host in self._used:
                 if self._hosts.lives[host] == self._lives[host]:
                     self._hosts.actors[host].end.remote(self._number)
+        self._hosts.leave()
 
     def _numbers(self, host: int) -> list[int]:
         return list(range(host, len(self._parts), len(self._hosts)))
@@ -380,6 +458,8 @@ class RayCrew:
             return answer
         except (ray.exceptions.RayActorError, ray.exceptions.ObjectLostError, ray.exceptions.WorkerCrashedError):
             return None
+        except (ray.exceptions.ObjectStoreFullError, ray.exceptions.OutOfDiskError) as error:
+            raise EngineError(_FULL) from error
 
     def _revived(self, host: int, call: _Call | None) -> list[_Answer]:
         """Rebuilds the workers of a lost actor in another, as they were before `call`. Returns its answers to it."""
@@ -417,4 +497,4 @@ def _message(method: str, args: tuple[Any, ...]) -> Any:
     from ray import cloudpickle
 
     message: bytes = cloudpickle.dumps((method, args))  # type: ignore[no-untyped-call]
-    return message if len(message) < INLINE else _ray().put(message)
+    return message if len(message) < INLINE else _put(message)

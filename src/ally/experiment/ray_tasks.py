@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
-from ally.execution.processes import sendable
-from ally.execution.ray import connect
+from ally.execution.processes import end_with_parent, sendable
+from ally.execution.ray import connect, ensure_room
 from ally.execution.resolve import address_of
 from ally.experiment.workers import POLL, Call, Ended, Killed, one_thread
 
@@ -26,6 +26,7 @@ def tasks_through(function: Callable[..., Any], calls: Sequence[Call], engine: s
     Closing the iterator, like any exception in it, ends the tasks.
     """
     ray = connect(address_of(engine))
+    ensure_room("the campaigns")
     task = ray.remote(_task).options(num_cpus=1, max_retries=RETRIES)
     running = {task.remote(function, call): number for number, call in enumerate(calls)}
     try:
@@ -47,6 +48,7 @@ def tasks_through(function: Callable[..., Any], calls: Sequence[Call], engine: s
 
 
 def _task(function: Callable[..., Any], call: Call) -> tuple[Any, Exception | None]:
+    end_with_parent()  # a busy task may outlive a node that was killed by minutes
     with one_thread():
         try:
             return function(*call), None

@@ -174,7 +174,7 @@ class FittedEstimator(ByBlocks):
         if len(bad):
             raise NonFiniteInput(
                 f"{called(self.estimator)} gives NaN or infinity for sample {rows[bad[0]]}; check its features"
-            )
+            ).at(rows[bad[0]])
 
 
 def read_samples(source: Source, rows: IntArray, estimator: Any) -> Any:

@@ -117,7 +117,7 @@ class FittedNetwork(ByBlocks):
             row = int(rows[int((~finite).nonzero()[0])])
             raise NonFiniteInput(
                 f"the network gives NaN or infinity for sample {row}; check its features, or lower the learning rate"
-            )
+            ).at(row)
         if self.task == "classification":
             return Seen(embedding, outputs.double().softmax(1).float(), outputs.argmax(1))
         return Seen(embedding, None, self.scale.invert(outputs.double().squeeze(1)))

@@ -33,6 +33,15 @@ class Ids:
     def __len__(self) -> int:
         return self._n
 
+    @property
+    def given(self) -> bool:
+        """Whether they are not simply the row numbers."""
+        return self._values is not None
+
+    def one(self, row: int) -> Any:
+        """The id of one absolute row."""
+        return self.of(np.asarray([row])).tolist()[0]
+
     def of(self, rows: IntArray) -> AnyArray:
         """Ids of absolute rows."""
         return rows.copy() if self._values is None else self._values[rows]

@@ -3,7 +3,7 @@ campaign."""
 
 from ally.sources.arrays.carried import carried
 from ally.sources.arrays.convert import as_source
-from ally.sources.arrays.ray_blocks import is_dataset
+from ally.sources.arrays.ray_blocks import is_lazy_dataset
 from ally.sources.arrays.scaling import Checked, Scaler, fit_scaler
 from ally.sources.base import BLOCK, Source, blocks, chunks
 from ally.sources.defaults import DefaultLearner, default_learner
@@ -34,7 +34,7 @@ __all__ = [
     "chunks",
     "default_learner",
     "fit_scaler",
-    "is_dataset",
+    "is_lazy_dataset",
     "open_source",
     "open_vectors",
     "read_answers",

@@ -172,8 +172,11 @@ class Vectors:
             value = values[row, number]
             where = f"embeddings= holds {value} at row {rows[row]}, column {self.source.column(int(number))}"
             if np.isfinite(value):
-                raise InputError(f"{where}: too large to square in single precision; rescale to below {LARGEST:g}")
-            raise NonFiniteInput(f"{where}; give finite vectors, or leave the row out through `candidates`")
+                problem = f"{where}: too large to square in single precision; rescale to below {LARGEST:g}"
+                raise InputError(problem).at(rows[row])
+            raise NonFiniteInput(f"{where}; give finite vectors, or leave the row out through `candidates`").at(
+                rows[row]
+            )
         return values.astype(np.float32)
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from ally.errors import InputError
+from ally.errors import DataError, InputError
 from ally.sources.arrays.carried import FileMap, file_map
 from ally.sources.base import Source
 from ally.types import AnyArray, IntArray
@@ -109,7 +109,13 @@ class DatasetSource:
         self._shape = self._item(0).shape if self._length else (1,)
 
     def _item(self, row: int) -> AnyArray:
-        item = self._dataset[row]
+        try:
+            item = self._dataset[row]
+        except Exception as error:
+            raise DataError(
+                f"sample {row} of the data set cannot be read ({type(error).__name__}: {error}); repair it, or leave "
+                "it out through `candidates`"
+            ).at(row) from error
         if isinstance(item, tuple) or (isinstance(item, list) and item and hasattr(item[0], "__len__")):
             item = item[0]
         value = tensor_to_numpy(item) if is_tensor(item) else np.asarray(item)

@@ -10,10 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from ally.errors import DataError, InputError
+from ally.errors import DataError, EngineError, InputError
 from ally.sources.arrays.carried import Carried
 from ally.sources.arrays.memory import ArraySource
 from ally.types import AnyArray
+
+PATIENCE = 300.0
+"""Seconds to wait for a block."""
 
 
 class PoolBlocks(Carried):
@@ -31,7 +34,14 @@ class BlockPart:
 
         import ray
 
-        block: Any = ray.get(self.ref)
+        try:
+            block: Any = ray.get(self.ref, timeout=PATIENCE)
+        except ray.exceptions.GetTimeoutError as error:
+            raise EngineError(
+                f"a block of the Ray Dataset did not arrive within {PATIENCE:g} seconds. If it was lost with a "
+                "machine, Ray needs a free CPU to compute it again: use fewer workers, as in RayEngine(workers=1), or "
+                "write the data to files and pass their folder"
+            ) from error
         accessor: Any = BlockAccessor.for_block(block)
         return _samples(accessor.to_numpy(list(block.schema.names)))
 
@@ -58,6 +68,11 @@ def _samples(columns: dict[str, AnyArray]) -> ArraySource:
 
 def is_dataset(X: Any) -> bool:
     return type(X).__module__.startswith("ray.data.") and hasattr(X, "to_arrow_refs")
+
+
+def is_lazy_dataset(X: Any) -> bool:
+    """Whether its blocks have yet to be computed, which takes CPUs of the cluster."""
+    return is_dataset(X) and type(X).__name__ != "MaterializedDataset"
 
 
 def open_blocks(dataset: Any) -> PoolBlocks:

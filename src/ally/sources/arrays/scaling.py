@@ -157,8 +157,10 @@ def check_finite(values: AnyArray, rows: IntArray, source: Source) -> None:
         else (f"X holds {value} in sample {rows[bad[0]]}")
     )
     if np.isfinite(value):
-        raise InputError(f"{where}: too large to square in float64; rescale the feature to below {LARGEST:g}")
+        raise InputError(f"{where}: too large to square in float64; rescale the feature to below {LARGEST:g}").at(
+            rows[bad[0]]
+        )
     kind = "NaN" if np.isnan(value) else "infinity"
     raise NonFiniteInput(
         f"{where}: {kind} cannot be used; impute it, drop the row, or leave the row out through `candidates`"
-    )
+    ).at(rows[bad[0]])
