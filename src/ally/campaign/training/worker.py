@@ -7,8 +7,8 @@ import os
 import subprocess
 import sys
 
-# Not -m: that puts the current folder first on the path, and a queue.py there would shadow Python's own. Imports make no
-# garbage, and looking for it takes as long as a third of them.
+# Not -m: that puts the current folder first on the path, and a queue.py there would shadow Python's own. Imports make
+# no garbage, and looking for it takes a third of the time of a small training.
 PROGRAM = """
 import gc, sys
 gc.disable()
