@@ -84,7 +84,7 @@ def system_part():
 
 @pytest.fixture(scope="session")
 def browser(system_part: Callable[[str], str]) -> Iterator[Any]:
-    """One for all tests of a process: playwright runs a single loop in it."""
+    """One for all tests of a process: playwright runs a single loop in it. Its tests are a group, so one is started."""
     chromium = system_part("chromium")
     api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: no page was opened")
     with api.sync_playwright() as playwright:
