@@ -12,16 +12,16 @@ SELDOM := tests|testing|mypy|mypyc|networkx|pip|plotly|ray|setuptools|torch/_ind
 PIP := $(BIN)/python -m pip install --quiet --no-compile
 
 # The environment is complete when its stamp is newer than the files that describe it. Two installers unpack the pinned
-# versions side by side, every second one each; the third adds what is missing and checks the whole. pip would compile
-# everything, on one core.
+# versions side by side, every second one each; the third adds what is missing and checks the whole, while what is there
+# is compiled. pip would compile everything, on one core.
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	sed -n '/==/p' constraints.txt | sed -n 'p;n' > $(VENV)/odd.txt
 	sed -n '/==/p' constraints.txt | sed -n 'n;p' > $(VENV)/even.txt
 	$(PIP) --no-deps --requirement $(VENV)/odd.txt & \
 	$(PIP) --no-deps --requirement $(VENV)/even.txt && wait $$!
-	$(PIP) --constraint constraints.txt --editable '.[test,parquet]'
-	$(BIN)/python -m compileall -q -j 0 -x '/($(SELDOM))/' $(VENV)/lib || true
+	$(BIN)/python -m compileall -q -j 0 -x '/($(SELDOM))/' $(VENV)/lib & \
+	$(PIP) --constraint constraints.txt --editable '.[test,parquet]' && { wait $$! || true; }
 	touch $@
 
 demo: $(VENV)/.ready
@@ -37,11 +37,12 @@ lint: $(VENV)/.ready
 test: lint test-only
 
 # Tests that share work go to one worker (loadgroup); those known to be long go first, by tests/conftest.py. More workers
-# than cores: many tests wait for servers, browsers and processes. A query by every strategy comes before: loops are
-# compiled on their first call and kept on disk, so that not every worker compiles them at the same time.
+# than cores: many tests wait for servers, browsers and processes. A query by every strategy comes before, with all
+# tests collected: loops are compiled on their first call, tests when they are collected, and both are kept on disk, so
+# that not every worker compiles them at the same time.
 WORKERS ?= 3
 test-only: $(VENV)/.ready
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --quiet tests/test_conformance.py -k exactly_n_from_arrays
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --quiet -k exactly_n_from_arrays
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder -m 'not slow' --durations=25
 
 test-slow: $(VENV)/.ready

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import shutil
@@ -8,11 +9,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pytest
-import torch
+# Until all tests are collected nothing is garbage, and looking for it takes a tenth of the time that imports take.
+gc.disable()
 
-from ally.learning.snapshot import Snapshot, View
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+import torch  # noqa: E402
+
+from ally.learning.snapshot import Snapshot, View  # noqa: E402
 
 CHROMIUM_FLAGS = [
     "--no-sandbox",
@@ -49,6 +53,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 
+def pytest_collection_finish() -> None:
+    """What was imported stays: the collector need not walk through it again."""
+    gc.freeze()
+    gc.enable()
+
+
 @pytest.fixture(autouse=True, scope="session")
 def one_thread():
     """Tests run small problems; more threads only make them slower on a busy machine."""
@@ -74,7 +84,7 @@ def system_part():
 
 @pytest.fixture(scope="session")
 def browser(system_part: Callable[[str], str]) -> Iterator[Any]:
-    """One for all tests of a process: playwright runs a single loop in it."""
+    """One for all tests of a process: playwright runs a single loop in it. Its tests are a group, so one is started."""
     chromium = system_part("chromium")
     api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: no page was opened")
     with api.sync_playwright() as playwright:

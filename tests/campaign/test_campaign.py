@@ -286,7 +286,7 @@ def test_asking_and_telling_do_not_import_torch(table, tmp_path):
         "except ally.errors.UnknownName as error: assert \"did you mean 'margin'\" in str(error)\n"
         f"Campaign.create('f.db', {str(table[0])!r}, strategy='badge', objective='erm', model='mlp').close()\n"
         "from ally.cli.app import app\n"
-        f"app(['new', 'g', '--from', {str(table[0])!r}, '--strategy', 'badge'], standalone_mode=False)\n"
+        f"app(['new', 'g', '--from', {str(table[0])!r}, '--strategy', 'badge', '--by-hand'], standalone_mode=False)\n"
         "app(['change', 'g', '--strategy', 'margin', '--model', 'linear'], standalone_mode=False)\n"
         "sys.exit('torch' in sys.modules)"
     )

@@ -278,7 +278,7 @@ def test_a_training_does_not_import_from_the_current_folder(table, tmp_path, mon
     path, truth = table
     monkeypatch.chdir(tmp_path)
     (tmp_path / "queue.py").write_text("raise RuntimeError('not the queue of Python')\n")
-    with Campaign.create("c.db", path, batch=2, evaluate=0, automatic=False) as campaign:
+    with Campaign.create("c.db", path, batch=2, evaluate=0, model="linear", automatic=False) as campaign:
         campaign.relabel(dict(list(truth.items())[:6]))
         campaign.retrain(wait=False)
         os.chdir("/")

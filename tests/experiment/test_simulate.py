@@ -10,7 +10,9 @@ from ally.errors import InputError
 from ally.experiment import COLUMNS, Cell, Trial, run_cells, simulate
 from ally.experiment.protocol import PROTOCOLS, protocol_of, under
 from ally.experiment.simulate import campaign
+from ally.experiment.workers import work_through
 from ally.learning.training import Training
+from ally.metrics import metric_named
 from ally.testing.pools import blobs
 
 TRAINING = Training(epochs=5, batch_size=16)
@@ -143,10 +145,17 @@ def test_processes_give_the_same_numbers_in_the_order_of_the_cells():
     assert list(table["dataset"].unique()) == ["classification", "regression"]
 
 
-@pytest.mark.parametrize("workers", [0, 1])
-def test_a_failing_cell_is_an_error(workers):
+def test_a_failing_cell_is_an_error():
     with pytest.raises(ally.errors.UnknownName):
-        run_cells(trial, [("classification", cell("nope"))], workers=workers)
+        run_cells(trial, [("classification", cell("nope"))], workers=0)
+
+
+def test_errors_come_back_from_processes():
+    """By a call that needs no pool, so that its process imports little."""
+    (ended,) = filter(None, work_through(metric_named, [("nope",)], processes=1))
+    assert ended.result is None
+    with pytest.raises(ally.errors.UnknownName, match="unknown metric 'nope'"):
+        raise ended.error
 
 
 @pytest.mark.parametrize("model", ["extra-trees", ExtraTreesRegressor(20)], ids=["name", "estimator"])

@@ -7,6 +7,7 @@ from report_grids import drawn
 
 from ally.report import write_report
 
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("browser")]
 HOSTILE = '<script>window.hurt=1</script><img src=x onerror="window.hurt=1">'
 
 

@@ -16,7 +16,7 @@ from ally.web.server import Plan
 
 KEYS = {name: str(number + 1) for number, name in enumerate(CLASSES)}
 SCRIPT = '<script>window.hurt=1</script><img src=x onerror="window.hurt=1">'
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("browser")]
 
 
 @pytest.fixture(scope="module")

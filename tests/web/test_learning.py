@@ -12,7 +12,7 @@ from screens import Screen
 from ally import Campaign
 from ally.errors import AnswerError
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("browser")]
 WORDS = {"good": "lovely bright room, friendly people", "bad": "dirty noisy room, rude people"}
 FILLERS = ["we came by train", "it rained on sunday", "the harbour is near", "breakfast began at seven"]
 

@@ -10,7 +10,7 @@ from screens import Screen
 from ally import Campaign
 from ally.web.server import Plan
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("browser")]
 SCRIPT = '<script>window.hurt=1</script><img src=x onerror="window.hurt=1">'
 WORDS = [
     SCRIPT,

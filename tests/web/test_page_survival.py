@@ -12,7 +12,7 @@ from screens import Screen
 
 from ally import Campaign
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("browser")]
 KEYS = {name: str(number + 1) for number, name in enumerate(CLASSES)}
 
 

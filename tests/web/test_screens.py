@@ -13,7 +13,7 @@ from screens import Screen
 from ally import Campaign
 from ally.campaign.people import user
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("browser")]
 KEYS = {name: str(number + 1) for number, name in enumerate(CLASSES)}
 
 
