@@ -297,7 +297,7 @@ def test_smoothed_images_change_as_images_differ(learned, digits):
         ascend(model.dual, starts, bounds=(0, 16), steps=60, step_size=0.02, smooth=data) for data in (None, digits[0])
     )
 
-    main = np.linalg.svd(digits[0].reshape(-1, 64) - digits[0].reshape(-1, 64).mean(0))[2][:20]
+    main = np.linalg.svd(digits[0].reshape(-1, 64) - digits[0].reshape(-1, 64).mean(0), full_matrices=False)[2][:20]
 
     def beside_main_components(path):
         change = (path.samples[-1] - path.samples[0]).reshape(-1, 64)

@@ -24,6 +24,8 @@ from ally.strategies import CATALOGUE
 from ally.testing.engine import POOL, TrainedOnce, check_ids
 from ally.testing.pools import blobs
 
+POOL_OF_QUERIES = 3 * BLOCK + 300
+"""Four blocks: of three shards one has two."""
 SHARED_FITS = pytest.mark.xdist_group("held shards")
 DISTINCT = [
     "ally",
@@ -43,6 +45,11 @@ DISTINCT = [
 WITHOUT_CLASSES = ["ally", "bait", "coreset", "dal", "dropquery", "lcmd", "maxherding", "typiclust", "bald"]
 
 
+@pytest.fixture(autouse=True)
+def fewer_candidates(monkeypatch):
+    monkeypatch.setattr("ally.testing.engine.POOL", POOL_OF_QUERIES)
+
+
 @SHARED_FITS
 @pytest.mark.parametrize(
     "name", [name if name in DISTINCT else pytest.param(name, marks=pytest.mark.slow) for name in CATALOGUE]
@@ -51,7 +58,7 @@ def test_every_strategy_gives_the_same_ids(name):
     strategy = CATALOGUE[name]
     if name == "ally-unlabelled":
         strategy = replace(strategy, objective=PDCLUnlabelled(steps=30))
-    check_ids(LocalEngine(1, 5, holds=True), strategy)
+    check_ids(LocalEngine(1, 3, holds=True), strategy)
 
 
 @SHARED_FITS
@@ -63,32 +70,32 @@ def test_the_same_for_numbers(name):
 @SHARED_FITS
 @pytest.mark.parametrize("name", ["badge", "dropquery", "ally", "coreset"])
 def test_the_same_before_there_are_labels(name):
-    check_ids(LocalEngine(1, 5, holds=True), name, labelled=0)
+    check_ids(LocalEngine(1, 3, holds=True), name, labelled=0)
 
 
 @SHARED_FITS
 @pytest.mark.parametrize("name", ["ally", "badge", "dal"])
 def test_the_same_where_candidates_are_set_aside(name):
     hygiene = ally.Hygiene("near", near=0.15, outliers=0.02)
-    check_ids(LocalEngine(1, 5, holds=True), name, hygiene=hygiene)
+    check_ids(LocalEngine(1, 3, holds=True), name, hygiene=hygiene)
 
 
 @SHARED_FITS
 def test_the_same_in_vectors_of_ones_own_and_on_a_shortlist():
-    vectors = np.random.default_rng(1).normal(size=(POOL, 3))
-    check_ids(LocalEngine(1, 5, holds=True), "coreset", embeddings=vectors)
-    check_ids(LocalEngine(1, 5, holds=True), "maxherding", embeddings="inputs")
+    vectors = np.random.default_rng(1).normal(size=(POOL_OF_QUERIES, 3))
+    check_ids(LocalEngine(1, 3, holds=True), "coreset", embeddings=vectors)
+    check_ids(LocalEngine(1, 3, holds=True), "maxherding", embeddings="inputs")
     for select in (Shortlist(KMeansPP(Gradient()), times=40), Influence(shortlist=500)):
-        check_ids(LocalEngine(1, 5, holds=True), ally.Strategy(Margin(), select))
+        check_ids(LocalEngine(1, 3, holds=True), ally.Strategy(Margin(), select))
 
 
 @SHARED_FITS
 def test_large_pools_are_clustered_where_they_are(monkeypatch):
     monkeypatch.setattr("ally.selection.kmeans.SAMPLE", 2000)
     for name in ("cluster-margin", "ally-paper"):
-        check_ids(LocalEngine(1, 5, holds=True), name)
+        check_ids(LocalEngine(1, 3, holds=True), name)
     monkeypatch.setattr("ally.selection.typiclust.JOINT", 2000)
-    check_ids(LocalEngine(1, 5, holds=True), "typiclust")
+    check_ids(LocalEngine(1, 3, holds=True), "typiclust")
 
 
 @SHARED_FITS

@@ -151,15 +151,15 @@ def naive_cover(kernel, covered, weights, sizes, n):
     return picks, added
 
 
-STAGES = [BLOCK] * 15 + [2 * BLOCK] * 15 + [2200] * 15
+STAGES = [BLOCK] * 8 + [2 * BLOCK] * 8 + [2100] * 8
 
 
 @pytest.fixture
 def stages(monkeypatch):
-    """Of 2200 candidates, 1024 are counted up to the 15th pick, 2048 up to the 30th, then all."""
+    """Of 2100 candidates, 1024 are counted up to the 8th pick, 2048 up to the 16th, then all."""
     monkeypatch.setattr(coverage, "FEWEST", BLOCK)
     monkeypatch.setattr(coverage, "PAIRS", 1)
-    monkeypatch.setattr(coverage, "PER_PICK", 68)
+    monkeypatch.setattr(coverage, "PER_PICK", 128)
 
 
 @pytest.mark.parametrize(
@@ -177,18 +177,18 @@ def stages(monkeypatch):
 )
 @pytest.mark.usefixtures("stages")
 def test_herding_in_stages(make_snapshot, kind, weighted, labelled, unit):
-    both = pool(kind, 2200 + labelled, 64)
+    both = pool(kind, 2100 + labelled, 64)
     snapshot = snapshot_of(make_snapshot, both[labelled:], both[:labelled])
-    scores = torch.from_numpy(np.random.default_rng(5).uniform(-1, 1, size=2200))
+    scores = torch.from_numpy(np.random.default_rng(5).uniform(-1, 1, size=2100))
     x, known = doubles(both[labelled:], unit), doubles(both[:labelled], unit)
-    weights = (scores - scores.min()).numpy() if weighted else np.ones(2200)
-    order = Streams(3).numpy("representatives").permutation(2200)
+    weights = (scores - scores.min()).numpy() if weighted else np.ones(2100)
+    order = Streams(3).numpy("representatives").permutation(2100)
     order = order[weights[order] > 0]
     squared = pairwise(x[order], x)
     width = float(np.sqrt(np.quantile(squared[0], 0.05) + 1e-9))
-    chosen = Herding(weighted, bandwidth=width, normalise=unit)(snapshot, scores, 45, Streams(3), Limits())
+    chosen = Herding(weighted, bandwidth=width, normalise=unit)(snapshot, scores, 24, Streams(3), Limits())
     covered = np.exp(-pairwise(x[order], known) / width**2).max(1, initial=0.0)
-    picks, added = naive_cover(np.exp(-squared / width**2), covered, weights[order], STAGES, 45)
+    picks, added = naive_cover(np.exp(-squared / width**2), covered, weights[order], STAGES, 24)
     assert places(snapshot, chosen) == picks
     np.testing.assert_allclose(chosen.values, added, rtol=1e-6)
 
@@ -206,16 +206,16 @@ def test_herding_in_stages(make_snapshot, kind, weighted, labelled, unit):
 )
 @pytest.mark.usefixtures("stages")
 def test_probcover_in_stages(make_snapshot, kind, labelled, unit):
-    both = pool(kind, 2200 + labelled, 64, 1)
+    both = pool(kind, 2100 + labelled, 64, 1)
     snapshot = snapshot_of(make_snapshot, both[labelled:], both[:labelled])
     x, known = doubles(both[labelled:], unit), doubles(both[:labelled], unit)
-    order = Streams(4).numpy("representatives").permutation(2200)
+    order = Streams(4).numpy("representatives").permutation(2100)
     squared = pairwise(x[order], x)
     # Between two distances, so that how they are rounded does not matter.
     radius = float(np.sqrt(np.sort(squared[0])[[20, 21]].mean())) if kind != "copies" else 1e-5
-    chosen = ProbCover(radius, normalise=unit)(snapshot, torch.zeros(2200), 45, Streams(4), Limits())
+    chosen = ProbCover(radius, normalise=unit)(snapshot, torch.zeros(2100), 24, Streams(4), Limits())
     covered = (pairwise(x[order], known) <= radius**2).any(1).astype(float)
-    picks, added = naive_cover((squared <= radius**2).astype(float), covered, np.ones(2200), STAGES, 45)
+    picks, added = naive_cover((squared <= radius**2).astype(float), covered, np.ones(2100), STAGES, 24)
     assert min(added) > 0
     assert places(snapshot, chosen) == picks
     np.testing.assert_allclose(chosen.values, added, rtol=1e-6)
@@ -230,7 +230,7 @@ def test_bounds_are_never_below_gains(make_snapshot, monkeypatch, kind):
         points(snapshot.labelled.embeddings, unit=True),
     )
     rng = np.random.default_rng(0)
-    order, some = rng.permutation(1300)[:1200], np.arange(0, 1300, 5)
+    order, some = rng.permutation(1300)[:1200], np.arange(0, 1300, 10)
     x = doubles(snapshot.candidates.embeddings, True)
     squared, near = pairwise(x[order], x[some]), pairwise(x[order], doubles(snapshot.labelled.embeddings, True)).min(1)
     for kernel in (Gaussian(0.6), Gaussian(3.0), Gaussian(1e-3), Ball(0.5), Ball(1.1), Ball(0.0)):
@@ -264,14 +264,14 @@ def test_bounds_are_never_below_gains(make_snapshot, monkeypatch, kind):
 def test_threads_and_shards_do_not_change_the_picks(make_snapshot, monkeypatch, select):
     monkeypatch.setattr(coverage, "FEWEST", BLOCK)
     monkeypatch.setattr(coverage, "PAIRS", 1)
-    monkeypatch.setattr(coverage, "PER_PICK", 60)
-    both = pool("low rank", 4 * BLOCK + 100, 64)
+    monkeypatch.setattr(coverage, "PER_PICK", 100)
+    both = pool("low rank", 3 * BLOCK + 100, 64)
     snapshot = snapshot_of(make_snapshot, both[20:], both[:20])
     snapshot.candidates.embeddings[700:1400] = snapshot.candidates.embeddings[:700]
     scores = torch.rand(len(both) - 20, generator=torch.Generator().manual_seed(0)).double()
-    one = select(snapshot, scores, 40, Streams(1), Limits(engine=LocalEngine(threads=1, shards=1)))
-    for threads, parts in ((1, 2), (2, 3), (4, 5)):
-        other = select(snapshot, scores, 40, Streams(1), Limits(engine=LocalEngine(threads, parts)))
+    one = select(snapshot, scores, 25, Streams(1), Limits(engine=LocalEngine(threads=1, shards=1)))
+    for threads, parts in ((1, 3), (4, 4)):
+        other = select(snapshot, scores, 25, Streams(1), Limits(engine=LocalEngine(threads, parts)))
         assert other.rows.tolist() == one.rows.tolist()
         assert other.values.tolist() == one.values.tolist()
 

@@ -29,7 +29,7 @@ def pick(scene, n, seed=0, **settings):
     )
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, 1])
 def test_a_blob_without_labels_is_covered_first(seed):
     scene = snapshot(np.concatenate([blob(600, (0, 0)), blob(60, (4, 4), seed=1)]), blob(60, (0, 0), seed=2))
     new = pick(scene, 10, seed, steps=50).rows - 60 >= 600
@@ -47,8 +47,8 @@ def test_sub_batches_are_less_redundant_than_one_batch():
         place = pick(scene, 20, seed, sub_batches=sub_batches, steps=50).rows - 60
         return min(np.mean((place >= 300) & (place < 340)), np.mean(place >= 340))
 
-    assert np.mean([smaller_share(1, seed) for seed in range(3)]) < 0.1
-    assert np.mean([smaller_share(10, seed) for seed in range(3)]) > 0.25
+    assert np.mean([smaller_share(1, seed) for seed in range(2)]) < 0.1
+    assert np.mean([smaller_share(10, seed) for seed in range(2)]) > 0.25
 
 
 def test_picks_are_distinct_exact_and_valued_by_log_odds():
@@ -65,13 +65,13 @@ def test_equal_seeds_give_equal_picks_and_the_global_generator_is_left_alone():
     scene = snapshot(blob(300, (0, 0)), blob(20, (0.5, 0), seed=1))
     torch.manual_seed(1)
     before = torch.random.get_rng_state()
-    first = pick(scene, 12, steps=60)
+    first = pick(scene, 5, steps=30)
     assert torch.equal(torch.random.get_rng_state(), before)
     torch.manual_seed(2)
-    second = pick(scene, 12, steps=60)
+    second = pick(scene, 5, steps=30)
     assert first.rows.tolist() == second.rows.tolist()
     assert first.values.tolist() == second.values.tolist()
-    assert first.values.tolist() != pick(scene, 12, seed=1, steps=60).values.tolist()
+    assert first.values.tolist() != pick(scene, 5, seed=1, steps=30).values.tolist()
 
 
 def test_without_labelled_samples_the_first_pick_has_the_largest_norm():
@@ -99,8 +99,8 @@ def test_the_scale_of_a_feature_does_not_matter():
     points, labelled = blob(400, (0, 0)), blob(30, (1, 0), seed=1)
     powers = np.asarray([2.0**-10, 2.0**10])
     plain, scaled = (
-        pick(snapshot(points, labelled), 20, steps=60),
-        pick(snapshot(points * powers, labelled * powers), 20, steps=60),
+        pick(snapshot(points, labelled), 15, sub_batches=5, steps=40),
+        pick(snapshot(points * powers, labelled * powers), 15, sub_batches=5, steps=40),
     )
     assert plain.rows.tolist() == scaled.rows.tolist()
 

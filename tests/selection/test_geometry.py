@@ -113,7 +113,7 @@ def naive_herding(x, known, weights, bandwidth, n):
     return picks, gains
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("normalise", [False, True])
 @pytest.mark.parametrize("labelled", [0, 20])
@@ -141,10 +141,10 @@ def test_herding_on_gradients(make_snapshot):
 
 
 def test_several_blocks_equal_one_computation(make_snapshot):
-    snapshot = make_snapshot(n=BLOCK + 300, m=BLOCK + 5, d=3)
+    snapshot = make_snapshot(n=BLOCK + 60, m=BLOCK + 5, d=3)
     h, known = seen(snapshot)
     nothing = torch.zeros(len(h), dtype=torch.float64)
-    assert places(snapshot, LCMD()(snapshot, nothing, 8, Streams(0), Limits())) == naive_lcmd(h, known, 8)
+    assert places(snapshot, LCMD()(snapshot, nothing, 5, Streams(0), Limits())) == naive_lcmd(h, known, 5)
     picks, _ = naive_herding(unit(h), unit(known), np.ones(len(h)), 0.1, 12)
     assert places(snapshot, Herding(bandwidth=0.1)(snapshot, nothing, 12, Streams(0), Limits())) == picks
     few = replace(snapshot, labelled=make_snapshot(n=4, m=3, d=3, seed=5).labelled)
@@ -216,7 +216,7 @@ def naive_cover(x, known, radius, n):
     return picks, gains
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("normalise", [False, True])
 @pytest.mark.parametrize("labelled", [0, 20])
 @pytest.mark.parametrize("radius", [0.4, 0.9, 1.5])
@@ -266,7 +266,7 @@ def naive_typiclust(h, known, k, neighbours, smallest, n, seed):
     return picks[:n]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(
     ("labelled", "most", "n"), [(20, 500, 15), (0, 500, 10), (20, 6, 30), (5, 500, 120), (20, 1, 12)]
 )

@@ -126,18 +126,16 @@ def check(pool_of, kind, factors, known, n, seed=0):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("labelled", [0, 1, 30])
-def test_rows_of_one_factor(pool_of, kind, labelled):
-    for seed in range(2):
-        check(pool_of, kind, [points(kind, 300, seed)], [points(kind, labelled, seed + 50)], 60, seed)
+@pytest.mark.parametrize(("labelled", "seed"), [(0, 0), (1, 1), (30, 2)])
+def test_rows_of_one_factor(pool_of, kind, labelled, seed):
+    check(pool_of, kind, [points(kind, 300, seed)], [points(kind, labelled, seed + 50)], 60, seed)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("labelled", [0, 30])
-def test_rows_of_two_factors(pool_of, kind, labelled):
-    for seed in range(2):
-        factors, known = ([residual(m, at), points(kind, m, at)] for m, at in ((300, seed), (labelled, seed + 50)))
-        check(pool_of, kind, factors, known, 60, seed)
+@pytest.mark.parametrize(("labelled", "seed"), [(0, 0), (30, 1)])
+def test_rows_of_two_factors(pool_of, kind, labelled, seed):
+    factors, known = ([residual(m, at), points(kind, m, at)] for m, at in ((300, seed), (labelled, seed + 50)))
+    check(pool_of, kind, factors, known, 60, seed)
 
 
 def test_rows_of_three_factors(pool_of):
@@ -157,7 +155,7 @@ def test_rows_in_double_precision(pool_of):
 
 def test_many_labelled_samples_and_several_blocks(pool_of):
     for kind in ("random", "clustered", "offset", "copies"):
-        size, labelled = 2 * BLOCK + 100, 2 * nearest_module.BATCH + 50
+        size, labelled = BLOCK + 100, nearest_module.BATCH + 50
         check(pool_of, kind, [points(kind, size, 0)], [points(kind, labelled, 1)], 12)
         check(
             pool_of,
@@ -169,7 +167,7 @@ def test_many_labelled_samples_and_several_blocks(pool_of):
 
 
 @given(st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_small_whole_numbers(data):
     """Every distance and every sum is exact here, so ties must go as the definition says."""
     n, m, d = data.draw(st.integers(1, 30)), data.draw(st.integers(0, 6)), data.draw(st.integers(1, 3))
@@ -237,17 +235,23 @@ def mapped(path, tensor):
 @pytest.mark.parametrize("gradient", [False, True])
 @pytest.mark.parametrize("build", SELECTIONS)
 @pytest.mark.parametrize("kind", ["clustered", "copies", "long tail"])
-def test_shards_threads_and_maps_change_nothing(tmp_path, build, kind, gradient):
-    n = 17 * BLOCK + 300
+@pytest.mark.parametrize(
+    ("blocks", "picks", "engines"),
+    [
+        pytest.param(5, 30, [(1, 2), (2, 4), (3, 100)], id="six blocks"),
+        pytest.param(17, 60, [(1, 2), (2, 2), (1, 5), (2, 16), (3, 100)], id="eighteen blocks", marks=pytest.mark.slow),
+    ],
+)
+def test_shards_threads_and_maps_change_nothing(tmp_path, build, kind, gradient, blocks, picks, engines):
+    n = blocks * BLOCK + 300
     features, snapshot = scene(kind, n, 40, gradient)
-    whole = run(build(features), snapshot, 60)
-    engines = [LocalEngine(1, 2), LocalEngine(2, 2), LocalEngine(1, 5), LocalEngine(2, 16), LocalEngine(3, 100)]
-    for engine in engines:
-        parted = run(build(features), snapshot, 60, engine)
-        assert parted.rows.tolist() == whole.rows.tolist(), engine
-        assert parted.values.tolist() == whole.values.tolist(), engine
+    whole = run(build(features), snapshot, picks)
+    for threads, parts in engines:
+        parted = run(build(features), snapshot, picks, LocalEngine(threads, parts))
+        assert parted.rows.tolist() == whole.rows.tolist(), (threads, parts)
+        assert parted.values.tolist() == whole.values.tolist(), (threads, parts)
     _, from_disk = scene(kind, n, 40, gradient, tmp_path)
-    assert run(build(features), from_disk, 60, LocalEngine(2, 3)).rows.tolist() == whole.rows.tolist()
+    assert run(build(features), from_disk, picks, LocalEngine(2, 3)).rows.tolist() == whole.rows.tolist()
 
 
 def test_copies_across_shards_follow_by_position(pool_of):
@@ -288,7 +292,7 @@ def picks_of(worker, features, snapshot, n, **settings):
 @pytest.mark.parametrize("gradient", [False, True])
 @pytest.mark.parametrize("kind", ["random", "clustered", "flat", "long tail", "offset"])
 def test_pruning_changes_no_bit(monkeypatch, worker, gradient, kind):
-    features, snapshot = scene(kind, 3 * BLOCK, 600, gradient)
+    features, snapshot = scene(kind, 2 * BLOCK + 200, nearest_module.BATCH + 100, gradient)
     plain = picks_of(worker, features, snapshot, 50, prune="never")
     assert picks_of(worker, features, snapshot, 50, prune="always") == plain
     assert picks_of(worker, features, snapshot, 50, prune="auto") == plain
@@ -579,10 +583,10 @@ def resident(field):
         return next(1024 * int(line.split()[1]) for line in file if line.startswith(field))
 
 
-@pytest.mark.parametrize("build", SELECTIONS)
-@pytest.mark.parametrize("features", [Embedding(), Gradient()])
-def test_memory_is_a_few_numbers_per_row(build, features):
-    n, d, classes = 200_000, 64, 64
+@pytest.fixture(scope="module")
+def small_and_large():
+    """Snapshots of 2000 and of 200 000 candidates."""
+    d, classes = 64, 64
     generator = torch.Generator().manual_seed(0)
 
     def side(m):
@@ -591,7 +595,15 @@ def test_memory_is_a_few_numbers_per_row(build, features):
             np.arange(m), torch.randn(m, d, generator=generator), p.div_(p.sum(1, keepdim=True)), torch.zeros(m)
         )
 
-    small, snapshot = (Snapshot("classification", side(m), side(20)) for m in (2000, n))
+    return tuple(Snapshot("classification", side(m), side(20)) for m in (2000, 200_000))
+
+
+@pytest.mark.xdist_group("memory of the nearest")  # they share the snapshots
+@pytest.mark.parametrize("build", SELECTIONS)
+@pytest.mark.parametrize("features", [Embedding(), Gradient()])
+def test_memory_is_a_few_numbers_per_row(build, features, small_and_large):
+    small, snapshot = small_and_large
+    n = len(snapshot.candidates)
     run(build(features), small, 5)
     tracemalloc.start()
     try:
