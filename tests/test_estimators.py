@@ -16,7 +16,7 @@ MINIBATCHES = "a sample that is there twice meets other samples in its minibatch
 
 
 @parametrize_with_checks(
-    [ConstrainedClassifier(hidden=(16,), epochs=8, lr=0.01), ConstrainedRegressor(hidden=(16,), epochs=15, lr=0.04)],
+    [ConstrainedClassifier(hidden=(16,), epochs=15, lr=0.005), ConstrainedRegressor(hidden=(16,), epochs=30, lr=0.02)],
     expected_failed_checks=lambda estimator: {
         "check_sample_weight_equivalence_on_dense_data": MINIBATCHES,
         "check_sample_weight_equivalence_on_sparse_data": MINIBATCHES,
