@@ -18,6 +18,7 @@ from ally.campaign import AskedSample
 from ally.campaign.people import user
 from ally.campaign.telling import PageAnswer
 from ally.errors import InputError
+from ally.web import shared_flush
 from ally.web.readable import asked
 
 
@@ -171,8 +172,9 @@ def test_events_tell_of_answers(served):
         assert after["last_answer"] == before["last_answer"] + 1
 
 
-def test_what_arrives_together_shares_a_flush(served):
+def test_what_arrives_together_shares_a_flush(served, monkeypatch):
     """While one flush is under way, answers, queries and undos wait for the next; each is refused by itself."""
+    monkeypatch.setattr(shared_flush, "LONGEST", 20.0)  # a busy machine does not divide the calls
     campaign, gatherer = served.campaign, served.ready.page.gatherer
     ids = campaign.ask(12, annotator="many").ids
     began, go = threading.Event(), threading.Event()
@@ -216,7 +218,7 @@ def test_what_arrives_together_shares_a_flush(served):
     assert others["/undo", "g"].status_code == 422
     assert said(others["/undo", "f"])["id"] in ids
     assert campaign.page.notes()[ids[0]]
-    assert gatherer.flushes - before in (2, 3), "the calls may have taken too long for one"
+    assert gatherer.flushes - before == 2
 
 
 def test_a_call_that_fails_takes_only_itself_back(served):
