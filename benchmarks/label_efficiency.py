@@ -268,8 +268,15 @@ def run(out: Path, found: list[tuple[str, Cell]], trial: Callable[[str], Trial],
         table = run_grid(trial, group, runs / out.stem, workers)
         fresh = table[[tuple(row) in wanted for row in table[KEY].itertuples(index=False)]]
         before = fresh if before is None else pd.concat([before, fresh], ignore_index=True)
-        write_whole(out, before.to_csv(index=False).encode())
+        write_whole(out, short(before).to_csv(index=False).encode())
         print(f"  seed {seed}", flush=True)
+
+
+def short(table: pd.DataFrame) -> pd.DataFrame:
+    """Six digits of what was measured, as text: the file is kept with the sources."""
+    figures = ["value", "train_seconds", "query_seconds", "positive_duals", "rank_quality"]
+    written = {name: [f"{float(one):.6g}" if one not in ("", None) else "" for one in table[name]] for name in figures}
+    return table.assign(**{name: [one.replace("nan", "") for one in column] for name, column in written.items()})
 
 
 def main() -> None:
