@@ -183,3 +183,12 @@ def test_an_embedding_learned_from_the_labels_is_left_as_it_is(make_snapshot):
     equal = Influence(relevance=0.0)(fixed, scores, *rest).rows.tolist()
     assert Influence()(learned, scores, *rest).rows.tolist() == equal
     assert Influence()(fixed, scores, *rest).rows.tolist() != equal
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1.0, 1e140])
+def test_numbers_are_standardised_at_any_scale(scale):
+    found = columns(scale * np.array([1.0, 2.0, 4.0]), "regression")
+    np.testing.assert_allclose(found, columns(np.array([1.0, 2.0, 4.0]), "regression"))
+    assert found.std() == pytest.approx(1.0)
+    assert found.mean() == pytest.approx(0.0, abs=1e-12)
+    assert not columns(np.full(3, scale), "regression").any()

@@ -284,7 +284,9 @@ def columns(labels: Double, task: Task) -> Double:
     if task == "classification":
         found = (labels[:, None] == np.unique(labels)[None, :]).astype(np.float64)
     else:
-        found = (labels[:, None] - labels.mean()) / (labels.std() if np.ptp(labels) > 0 else 1.0)
+        # By their range first: squares of very small numbers are 0.
+        shares = (labels - labels.min()) / (np.ptp(labels) or 1.0)
+        found = shares[:, None] / (shares.std() or 1.0)
     return np.asarray(found - found.mean(0))
 
 
