@@ -17,6 +17,7 @@ from ally.hygiene import Hygiene
 from ally.hygiene.choose import Subsets
 from ally.learning.dual_head import PaperHead, RidgeHead
 from ally.learning.snapshot import Snapshot
+from ally.learning.training import Training
 from ally.rng import Streams
 from ally.scoring import Margin, PredictedDual
 from ally.selection import LCMD, BestMatch, Discriminative, Herding, KCenter
@@ -314,3 +315,27 @@ def test_distances_without_vectors_are_those_of_the_network(make_snapshot):
     assert isinstance(snapshot, Snapshot)
     assert snapshot.candidates.points is snapshot.candidates.embeddings
     assert picks(KCenter(), snapshot) != picks(KCenter(), with_geometry(snapshot)[0])
+
+
+def networks(shape=(), rng=0):
+    """A loop over 60 samples of that shape with a small network, and ten labels."""
+    X = np.random.default_rng(rng).normal(size=(60, *shape)).astype(np.float32)
+    y = np.where(np.arange(60) < 10, np.arange(60) % 2, np.nan)
+    return lambda strategy, **more: ally.Loop(
+        X, y, strategy=strategy, model="mlp", task="classification", random_state=0, training=Training(epochs=5), **more
+    )
+
+
+def test_the_default_compares_the_inputs_of_a_network_and_others_its_embedding():
+    loop = networks((7,))
+    default, given = loop("ally").ask(6), loop("ally", embeddings="inputs").ask(6)
+    assert default.ids.tolist() == given.ids.tolist()
+    np.testing.assert_array_equal(default.why["distance"], given.why["distance"])
+    learned, fixed = loop("uherding").ask(6), loop("uherding", embeddings="inputs").ask(6)
+    assert learned.why["distance"].tolist() != fixed.why["distance"].tolist()
+
+
+def test_wide_samples_are_compared_by_the_embedding_of_a_network():
+    loop = networks((3, 30, 30))
+    default, fixed = loop("ally").ask(6), loop("ally", embeddings="inputs").ask(6)
+    assert default.why["distance"].tolist() != fixed.why["distance"].tolist()

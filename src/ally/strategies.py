@@ -111,6 +111,12 @@ class Strategy:
         return getattr(self.score, "constant", False) and all(getattr(part, "label_free", False) for part in geometry)
 
     @property
+    def compares_inputs(self) -> bool:
+        """Whether it measures distances between the samples themselves where a network would learn an embedding."""
+        parts = getattr(self.select, "parts", (self.select,))
+        return any(getattr(getattr(part, "features", None), "fixed", False) for part in parts)
+
+    @property
     def calibrates(self) -> bool:
         """Whether a score asks for predictions of held-out labels."""
         return any(getattr(part, "calibrated", False) for part in (self.score, getattr(self.select, "policy", None)))

@@ -166,3 +166,14 @@ def test_estimators_are_compared_as_networks_are(model):
     assert records[0].model in ("extra-trees", "ExtraTreesRegressor(n_estimators=20)")
     assert records[-1].value < records[0].value
     assert found.key("d") == replace(cell("lcmd"), model=model).key("d")
+
+
+def test_auto_is_chosen_once_or_again_as_labels_grow():
+    """With 8 labels there is nothing to choose by; the learner is then kept, or chosen when there are 12."""
+    once = replace(cell("random"), model="auto", init=8, batch=6, rounds=2)
+    again = replace(once, chooses_again=True)
+    kept, changed = ([r.learner for r in simulate(trial(), one)] for one in (once, again))
+    assert set(kept) == {"linear"}
+    assert changed[0] == "linear"
+    assert changed[-1] != "linear"
+    assert once.key("d") != again.key("d")

@@ -47,6 +47,9 @@ class Cell:
     """Instead of asking, take the batches that this strategy of the catalogue asks for with its own training."""
     hygiene: Hygiene | None = field(default=None, repr=False)
     """What a query sets aside; None: every free sample is a candidate."""
+    chooses_again: bool = field(default=False, repr=False)
+    """``model="auto"`` is chosen again each time the labels have grown by half, as in a campaign. Strategies then no
+    longer share one learner."""
 
     def __post_init__(self) -> None:
         for name, least in (("seed", 0), ("init", 1), ("batch", 1), ("rounds", 0), ("validation", 0)):
@@ -106,8 +109,9 @@ class Cell:
         """A file name: readable, and different for different settings. It leaves out the number of rounds, which may
         be raised later."""
         plain: tuple[Any, ...] = (replace(self, rounds=0, custom=None), self.composition, model_name(self.model))
-        # Apart from the repr, so that what was run before there was hygiene keeps its name.
+        # Apart from the repr, so that what was run before there were these settings keeps its name.
         plain += () if self.hygiene is None else (self.hygiene,)
+        plain += ("chooses again",) if self.chooses_again else ()
         settings = re.sub(r" at 0x[0-9a-f]+", "", repr((dataset, *plain)))
         parts = (dataset, self.strategy, self.setting, f"b{self.batch}", f"s{self.seed}")
         readable = "-".join(re.sub(r"[^A-Za-z0-9.]+", "-", part).strip("-") for part in parts if part)

@@ -35,7 +35,6 @@ def campaign(trial: Trial, cell: Cell, past: Sequence[Round] = ()) -> Iterator[R
         trial = trial.measured_on(cell.test)
     oracle = Oracle(trial.pool_labels)
     loop = begin(trial, cell, oracle, streams)
-    chosen = chosen_name(loop.learner)
     past = [done for done in past if done.asked][: cell.rounds]
     leading = None if cell.leader is None else campaign(trial, cell.leader, past)
     for done in past:
@@ -44,6 +43,7 @@ def campaign(trial: Trial, cell: Cell, past: Sequence[Round] = ()) -> Iterator[R
         began = time.perf_counter()
         fitted = loop.fit().report
         trained = time.perf_counter() - began
+        chosen = chosen_name(loop.learner)
         value = trial.measure(*measured(loop, trial, cell.metric))
         bought, seconds = oracle.bought, 0.0
         asked: tuple[int, ...] = ()
@@ -94,7 +94,7 @@ def measured(loop: Loop, trial: Trial, metric: str | None) -> tuple[AnyArray, st
 def begin(trial: Trial, cell: Cell, oracle: Oracle, streams: Streams) -> Loop:
     """The start that all strategies of a seed share: random labels to train on and, apart from them, to stop training
     by. What ``model="auto"`` and ``objective="auto"`` choose for these labels is kept, so that strategies share one
-    learner and objective."""
+    learner and objective, unless the cell chooses again."""
     order = streams.numpy(f"start {trial.name}").permutation(trial.size)
     start, held_out, rest = np.split(order, [cell.init, cell.init + cell.validation])
     labels = np.full(trial.size, None, dtype=object)
@@ -119,6 +119,6 @@ def begin(trial: Trial, cell: Cell, oracle: Oracle, streams: Streams) -> Loop:
         validation=validation,
     )
     first = loop(model=cell.model)
-    if chosen_name(first.learner) or cell.trained_by == "auto":
+    if not cell.chooses_again and (chosen_name(first.learner) or cell.trained_by == "auto"):
         return loop(model=first.learner, objective=first.objective)
     return first

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -28,6 +29,8 @@ from ally.rng import Streams
 from ally.sources import Source, Vectors, as_source, carried
 from ally.types import AnyArray, FloatArray, IntArray, Progress, Task
 
+WIDEST = 2048
+"""Samples of more numbers are not compared by their inputs (`PoolLearner.fixed`)."""
 FOLDS = 2
 """One training per fold. On digits, five folds came hardly closer to the temperature that fits the unlabelled
 samples."""
@@ -48,6 +51,8 @@ class PoolLearner:
     progress: Progress | None = None
     geometry: Vectors | Literal["inputs"] | None = None
     """Where distances are measured instead of the learner's embeddings: fixed vectors, or the inputs it sees."""
+    fixed: bool = False
+    """Whether the inputs replace an embedding that a network learned, unless samples are wide (`WIDEST`)."""
     engine: Engine = LocalEngine()
     """The engine that computes the view of the candidates."""
     mark: Mark | None = None
@@ -172,11 +177,12 @@ class PoolLearner:
         """The view, by the fit (and the other members of its ensemble), of the candidates `rows`, ascending, and of the
         labelled rows."""
         source, chunk_size = self.source, self.chunk_size
+        geometry = self._geometry_for(fit)
         labelled = view(fit, source, pool.rows(State.LABELLED), scratch, chunk_size=chunk_size)
         if fit.held_out is not None:
             probabilities, predictions = fit.held_out
             labelled = replace(labelled, probabilities=probabilities, predictions=predictions)
-        if self.geometry is not None:
+        if geometry is not None:
             labelled = replace(labelled, geometry=self._fixed(labelled.rows, scratch))
         candidates = self._candidates(fit, rows, scratch, members, readouts, seed)
         labels = torch.from_numpy(pool.labels(labelled.rows))
@@ -187,8 +193,15 @@ class PoolLearner:
             labels,
             fit.duals.get("labelled"),
             _candidate_duals(fit, rows),
-            learned=self.geometry is None and isinstance(getattr(fit, "lead", fit), FittedNetwork),
+            learned=geometry is None and _is_network(fit),
+            directions=isinstance(geometry, Vectors)
+            or any(getattr(source, kind, False) for kind in ("vectors", "sparse")),
         )
+
+    def _geometry_for(self, fit: Fitted) -> Vectors | Literal["inputs"] | None:
+        """Where distances between samples are measured once there is a fit; None for its embeddings."""
+        narrow = math.prod(self.source.shape) <= WIDEST
+        return "inputs" if self.geometry is None and self.fixed and narrow and _is_network(fit) else self.geometry
 
     def _candidates(
         self,
@@ -202,7 +215,7 @@ class PoolLearner:
         """The fit's view of the candidates; without a fit, the points that stand in for embeddings. It is kept here, or
         by the workers of an engine."""
         if self.engine.holds and len(rows):
-            space = self._space(self._sent) if fit is None or self.geometry is not None else None
+            space = self._space(self._sent) if fit is None or self._geometry_for(fit) is not None else None
             share = -(-scratch.budget // self.engine.parts(len(rows)))
             look = Look(self._sent, fit, space, members, readouts, seed, self.chunk_size, share)
             return spread(self.engine, look, rows, scratch, self.progress)
@@ -219,7 +232,7 @@ class PoolLearner:
             chunk_size=self.chunk_size,
             progress=self.progress,
         )
-        return seen if self.geometry is None else replace(seen, geometry=self._fixed(rows, scratch))
+        return seen if self._geometry_for(fit) is None else replace(seen, geometry=self._fixed(rows, scratch))
 
     def untrained(self, pool: Pool, code: LabelCode, rows: IntArray, scratch: Scratch) -> Snapshot:
         """The given vectors, or the inputs themselves, as embeddings when no model is trained."""
@@ -229,7 +242,7 @@ class PoolLearner:
 
     def points(self, fit: Fitted | None, rows: IntArray, scratch: Scratch) -> torch.Tensor:
         """(n, d) float32 of any rows, for distances: the given geometry, the fit's embeddings, or the inputs."""
-        if self.geometry is None and fit is not None:
+        if fit is not None and self._geometry_for(fit) is None:
             return view(fit, self.source, rows, scratch, chunk_size=self.chunk_size).embeddings
         return self._fixed(rows, scratch)
 
@@ -269,6 +282,16 @@ class PoolLearner:
         if len(labels) != len(source):
             raise InputError(f"validation has {len(source)} samples and {len(labels)} labels; pass as many of each")
         return Examples(source, np.arange(len(source)), labels, code.task, _names(code))
+
+
+def _is_network(fit: Fitted) -> bool:
+    """Whether its embedding is learned from the labels; an average has that of its lead."""
+    return isinstance(getattr(fit, "lead", fit), FittedNetwork)
+
+
+def _of_directions(source: Source) -> bool:
+    """Whether samples are vectors of an encoder or weights of words."""
+    return bool(getattr(source, "vectors", False) or getattr(source, "sparse", False))
 
 
 def _names(code: LabelCode) -> tuple[Any, ...] | None:

@@ -46,7 +46,8 @@ class View:
     readouts: Mapping[str, torch.Tensor] = field(default_factory=dict)
     """(n, ...) what the strategy's readouts gave, by name."""
     geometry: torch.Tensor | None = None
-    """(n, g) float32 vectors given as ``embeddings=`` to measure distances in; None for the learner's own."""
+    """(n, g) float32 fixed vectors to measure distances in: given as ``embeddings=``, or the inputs if the strategy
+    compares those; None for the learner's embeddings."""
     home: Home | None = None
     """Where the samples are, if workers of an engine hold them. Their wide fields are then read by index (`held.Far`),
     and all of them through `mapped`."""
@@ -120,6 +121,9 @@ class Snapshot:
     learned: bool = False
     """Whether distances are those of an embedding that was learned from these labels, and so change from round to
     round."""
+    directions: bool = False
+    """Whether samples are vectors of an encoder or weights of words: their directions say what is alike, and their
+    lengths say little."""
 
     def among(self, places: torch.Tensor, take: Take | None = None) -> Snapshot:
         """The same round with only the candidates at these positions (m,), ascending; `take` as in `View.at`."""

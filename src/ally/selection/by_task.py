@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import torch
 
+from ally.features import Inputs
 from ally.learning.readouts import Readout, readouts_of
 from ally.learning.snapshot import Snapshot
 from ally.rng import Streams
@@ -27,15 +28,18 @@ class ByTask:
         numbers: for regression.
     """
 
-    classes: Select = Herding(weighted=True)
-    numbers: Select = Influence()
+    classes: Select = Herding(weighted=True, features=Inputs(), normalise=None)
+    numbers: Select = Influence(features=Inputs())
     tasks: ClassVar[frozenset[Task]] = BOTH_TASKS
     reads: ClassVar[bool] = True
 
     @property
+    def parts(self) -> tuple[Any, ...]:
+        return self.classes, self.numbers
+
+    @property
     def readouts(self) -> tuple[Readout, ...]:
-        parts: tuple[Any, ...] = (self.classes, self.numbers)
-        return readouts_of(*parts, *(getattr(part, "features", None) for part in parts))
+        return readouts_of(*self.parts, *(getattr(part, "features", None) for part in self.parts))
 
     def __call__(self, snapshot: Snapshot, scores: torch.Tensor, n: int, streams: Streams, limits: Limits) -> Selection:
         select = self.classes if snapshot.task == "classification" else self.numbers
