@@ -10,7 +10,7 @@ goes on where it was: rounds are kept in --runs, finished campaigns in results/l
 interrupted run has compared all strategies on whole seeds. Vectors of encoders are made once and kept in --runs.
 
 --suite report: sets that guided no choice, run once. --suite auto: `ally` and random with ``model="auto"``, as a user
-has them, and random with every learner that `auto` tries. --suite ablation changes one part of `ally` at a time.
+has them (chosen again as labels grow), and random with every learner that `auto` tries. --suite ablation changes one part of `ally` at a time.
 Each has its own results/label_efficiency_SUITE.csv.
 
 The synthetic sets are made here, the same ones every time: copies (each digit five times, with a little noise), rare
@@ -237,7 +237,8 @@ def cells(suite: str, names: list[str], seeds: range, trial: Callable[[str], Tri
         for name in names:
             one = sets_of(suite)[name]
             for model, line, custom in lines(suite, one, trial(name).task):
-                yield name, Cell(line, seed, one.init, one.batch, one.rounds, model, custom=custom)
+                sizes = one.init, one.batch, one.rounds
+                yield name, Cell(line, seed, *sizes, model, custom=custom, chooses_again=suite == "auto")
 
 
 def lines(suite: str, one: Set, task: str) -> Iterator[tuple[str, str, Strategy | None]]:
