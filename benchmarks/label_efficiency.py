@@ -10,8 +10,8 @@ goes on where it was: rounds are kept in --runs, finished campaigns in results/l
 interrupted run has compared all strategies on whole seeds. Vectors of encoders are made once and kept in --runs.
 
 --suite report: sets that guided no choice, run once. --suite auto: `ally` and random with ``model="auto"``, as a user
-has them (chosen again as labels grow), and random with every learner that `auto` tries. --suite ablation changes one part of `ally` at a time.
-Each has its own results/label_efficiency_SUITE.csv.
+has them (chosen again as labels grow), and random with every learner that `auto` tries. --suite ablation changes one
+part of `ally` at a time. Each has its own results/label_efficiency_SUITE.csv.
 
 The synthetic sets are made here, the same ones every time: copies (each digit five times, with a little noise), rare
 (one class of three is 3 % of the pool), flipped (one label in ten of digits is wrong, the test labels are right), heavy
