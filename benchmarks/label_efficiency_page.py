@@ -317,9 +317,9 @@ def end_to_end(results: pd.DataFrame) -> str:
     lines = [
         "### End to end",
         "",
-        '`model="auto"`, as a user has it: chosen again each time the labels have grown by half. Random labels are also '
-        "shown with each learner alone; the best of them, known only afterwards, sets the target. The last column is the "
-        "labels that `ally` with `auto` needs for 97 % of what that learner finally reaches (for errors, of its "
+        '`model="auto"`, as a user has it: chosen again each time the labels have grown by half. Random labels are '
+        "also shown with each learner alone; the best of them, known only afterwards, sets the target. The last column "
+        "is the labels that `ally` with `auto` needs for 97 % of what that learner finally reaches (for errors, of its "
         "reduction), divided by those that it needs with random labels.",
         "",
         "| set | seeds | ally, auto | random, auto | random, each learner | labels, of the best learner's |",
