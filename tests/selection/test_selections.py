@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -231,8 +229,7 @@ def test_bait_says_what_it_needs_before_it_starts(make_snapshot):
 
 
 @pytest.mark.parametrize(
-    ("task", "expected"),
-    [("classification", Herding(weighted=True, normalise=False)), ("regression", Influence())],
+    ("task", "expected"), [("classification", Herding(weighted=True)), ("regression", Influence())]
 )
 def test_the_task_decides_which_selection_chooses(make_snapshot, task, expected):
     snapshot = make_snapshot(n=60, m=12, task=task)
@@ -241,13 +238,3 @@ def test_the_task_decides_which_selection_chooses(make_snapshot, task, expected)
     assert found.rows.tolist() == wanted.rows.tolist()
     assert found.values.tolist() == wanted.values.tolist()
     assert found.notes[-1].startswith(f"the batch is chosen by {type(expected).__name__}")
-
-
-@pytest.mark.parametrize(("about", "unit"), [({}, False), ({"directions": True}, True), ({"learned": True}, True)])
-def test_rows_have_length_one_where_only_their_directions_count(make_snapshot, about, unit):
-    snapshot = replace(make_snapshot(n=60, m=12), **about)
-    found, wanted, other = (
-        Herding(normalise=normalise)(snapshot, torch.ones(60), 8, Streams(0), Limits()).rows.tolist()
-        for normalise in (None, unit, not unit)
-    )
-    assert found == wanted != other

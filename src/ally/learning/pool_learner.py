@@ -194,8 +194,6 @@ class PoolLearner:
             fit.duals.get("labelled"),
             _candidate_duals(fit, rows),
             learned=geometry is None and _is_network(fit),
-            directions=isinstance(geometry, Vectors)
-            or any(getattr(source, kind, False) for kind in ("vectors", "sparse")),
         )
 
     def _geometry_for(self, fit: Fitted) -> Vectors | Literal["inputs"] | None:
@@ -287,11 +285,6 @@ class PoolLearner:
 def _is_network(fit: Fitted) -> bool:
     """Whether its embedding is learned from the labels; an average has that of its lead."""
     return isinstance(getattr(fit, "lead", fit), FittedNetwork)
-
-
-def _of_directions(source: Source) -> bool:
-    """Whether samples are vectors of an encoder or weights of words."""
-    return bool(getattr(source, "vectors", False) or getattr(source, "sparse", False))
 
 
 def _names(code: LabelCode) -> tuple[Any, ...] | None:

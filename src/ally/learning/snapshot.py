@@ -121,9 +121,6 @@ class Snapshot:
     learned: bool = False
     """Whether distances are those of an embedding that was learned from these labels, and so change from round to
     round."""
-    directions: bool = False
-    """Whether samples are vectors of an encoder or weights of words: their directions say what is alike, and their
-    lengths say little."""
 
     def among(self, places: torch.Tensor, take: Take | None = None) -> Snapshot:
         """The same round with only the candidates at these positions (m,), ascending; `take` as in `View.at`."""

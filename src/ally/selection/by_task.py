@@ -28,7 +28,7 @@ class ByTask:
         numbers: for regression.
     """
 
-    classes: Select = Herding(weighted=True, features=Inputs(), normalise=None)
+    classes: Select = Herding(weighted=True, features=Inputs())
     numbers: Select = Influence(features=Inputs())
     tasks: ClassVar[frozenset[Task]] = BOTH_TASKS
     reads: ClassVar[bool] = True

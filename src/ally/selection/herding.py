@@ -37,8 +37,7 @@ class Herding:
         weighted: weight samples by their scores, see `coverage_weights`.
         bandwidth: σ; None adapts it to the pool and the number of labels, see `covering_radius`.
         features: the space of x.
-        normalise: scale x to unit length. None does so for vectors of an encoder, weights of words and an embedding
-            that a network learned, and leaves rows of a table and pixels as they are.
+        normalise: scale x to unit length.
         representatives: cover a seeded sample of at most this many candidates with positive weight; every candidate may
             still be picked. None uses more as picks are made, see `coverage.representatives`.
     """
@@ -46,7 +45,7 @@ class Herding:
     weighted: bool = False
     bandwidth: float | None = None
     features: Representation = Embedding()
-    normalise: bool | None = True
+    normalise: bool = True
     representatives: int | None = None
     tasks: ClassVar[frozenset[Task]] = BOTH_TASKS
     reads: ClassVar[bool] = True
@@ -60,16 +59,17 @@ class Herding:
 
     def __call__(self, snapshot: Snapshot, scores: torch.Tensor, n: int, streams: Streams, limits: Limits) -> Selection:
         rows = self.features(snapshot.candidates)
-        unit = snapshot.directions or snapshot.learned if self.normalise is None else self.normalise
-        points = Points(rows, unit)
-        known = Points(self.features(snapshot.labelled) if len(snapshot.labelled) else part(rows, slice(0, 0)), unit)
+        points = Points(rows, self.normalise)
+        known = Points(
+            self.features(snapshot.labelled) if len(snapshot.labelled) else part(rows, slice(0, 0)), self.normalise
+        )
         shuffled = streams.numpy("representatives").permutation(len(points))
         weights = coverage_weights(scores).numpy() if self.weighted else np.ones(len(points))
         order = shuffled[weights[shuffled] > 0][: self.representatives or MOST]
         width = self.bandwidth or covering_radius(points, known, n, shuffled)
         cover = Cover(points, known, order, weights[order], Gaussian(width))
         sizes = None if self.representatives else partial(representatives, n=n, size=len(points))
-        worker = partial(Covering, self.features, unit, cover.targets)
+        worker = partial(Covering, self.features, self.normalise, cover.targets)
         with shard_crew(snapshot, scores, limits, worker) as crew:
             return picked(snapshot, *cover.picks(crew, n, sizes))
 
