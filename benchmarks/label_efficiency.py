@@ -35,11 +35,12 @@ from sklearn.datasets import load_digits
 from ally.datasets import load as load_set
 from ally.experiment import Cell, Copies, Trial, run_grid
 from ally.experiment.encoded import encoded_trial
+from ally.features import Inputs
 from ally.files import write_whole
 from ally.learning.objectives import PDCL
 from ally.rng import streams
 from ally.scoring import Constant, Margin, PredictedDual, Reducible
-from ally.selection import Herding, Influence, Top
+from ally.selection import ByTask, Herding, Influence, Top
 from ally.strategies import ALLY, Strategy
 from label_efficiency_page import write_page
 
@@ -57,8 +58,9 @@ PARTS: dict[str, Strategy] = {
     "ally": ALLY,
     "no weights": replace(ALLY, score=Constant()),
     "no geometry": replace(ALLY, select=Top()),
-    "Herding everywhere": replace(ALLY, select=Herding(weighted=True)),
-    "Influence everywhere": replace(ALLY, select=Influence()),
+    "Herding everywhere": replace(ALLY, select=Herding(weighted=True, features=Inputs())),
+    "Influence everywhere": replace(ALLY, select=Influence(features=Inputs())),
+    "embedding of the network": replace(ALLY, select=ByTask(Herding(weighted=True), Influence())),
     "trained under constraints": replace(ALLY, objective=DUALS),
     "weights are predicted duals": replace(ALLY, score=PredictedDual(), objective=DUALS),
 }
@@ -66,7 +68,7 @@ PARTS: dict[str, Strategy] = {
 ONLY_CLASSES = {"calibrated margin": replace(ALLY, score=Margin(calibrated=True))}
 ONLY_NUMBERS = {
     "spread as it is": replace(ALLY, score=Reducible(bound=1e9, share=1.0)),
-    "columns count the same": replace(ALLY, select=Influence(relevance=0.0)),
+    "columns count the same": replace(ALLY, select=Influence(relevance=0.0, features=Inputs())),
 }
 
 
