@@ -3,7 +3,7 @@ import pytest
 
 import ally
 from ally.errors import InputError
-from ally.features import Gradient, LastLayer
+from ally.features import Gradient, Inputs, LastLayer
 from ally.learning.dual_head import PaperHead, RidgeHead
 from ally.learning.objectives import PDCL, resolve_objective
 from ally.learning.training import Training
@@ -30,7 +30,11 @@ def parts(name):
 
 def test_the_catalogue_is_what_it_says():
     erm = resolve_objective("erm")
-    assert parts("ally") == (Reducible(), ByTask(Herding(weighted=True), Influence()), erm)
+    assert parts("ally") == (
+        Reducible(),
+        ByTask(Herding(weighted=True, features=Inputs()), Influence(features=Inputs())),
+        erm,
+    )
     assert ally.CATALOGUE["ally"].first == Herding()
     assert parts("ally-clusters") == (PredictedDual(RidgeHead()), ClusterTop(shortlist=20), PDCL(eps=0.01))
     assert parts("ally-paper") == (PredictedDual(PaperHead()), ClusterTop(clusters=None), PDCL(slacks="all"))
