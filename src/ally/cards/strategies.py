@@ -155,7 +155,7 @@ CARDS: Registry[Card] = Registry(
             Cost("O(nC + n(m + L)(d + L) + bm(m + L + b)); at worst O(bnmd)", "O(n + md + m(m + L + b))"),
             "classes: next x = argmax_x Σ_{i ∈ U} w_i max_{j ∈ L ∪ S ∪ x} k(x_i, x_j)\n"
             "numbers: next x = argmax_x w_x Σ_{u ≠ x} w_u k_S(u, x)² / (k_S(x, x) + σ²),  k_S: k given L ∪ S\n"
-            "w = 1 − (p₁ − p₂), or half the spread of the numbers and half its mean;  k: Gaussian, of the inputs",
+            "w = 1 − (p₁ − p₂), or half the spread of numbers and half its mean;  k: Gaussian, of inputs",
             (ref.ALLY, ref.UHERDING),
         ),
         "ally-clusters": Card(
