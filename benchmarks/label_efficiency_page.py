@@ -65,8 +65,9 @@ def suite(results: pd.DataFrame, tuned: tuple[str, ...]) -> str:
         "### Mean over the curve",
         "",
         "The best is in bold. `ally` against random is paired by seed; p is from the t test, with Holm's correction "
-        "over the sets. Sets marked † guided the choice of the default. A strategy with fewer seeds than random is "
-        "shown as random's mean plus its mean difference from random on the seeds that both have.",
+        "over the sets. Sets marked † guided the choice of the default, or other rows of theirs did. A strategy with "
+        "fewer seeds than random is shown as random's mean plus its mean difference from random on the seeds that both "
+        "have.",
         "",
         *means_table(rows, tuned),
         "",
