@@ -11,7 +11,7 @@ from sklearn.svm import LinearSVC
 
 import ally
 from ally.errors import DataError
-from ally.learning.average import Average, Once
+from ally.learning.average import Average
 from ally.learning.estimator import Estimator
 from ally.learning.learner import Examples
 from ally.learning.linear import LinearLearner
@@ -21,7 +21,7 @@ from ally.learning.posterior import SpreadReadout
 from ally.learning.trained import Trained
 from ally.learning.training import Training
 from ally.rng import streams
-from ally.sources import as_source
+from ally.sources import Once, as_source
 from ally.sources.arrays.memory import ArraySource
 
 X = np.random.default_rng(0).standard_normal((120, 4)).astype(np.float32)
@@ -111,6 +111,24 @@ def test_a_block_is_read_once():
     once = Once(Counting(X))
     assert np.array_equal(once.read(np.arange(3)), X[:3])
     assert np.array_equal(once.read(np.arange(4)), X[:4])
+    assert Counting.reads == 3
+
+
+@pytest.mark.parametrize(
+    ("then", "reads"), [([2, 5, 9], 1), ([5], 1), ([5, 2], 1), ([9, 5, 2, 5], 2), ([2, 6], 2), ([11], 2), ([], 2)]
+)
+def test_some_of_the_rows_read_last_are_not_read_again(then, reads):
+    class Counting(ArraySource):
+        reads = 0
+
+        def read(self, rows):
+            type(self).reads += 1
+            return super().read(rows)
+
+    once = Once(Counting(X))
+    for rows in (np.asarray([2, 5, 9, 10]), np.asarray(then, dtype=np.int64)):
+        assert np.array_equal(once.read(rows), X[rows])
+    assert Counting.reads == reads
 
 
 @pytest.mark.parametrize("strategy", ["ally", "badge", "bald", "dropquery", "ally-clusters", "coreset"])

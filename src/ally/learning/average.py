@@ -11,14 +11,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 
 from ally.learning.learner import Examples, FitReport, Fitted, Learner
 from ally.learning.objectives import ERM, Objective
 from ally.learning.snapshot import Seen, View, by_blocks, predict_labels
 from ally.rng import Streams
-from ally.sources import Source
+from ally.sources import Once, Source
 from ally.types import AnyArray, IntArray, Progress, Task
 
 if TYPE_CHECKING:
@@ -63,39 +62,6 @@ class Average:
         notes = tuple(dict.fromkeys(note for fit in fits for note in fit.report.notes))
         seconds = sum(fit.report.seconds for fit in fits)
         return FittedAverage(fits, self.weights, replace(fits[0].report, notes=notes, seconds=seconds))
-
-
-class Once:
-    """A source that keeps the rows it read last, so that several learners read a block once."""
-
-    def __init__(self, source: Source) -> None:
-        self.source = source
-        self._kept: dict[str, tuple[IntArray, Any]] = {}
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.source.shape
-
-    def __len__(self) -> int:
-        return len(self.source)
-
-    def read(self, rows: IntArray) -> AnyArray:
-        found: AnyArray = self._read("read", rows)
-        return found
-
-    def column(self, number: int) -> str:
-        return self.source.column(number)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name == "source":
-            raise AttributeError(name)
-        found = getattr(self.source, name)
-        return (lambda rows: self._read("take", rows)) if name == "take" else found
-
-    def _read(self, how: str, rows: IntArray) -> Any:
-        if how not in self._kept or not np.array_equal(self._kept[how][0], rows):
-            self._kept[how] = rows, getattr(self.source, how)(rows)
-        return self._kept[how][1]
 
 
 class AveragedBlock:

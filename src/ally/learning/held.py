@@ -95,6 +95,7 @@ class HeldShard:
                 members=look_.members,
                 readouts=look_.readouts,
                 seed=look_.seed,
+                space=look_.space,
                 chunk_size=look_.chunk_size,
                 start=run.start,
             )
@@ -107,11 +108,7 @@ class HeldShard:
             return len(self._run.rows)
         done = self._filling.fill(math.ceil(share * len(self._run.rows)))
         if done == len(self._run.rows):
-            view, look = self._filling.view, self._look
-            if look.space is not None:
-                geometry = fixed_points(look.space, self._run.rows, self._scratch, look.chunk_size)
-                view = replace(view, geometry=geometry)
-            self._view, self._filling = view, None
+            self._view, self._filling = self._filling.view, None
         return done
 
     def facts(self) -> Facts:

@@ -178,12 +178,11 @@ class PoolLearner:
         labelled rows."""
         source, chunk_size = self.source, self.chunk_size
         geometry = self._geometry_for(fit)
-        labelled = view(fit, source, pool.rows(State.LABELLED), scratch, chunk_size=chunk_size)
+        space = None if geometry is None else self._space(source)
+        labelled = view(fit, source, pool.rows(State.LABELLED), scratch, space=space, chunk_size=chunk_size)
         if fit.held_out is not None:
             probabilities, predictions = fit.held_out
             labelled = replace(labelled, probabilities=probabilities, predictions=predictions)
-        if geometry is not None:
-            labelled = replace(labelled, geometry=self._fixed(labelled.rows, scratch))
         candidates = self._candidates(fit, rows, scratch, members, readouts, seed)
         labels = torch.from_numpy(pool.labels(labelled.rows))
         return Snapshot(
@@ -219,7 +218,7 @@ class PoolLearner:
             return spread(self.engine, look, rows, scratch, self.progress)
         if fit is None:
             return View(rows, self._fixed(rows, scratch), None, torch.empty(0))
-        seen = view(
+        return view(
             fit,
             self.source,
             rows,
@@ -227,10 +226,10 @@ class PoolLearner:
             members=members,
             readouts=readouts,
             seed=seed,
+            space=None if self._geometry_for(fit) is None else self._space(self.source),
             chunk_size=self.chunk_size,
             progress=self.progress,
         )
-        return seen if self._geometry_for(fit) is None else replace(seen, geometry=self._fixed(rows, scratch))
 
     def untrained(self, pool: Pool, code: LabelCode, rows: IntArray, scratch: Scratch) -> Snapshot:
         """The given vectors, or the inputs themselves, as embeddings when no model is trained."""

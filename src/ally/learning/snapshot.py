@@ -11,13 +11,14 @@ import numpy as np
 import torch
 
 from ally.execution.memory import Scratch
-from ally.sources import BLOCK, Source, blocks, chunks
+from ally.sources import BLOCK, Once, Source, blocks, chunks
 from ally.types import AnyArray, IntArray, Progress, Task
 
 if TYPE_CHECKING:
     from ally.learning.held import Home
     from ally.learning.learner import Fitted
     from ally.learning.readouts import Readout
+    from ally.learning.space import Space
 
     class Looking(Fitted, Protocol):
         def _look(self, x: Any, rows: IntArray) -> Seen:
@@ -196,13 +197,14 @@ def view(
     members: Sequence[Fitted] = (),
     readouts: Sequence[Readout] = (),
     seed: int = 0,
+    space: Space | None = None,
     chunk_size: int | None = None,
     progress: Progress | None = None,
 ) -> View:
-    """`Fitted.view` of many rows, chunk by chunk into scratch space. A chunk holds whole blocks, so its size does not
-    change a bit."""
+    """`Fitted.view` of many rows, with their points in `space`, chunk by chunk into scratch space. A chunk holds whole
+    blocks, so its size does not change a bit."""
     filling = Filling(
-        fitted, source, rows, scratch, members=members, readouts=readouts, seed=seed, chunk_size=chunk_size
+        fitted, source, rows, scratch, members=members, readouts=readouts, seed=seed, space=space, chunk_size=chunk_size
     )
     while filling.done < len(rows):
         filling.fill(filling.done + 1)
@@ -212,7 +214,8 @@ def view(
 
 
 class Filling:
-    """A view that is filled chunk by chunk. `start` is the place of the first row in the whole pass."""
+    """A view that is filled chunk by chunk; a chunk is read once. `start` is the place of the first row in the whole
+    pass."""
 
     def __init__(
         self,
@@ -224,10 +227,13 @@ class Filling:
         members: Sequence[Fitted] = (),
         readouts: Sequence[Readout] = (),
         seed: int = 0,
+        space: Space | None = None,
         chunk_size: int | None = None,
         start: int = 0,
     ) -> None:
-        self._fitted, self._source, self._rows, self._scratch = fitted, source, rows, scratch
+        self._source = source if space is None or space.vectors is not None else Once(source)
+        self._space = None if space is None else replace(space, source=self._source)
+        self._fitted, self._rows, self._scratch = fitted, rows, scratch
         self._members, self._readouts, self._seed, self._start = members, readouts, seed, start
         self._chunks = chunks(len(rows), min(chunk_size or RUN, RUN), math.prod(source.shape))
         self._kept: dict[str, torch.Tensor] = {}
@@ -239,6 +245,8 @@ class Filling:
         """Processes more chunks until at least this many rows are done, or all. Returns how many are done."""
         while self.done < min(least, len(self._rows)):
             chunk = next(self._chunks)
+            if self._space is not None:
+                self._keep("geometry", self._space.read(self._rows[chunk]), chunk)
             seen = self._fitted.view(
                 self._source,
                 self._rows[chunk],
@@ -261,7 +269,8 @@ class Filling:
         kept = self._kept
         read = {name.removeprefix("readout "): found for name, found in kept.items() if name.startswith("readout ")}
         embeddings = kept.get("embeddings", torch.empty(0, 0))
-        return View(self._rows, embeddings, kept.get("probabilities"), self._predictions, read)
+        probabilities, geometry = kept.get("probabilities"), kept.get("geometry")
+        return View(self._rows, embeddings, probabilities, self._predictions, read, geometry)
 
     def _keep(self, name: str, found: torch.Tensor, here: slice) -> None:
         if name not in self._kept:

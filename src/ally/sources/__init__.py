@@ -9,6 +9,7 @@ from ally.sources.base import BLOCK, Source, blocks, chunks
 from ally.sources.defaults import DefaultLearner, default_learner
 from ally.sources.embeddings import Vectors, open_vectors
 from ally.sources.export import Answer, check_answers, read_answers, write_answers, write_image_folder
+from ally.sources.once import Once
 from ally.sources.opening import open_source
 from ally.sources.problems import Problems, SampleProblem
 from ally.sources.samples import Kind, Sample, Samples, Shown
@@ -19,6 +20,7 @@ __all__ = [
     "Checked",
     "DefaultLearner",
     "Kind",
+    "Once",
     "Problems",
     "Sample",
     "SampleProblem",
