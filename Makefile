@@ -62,7 +62,7 @@ bench-full: $(VENV)/.ready
 
 # Goes on where it was; DATA is a folder of data sets, and may be left out for those that ship or are in the cache.
 label-efficiency: $(VENV)/.ready
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/label_efficiency.py --scale small $(if $(DATA),--data-dir $(DATA))
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/label_efficiency.py --scale small --results runs/label-efficiency $(if $(DATA),--data-dir $(DATA))
 
 bench-store: $(VENV)/.ready
 	$(BIN)/python benchmarks/store_commits.py

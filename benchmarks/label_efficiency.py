@@ -2,16 +2,17 @@
 
     python benchmarks/label_efficiency.py [--scale small|full] [--data-dir DATA] [--text-encoder FOLDER]
         [--suite development|report|auto|ablation] [--sets NAME ...] [--strategy NAME ...] [--seeds K] [--workers 1]
-        [--runs FOLDER]
+        [--runs FOLDER] [--results FOLDER]
     python benchmarks/label_efficiency.py --page    # docs/label-efficiency.md's tables and figures; runs nothing
 
 Every set has one learner, the same for all strategies, a pool of at most 5000 samples, and eight rounds. A killed run
-goes on where it was: rounds are kept in --runs, finished campaigns in results/label_efficiency.csv. Seeds go first: an
+goes on where it was: rounds are kept in --runs, finished campaigns in label_efficiency.csv in --results (by default the
+results that come with the sources, in which all are finished: give another folder to measure anew). Seeds go first: an
 interrupted run has compared all strategies on whole seeds. Vectors of encoders are made once and kept in --runs.
 
 --suite report: sets that guided no choice, run once. --suite auto: `ally` and random with ``model="auto"``, as a user
 has them (chosen again as labels grow), and random with every learner that `auto` tries. --suite ablation changes one
-part of `ally` at a time. Each has its own results/label_efficiency_SUITE.csv.
+part of `ally` at a time. Each has its own label_efficiency_SUITE.csv.
 
 The synthetic sets are made here, the same ones every time: copies (each digit five times, with a little noise), rare
 (one class of three is 3 % of the pool), flipped (one label in ten of digits is wrong, the test labels are right), heavy
@@ -42,13 +43,11 @@ from ally.rng import streams
 from ally.scoring import Constant, Margin, PredictedDual, Reducible
 from ally.selection import ByTask, Herding, Influence, Top
 from ally.strategies import ALLY, Strategy
-from label_efficiency_page import write_page
+from label_efficiency_page import labels_to_target, write_page
 
 HERE = Path(__file__).parent
 SUITES = ("development", "report", "auto", "ablation")
-RESULTS = {
-    name: HERE / "results" / f"label_efficiency{'' if name == 'development' else f'_{name}'}.csv" for name in SUITES
-}
+FILES = {name: f"label_efficiency{'' if name == 'development' else f'_{name}'}.csv" for name in SUITES}
 MOST = 5000
 KEY = ["dataset", "model", "objective", "setting", "strategy", "seed", "batch", "protocol"]
 CLASSES = ("random", "margin", "badge", "uherding", "ally-paper", "ally")
@@ -306,10 +305,12 @@ def main() -> None:
     parser.add_argument("--seeds", type=int)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--runs", type=Path, default=Path("runs") / "label-efficiency")
+    parser.add_argument("--results", type=Path, default=HERE / "results")
     parser.add_argument("--page", action="store_true")
     given = parser.parse_args()
+    results = {name: given.results / file for name, file in FILES.items()}
     if given.page:
-        write_page(RESULTS, TUNED)
+        write_page(results, TUNED)
         return
     small = given.scale == "small" and given.suite in ("development", "ablation")
     names = given.sets or (list(SMALL) if small else list(sets_of(given.suite)))
@@ -317,7 +318,10 @@ def main() -> None:
     trial = partial(load, given.data_dir, given.runs, given.text_encoder)
     found = list(cells(given.suite, names, seeds, trial))
     found = [one for one in found if given.strategy is None or one[1].strategy in given.strategy]
-    run(RESULTS[given.suite], found, trial, given.runs, given.workers)
+    given.results.mkdir(parents=True, exist_ok=True)
+    run(results[given.suite], found, trial, given.runs, given.workers)
+    if given.suite == "development":
+        print(labels_to_target(results["development"], TUNED))
 
 
 if __name__ == "__main__":

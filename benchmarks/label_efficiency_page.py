@@ -54,6 +54,10 @@ def write_page(results: dict[str, Path], tuned: tuple[str, ...]) -> None:
     PAGE.write_text(f"{before}{MARKS[0]}\n\n{body}\n\n{MARKS[1]}{after}", encoding="utf-8")
 
 
+def labels_to_target(results: Path, tuned: tuple[str, ...]) -> str:
+    return "\n".join(ratios(add_series(read_results(results)), tuned))
+
+
 def suite(results: pd.DataFrame, tuned: tuple[str, ...]) -> str:
     draw(summarise(results)).savefig(FIGURES / "curves.png", dpi=60)
     named = add_series(results)
