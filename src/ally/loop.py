@@ -143,7 +143,7 @@ class Loop:
             chunk_size=chunk_size,
             progress=progress,
             geometry=self._geometry,
-            fixed=self._strategy.compares_inputs,
+            compares_inputs=self._strategy.compares_inputs,
             engine=self._engine,
             mark=None if self._hygiene.duplicates == "keep" else fingerprints,
         )

@@ -114,7 +114,7 @@ class Strategy:
     def compares_inputs(self) -> bool:
         """Whether it measures distances between the samples themselves where a network would learn an embedding."""
         parts = getattr(self.select, "parts", (self.select,))
-        return any(getattr(getattr(part, "features", None), "fixed", False) for part in parts)
+        return any(getattr(getattr(part, "features", None), "compares_inputs", False) for part in parts)
 
     @property
     def calibrates(self) -> bool:

@@ -20,7 +20,7 @@ class Inputs:
 
     tasks: ClassVar[frozenset[Task]] = BOTH_TASKS
     label_free: ClassVar[bool] = True
-    fixed: ClassVar[bool] = True
+    compares_inputs: ClassVar[bool] = True
 
     def __call__(self, view: View) -> ProductRows:
         return ProductRows((view.points,))

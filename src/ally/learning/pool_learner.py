@@ -30,7 +30,7 @@ from ally.sources import Source, Vectors, as_source, carried
 from ally.types import AnyArray, FloatArray, IntArray, Progress, Task
 
 WIDEST = 2048
-"""Samples of more numbers are not compared by their inputs (`PoolLearner.fixed`)."""
+"""Samples of more numbers are not compared by their inputs (`PoolLearner.compares_inputs`)."""
 FOLDS = 2
 """One training per fold. On digits, five folds came hardly closer to the temperature that fits the unlabelled
 samples."""
@@ -51,7 +51,7 @@ class PoolLearner:
     progress: Progress | None = None
     geometry: Vectors | Literal["inputs"] | None = None
     """Where distances are measured instead of the learner's embeddings: fixed vectors, or the inputs it sees."""
-    fixed: bool = False
+    compares_inputs: bool = False
     """Whether the inputs replace an embedding that a network learned, unless samples are wide (`WIDEST`)."""
     engine: Engine = LocalEngine()
     """The engine that computes the view of the candidates."""
@@ -197,8 +197,9 @@ class PoolLearner:
 
     def _geometry_for(self, fit: Fitted) -> Vectors | Literal["inputs"] | None:
         """Where distances between samples are measured once there is a fit; None for its embeddings."""
-        narrow = math.prod(self.source.shape) <= WIDEST
-        return "inputs" if self.geometry is None and self.fixed and narrow and _is_network(fit) else self.geometry
+        if self.geometry is None and self.compares_inputs and _is_network(fit):
+            return "inputs" if math.prod(self.source.shape) <= WIDEST else None
+        return self.geometry
 
     def _candidates(
         self,
