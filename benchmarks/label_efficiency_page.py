@@ -330,13 +330,15 @@ def end_to_end(results: pd.DataFrame) -> str:
         "| set | seeds | ally, auto | random, auto | random, each learner | labels, of the best learner's |",
         "|---|---|---|---|---|---|",
     ]
+    against: dict[str, pd.DataFrame] = {}
     for name, part in results.groupby("dataset", sort=False):
         named = part.assign(series=[f"{s}, {m}" for s, m in zip(part["strategy"], part["model"], strict=True)])
         means = curve_means(named, "random, auto")
         metric = metric_named(str(part["metric"].iloc[0]))
         alone = {role: value for role, value in means.items() if role.startswith("random") and "auto" not in role}
         best = max(alone, key=lambda role: metric.sign * alone[role])
-        curves = role_curves(named.replace({best: "random"}), {"ally, auto", "random"})
+        against[str(name)] = named.replace({best: "random"})
+        curves = role_curves(against[str(name)], {"ally, auto", "random"})
         assert curves is not None
         needed = curves.needed("ally, auto", np.arange(len(curves.values["random"])))
 
@@ -347,6 +349,10 @@ def end_to_end(results: pd.DataFrame) -> str:
         ratio = "" if needed is None else f"{'' if needed[2] else '> '}{needed[0] / needed[1]:.2f}"
         count = part["seed"].nunique()
         lines.append(f"| {name} | {count} | {said('ally, auto')} | {said('random, auto')} | {each} | {ratio} |")
+    whole = mean_ratio(against, "ally, auto")
+    if whole is not None:
+        interval = f"95 % interval {whole.low:.2f} … {whole.high:.2f}, by resampling sets and seeds"
+        lines += ["", f"Over these sets: {whole.value:.2f} (geometric mean; {interval})."]
     return "\n".join(lines)
 
 
