@@ -205,6 +205,7 @@ TUNED = (
     "wine-quality-red",
     "heavy",
     "flipped",
+    "rare",
     "mnist",
     "trec, encoded",
     "trec",

@@ -177,3 +177,11 @@ def test_auto_is_chosen_once_or_again_as_labels_grow():
     assert changed[0] == "linear"
     assert changed[-1] != "linear"
     assert once.key("d") != again.key("d")
+
+
+def test_a_campaign_that_chooses_again_resumes_with_the_same_choices():
+    """Labels are 10, 14, 18, 22: chosen with 10 and 18, and kept with 22, where it is resumed."""
+    one = replace(cell("random"), model="auto", init=10, batch=4, rounds=3, chooses_again=True)
+    whole = list(campaign(trial(), one))
+    rest = list(campaign(trial(), one, whole[:3]))
+    assert [(r.record.learner, r.record.value) for r in rest] == [(r.record.learner, r.record.value) for r in whole[3:]]

@@ -38,6 +38,8 @@ def campaign(trial: Trial, cell: Cell, past: Sequence[Round] = ()) -> Iterator[R
     past = [done for done in past if done.asked][: cell.rounds]
     leading = None if cell.leader is None else campaign(trial, cell.leader, past)
     for done in past:
+        if cell.chooses_again:
+            _ = loop.learner  # chosen at the same numbers of labels as before
         loop.tell(loop.reopen(done.asked), oracle.answer(done.asked))
     for number in range(len(past), cell.rounds + 1):
         began = time.perf_counter()
