@@ -5,6 +5,7 @@ import itertools
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,9 @@ BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 # A test that wants an encoder names it: the one that is installed would make every other one slow.
 os.environ["ALLY_ENCODER"] = "none"
+# What tests decide is not remembered for whoever runs them; workers share the folder of the process that started them.
+if "ALLY_TEST_STATE" not in os.environ:
+    os.environ["ALLY_TEST_STATE"] = os.environ["ALLY_STATE"] = tempfile.mkdtemp(prefix="ally-state-")
 
 from store_server import Server, programs  # noqa: E402
 

@@ -113,6 +113,14 @@ class DataError(AllyError):
     """A data set is missing, damaged, or not in the format it claims."""
 
 
+class NotTrusted(AllyError):
+    """A file from somebody else asks for something that only its user may allow; see `ally trust`."""
+
+
+class StateUnavailable(AllyError):
+    """The folder for this person's decisions and keys cannot be used."""
+
+
 class MissingPart(AllyError, ImportError):
     """An optional dependency is not installed."""
 

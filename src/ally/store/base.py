@@ -210,6 +210,11 @@ class Store(Protocol):
         """Where it is, without passwords."""
 
     @property
+    def id(self) -> str:
+        """32 hexadecimal digits, drawn when the campaign was created; copies have the same. Decisions about a campaign
+        are kept under it."""
+
+    @property
     def settings(self) -> dict[str, Any]: ...
 
     def change_settings(self, change: Callable[[dict[str, Any]], Mapping[str, Any]]) -> None:

@@ -22,7 +22,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-VERSION = "0003"
+VERSION = "0004"
 """The revision this code reads and writes; see `migrations/versions`."""
 
 metadata = MetaData(
@@ -50,6 +50,7 @@ campaign = Table(
     Column("created", Double, nullable=False),
     Column("seed", BigInteger, nullable=False),
     Column("settings", Text, nullable=False),
+    Column("id", String(32)),
 )
 
 samples = Table(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, select, update
 
 from ally.checks import check_count
-from ally.errors import InputError, StoreError
+from ally.errors import InputError, StoreDamaged, StoreError
 from ally.store import adding, answering, asking, checking, deriving, models, samples
 from ally.store.backups import next_backup
 from ally.store.base import Models, Store, StoreAnswers, StoreSamples
@@ -194,6 +196,13 @@ class SQLStore(Store):
     @property
     def name(self) -> str:
         return self._database.name
+
+    @cached_property
+    def id(self) -> str:
+        found = self._database.read(lambda connection: connection.execute(select(campaign.c.id)).scalar_one())
+        if not isinstance(found, str) or not re.fullmatch("[0-9a-f]{32}", found):
+            raise StoreDamaged(f"{self.name} has the id {found!r:.60}, not 32 hexadecimal digits; restore a backup")
+        return found
 
     @property
     def settings(self) -> dict[str, Any]:

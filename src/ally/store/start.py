@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,8 @@ def create(
         upgrade(connection)
         adding.fill(connection, new, seed, now, labelled_by)
         text = write_json("settings", dict(settings())) if callable(settings) else known
-        connection.execute(insert(campaign), {"number": 1, "created": now, "seed": seed, "settings": text})
+        line = {"number": 1, "created": now, "seed": seed, "settings": text, "id": secrets.token_hex(16)}
+        connection.execute(insert(campaign), line)
         samples.reserve_of_all(connection, reserve() if callable(reserve) else reserve or {})
 
     where = _place(place)
