@@ -323,7 +323,7 @@ def test_a_queue_lock_never_released_blocks_nobody(tmp_path: Path) -> None:
     ready, end = FORK.Event(), FORK.Event()
 
     def work() -> None:
-        with sqlite.Turns(tmp_path / "a.db-turn").mine(1.0):
+        with sqlite.Turns(tmp_path / "a.db").mine(1.0):
             ready.set()
             end.wait(30)
 

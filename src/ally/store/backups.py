@@ -9,7 +9,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from ally.errors import StoreError, StoreExists
+from ally.errors import StoreError, StoreExists, StoreReadOnly
 from ally.files import flush
 
 
@@ -24,24 +24,36 @@ def newest_backup(path: Path) -> Path | None:
 
 
 def _backups(path: Path) -> list[tuple[int, Path]]:
-    pattern = re.compile(re.escape(path.name) + r"\.backup-(\d+)")
+    # More digits are not ours, and a number above theirs might not fit into a name.
+    pattern = re.compile(re.escape(path.name) + r"\.backup-([0-9]{4,9})")
     matches = (
         ((pattern.fullmatch(other.name), other) for other in path.parent.iterdir()) if path.parent.is_dir() else ()
     )
     return [(int(match[1]), other) for match, other in matches if match]
 
 
-def copy_file(source: sqlite3.Connection, target: Path) -> Path:
+def copy_file(source: sqlite3.Connection, target: Path, mode: int) -> Path:
     """Copies by SQLite's backup, in one piece: others who write wait for a third of a second per 100 MB. In several
     steps it would restart whenever someone writes, and might never finish."""
     aside = building_name(target)
     try:
+        _make_empty(aside, mode)
         with closing(sqlite3.connect(aside)) as copy:
             source.backup(copy)
         put_in_place(aside, target)
     finally:
         aside.unlink(missing_ok=True)
     return target
+
+
+def _make_empty(aside: Path, mode: int) -> None:
+    """Nobody may read a copy who may not read the campaign."""
+    try:
+        os.close(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode & 0o666 | 0o600))
+    except OSError as error:
+        raise StoreReadOnly(
+            f"no backup can be written to {aside.parent} ({error.strerror}); name a file in another folder"
+        ) from error
 
 
 def building_name(target: Path) -> Path:

@@ -27,6 +27,7 @@ from pathlib import Path
 
 from ally.checks import check_number
 from ally.errors import InputError, StoreError, StoreReadOnly
+from ally.store.beside import open_lock_file
 
 PAUSE = 0.02
 TAKEN = ("journal", "wal", "shm", "turn")
@@ -66,11 +67,12 @@ def exclusive_by_lock(lock: threading.Lock, seconds: float) -> Iterator[bool]:
 
 
 @contextmanager
-def exclusive_by_file(path: Path, seconds: float) -> Iterator[bool]:
+def exclusive_by_file(campaign: Path, name: str, seconds: float) -> Iterator[bool]:
     """The file stays: whoever removed it would let another in beside one who waits for it."""
+    path = campaign.with_name(f"{campaign.name}-{name}")
     with _failures(path), _guard:
         # Opened anew each time, so that threads exclude each other too.
-        file = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        file = open_lock_file(path, campaign, os.O_RDONLY)
         _open.add(file)
     process = os.getpid()
     try:
@@ -136,11 +138,11 @@ os.register_at_fork(before=_guard.acquire, after_in_parent=_guard.release, after
 class Turns:
     """Locks belong to the process: they end with it, and a fork does not inherit them."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, campaign: Path) -> None:
         self._file: int | None
         self._waiters: list[_Waiter] = []
         try:
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            self._file = open_lock_file(campaign.with_name(f"{campaign.name}-turn"), campaign, os.O_RDWR)
         except OSError:
             # A folder that cannot be written; there are no turns to take there.
             self._file = None

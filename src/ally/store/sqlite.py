@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 from urllib.parse import quote
 
-from sqlalchemy import Connection, create_engine, event, insert, select
+from sqlalchemy import Connection, RootTransaction, create_engine, event, insert, select
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import StaticPool
 
 from ally.errors import StoreBusy, StoreDamaged, StoreError, StoreFull, StoreMissing, StoreReadOnly
 from ally.store.backups import building_name, copy_file, newest_backup, next_backup, put_in_place
+from ally.store.beside import check_beside
 from ally.store.database import PATIENCE, Database, T, Work
 from ally.store.locks import Turns, exclusive_by_file, exclusive_by_lock
 from ally.store.numbers import pieces
@@ -68,17 +69,20 @@ class SQLite(Database):
             check_local(path)
             if not building and not path.is_file():
                 raise StoreMissing(f"there is no campaign at {path}; check the name, or create one")
-        self._line = None if path is None or building else Turns(path.with_name(f"{path.name}-turn"))
+        # A campaign may be opened through a link to its file; SQLite keeps what is beside it beside the file itself.
+        self._file = None if path is None else path.resolve()
+        self._line = None if self._file is None or building else Turns(self._file)
         engine = create_engine("sqlite://", creator=self._connect, poolclass=StaticPool)
         event.listen(engine, "begin", _begin)
         super().__init__(":memory:" if path is None else str(path), engine, patience)
 
     def _connect(self) -> sqlite3.Connection:
-        if self.path is None:
+        if self._file is None:
             connection = self._raw(":memory:")
         else:
+            check_beside(self._file)
             # quote: '?' and '#' in a name are not part of a query. rw: a file that is gone is not made again, empty.
-            connection = self._raw(f"file:{quote(str(self.path))}?mode={'rwc' if self.building else 'rw'}")
+            connection = self._raw(f"file:{quote(str(self._file))}?mode={'rwc' if self.building else 'rw'}")
         try:
             for line in _SETTINGS:
                 connection.execute(line)
@@ -142,16 +146,20 @@ class SQLite(Database):
             self._mine,
             in_line,
             self.engine.connect().execution_options(ally_writes=writes) as connection,
-            connection.begin(),
+            self._start(connection),
         ):
             return work(connection)
 
+    def _start(self, connection: Connection) -> RootTransaction:
+        """A journal may have come while the file was open, in a folder that is shared with another machine."""
+        if self._file is not None:
+            check_beside(self._file)
+        return connection.begin()
+
     def _alone(self, name: str, seconds: float) -> AbstractContextManager[bool]:
-        if self.path is None:
+        if self._file is None:
             return exclusive_by_lock(self._names.setdefault(name, threading.Lock()), seconds)
-        # A campaign may be opened through a link to its file.
-        path = self.path.resolve()
-        return exclusive_by_file(path.with_name(f"{path.name}-{name}"), seconds)
+        return exclusive_by_file(self._file, name, seconds)
 
     def close(self) -> None:
         super().close()
@@ -213,7 +221,7 @@ class SQLite(Database):
             source = connection.driver_connection
             assert isinstance(source, sqlite3.Connection)
             try:
-                return copy_file(source, target)
+                return copy_file(source, target, 0o666 if self._file is None else self._file.stat().st_mode)
             except sqlite3.Error as error:
                 raise self.failure(DBAPIError(None, None, error)) from error
             finally:
