@@ -33,6 +33,7 @@ os.environ["ALLY_ENCODER"] = "none"
 # What tests decide is not remembered for whoever runs them; workers share the folder of the process that started them.
 if "ALLY_TEST_STATE" not in os.environ:
     os.environ["ALLY_TEST_STATE"] = os.environ["ALLY_STATE"] = tempfile.mkdtemp(prefix="ally-state-")
+    os.environ["ALLY_CACHE"] = tempfile.mkdtemp(prefix="ally-cache-")
 
 from store_server import Server, programs  # noqa: E402
 

@@ -37,6 +37,22 @@ def find_state_folder() -> Path:
     return Path(platformdirs.user_state_path("ally", appauthor=False))
 
 
+def find_cache_folder() -> Path:
+    """The folder for what can be made again: ``ALLY_CACHE``, else the user's cache folder."""
+    named = os.environ.get("ALLY_CACHE")
+    if named:
+        return Path(named).expanduser().absolute()
+    import platformdirs
+
+    return Path(platformdirs.user_cache_path("ally", appauthor=False))
+
+
+def is_private(folder: Path) -> bool:
+    """Whether nobody but this user, and the administrator, can write to it."""
+    found = folder.stat()
+    return found.st_uid in (os.geteuid(), 0) and not stat.S_IMODE(found.st_mode) & 0o022
+
+
 def open_state_folder(*parts: str) -> Path:
     """The state folder, or a folder in it, made if it is missing. Raises `StateUnavailable` with the reason if it
     cannot be made or others can write to it."""
@@ -57,13 +73,11 @@ def open_state_folder(*parts: str) -> Path:
 
 def _check_private(folder: Path) -> None:
     """A folder that others can write to would let them decide for this person."""
-    found = folder.stat()
-    if found.st_uid not in (os.geteuid(), 0):
+    if not is_private(folder):
         raise StateUnavailable(
-            f"the folder for your decisions, {folder}, belongs to another user; set {VARIABLE} to a folder of yours"
+            f"others can write to the folder for your decisions, {folder}; run `chmod go-w {folder}`, or set "
+            f"{VARIABLE} to a folder of yours"
         )
-    if stat.S_IMODE(found.st_mode) & 0o022:
-        raise StateUnavailable(f"others can write to the folder for your decisions, {folder}; run: chmod go-w {folder}")
 
 
 def write_private(path: Path, data: bytes) -> None:

@@ -140,7 +140,7 @@ def test_a_worker_rebuilds_the_model(tmp_path, table, own, answer_all):
     source, truth = table
     with Campaign.create(tmp_path / "c.db", source, model=f"{own}:trees", strategy="margin", **SETTINGS) as campaign:
         answer_all(campaign, truth, 40)
-    assert worker.start(str(tmp_path / "c.db"), now=True)
+    assert worker.start(str(tmp_path / "c.db"), campaign.id, now=True)
     assert worker._children[str(tmp_path / "c.db")].wait(120) == 0
     with Campaign.open(tmp_path / "c.db") as campaign:
         assert isinstance(campaign.training.model().fit, FittedEstimator)

@@ -122,7 +122,7 @@ def test_with_by_hand_no_training_starts(table, tmp_path, answer_all):
 def test_a_password_is_not_among_the_arguments(table, new_database):
     url = new_database()
     with Campaign.create(url, table[0], automatic=False, model="linear") as campaign:
-        assert worker.start(url)
+        assert worker.start(url, campaign.id)
         arguments = Path(f"/proc/{worker._children[url].pid}/cmdline").read_bytes()
         assert b"postgresql" not in arguments
         wait_until(lambda: campaign.status().training_state == "done")

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 import ally
-from ally.campaign.places import encoded_folder
+from ally.campaign.places import open_cache, vectors_folder
 from ally.campaign.training import data
 from ally.cli import main
 from ally.datasets.reading import Reading
@@ -43,6 +43,14 @@ def run(capsys, monkeypatch):
         return printed.out
 
     return command
+
+
+def vectors_of(place: str | Path) -> Path:
+    """Where the vectors of a campaign's encoder are kept."""
+    with ally.Campaign.open(place) as campaign:
+        kept_in = vectors_folder(campaign.source.cache)
+    assert kept_in is not None
+    return kept_in
 
 
 @pytest.fixture
@@ -126,7 +134,8 @@ def test_texts_from_the_command_line(mails, run, minilm, monkeypatch):
         "linear",
     )
     assert "the learner reads 384 numbers that the encoder all-MiniLM-L6-v2 makes of each sample" in said
-    assert not Path("mails.encoded").exists()
+    kept_in = vectors_of("mails.db")
+    assert not kept_in.exists()
     # Asking does not wait for anything to be encoded.
     run("ask", "mails", "--n", "12", "--out", "next.csv")
     assert "0 of 49 samples encoded" in run("status", "mails")
@@ -135,7 +144,7 @@ def test_texts_from_the_command_line(mails, run, minilm, monkeypatch):
     assert "trained on" in run("retrain", "mails")
     status = json.loads(run("status", "mails", "--json"))
     assert (status["encoder"], status["encoded"], status["gone"]) == ("all-MiniLM-L6-v2", 49, 1)
-    assert len(list(Path("mails.encoded").glob("text-*.vectors"))) == 1
+    assert len(list(kept_in.glob("text-*.vectors"))) == 1
     Path("new.csv").write_text("id,body\n1,A kitten plays with wool\n2,The market closed lower\n")
     predicted = list(csv.DictReader(run("predict", "mails", "new.csv").splitlines()))
     assert [row["label"] for row in predicted] == ["cat", "money"]
@@ -324,12 +333,12 @@ def test_a_model_folder_moves_with_the_campaign(photos, here, tiny_vit):
         campaign.retrain()
         assert campaign.settings.encoder == "vit"
     shutil.move(here / "one", here / "two")
-    shutil.rmtree(here / "two" / "p.encoded")
+    shutil.rmtree(vectors_of(here / "two" / "p.db"))
     with ally.Campaign.open(here / "two" / "p.db") as campaign:
         campaign.retrain()
         assert isinstance(campaign.source.samples, EncodedSamples)
         (here / "two" / "vit" / "config.json").unlink()
-    shutil.rmtree(here / "two" / "p.encoded")
+    shutil.rmtree(vectors_of(here / "two" / "p.db"))
     with ally.Campaign.open(here / "two" / "p.db") as campaign, pytest.raises(DataError, match="has no config"):
         campaign.retrain()
 
@@ -401,14 +410,22 @@ def test_a_query_reads_photos_through_an_encoder(photos, run, tiny_vit):
         read_pool(Path("X.npy"), through=lambda samples: samples)
 
 
-def test_a_campaign_on_a_server_keeps_its_vectors_on_this_machine(monkeypatch, tmp_path):
+def test_each_campaign_keeps_its_vectors_in_a_folder_of_this_machine(monkeypatch, tmp_path):
     monkeypatch.setenv("ALLY_CACHE", str(tmp_path))
-    one, other = (encoded_folder(f"postgresql://me{secret}@host/pets") for secret in (":a", ":b"))
-    assert one == other
-    assert one.parent == machine_folder()
-    assert encoded_folder("postgresql://me@host/cats") != one
-    assert encoded_folder("memory") is None
-    assert encoded_folder("some/pets.db") == Path("some/pets.encoded").absolute()
+    one, other = open_cache("0" * 32), open_cache("1" * 32)
+    assert one is not None
+    assert vectors_folder(one) == tmp_path / "campaigns" / ("0" * 32) / "encoded"
+    assert vectors_folder(other) != vectors_folder(one)
+    assert one.stat().st_mode & 0o077 == 0
+
+
+def test_a_cache_that_others_can_write_to_is_not_used(monkeypatch, tmp_path):
+    monkeypatch.setenv("ALLY_CACHE", str(tmp_path))
+    planted = tmp_path / "campaigns" / ("0" * 32)
+    planted.mkdir(parents=True)
+    planted.chmod(0o777)
+    assert open_cache("0" * 32) is None
+    assert vectors_folder(None) is None
 
 
 def test_a_campaign_in_postgresql(new_database, mails, tmp_path, monkeypatch):
@@ -417,8 +434,9 @@ def test_a_campaign_in_postgresql(new_database, mails, tmp_path, monkeypatch):
     with ally.Campaign.create(place, mails, text="body", encoder=Function(letters, "v-1", "text")) as campaign:
         campaign.retrain()
         assert campaign.status().encoded == 49
-    (file,) = machine_folder().glob("*/*.vectors")
-    assert file.parent == encoded_folder(place)
+        kept_in = vectors_folder(campaign.source.cache)
+    (file,) = tmp_path.rglob("*.vectors")
+    assert file.parent == kept_in
 
 
 def test_the_folder_of_the_machine_is_bounded(tmp_path, monkeypatch):

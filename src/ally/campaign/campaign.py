@@ -6,6 +6,7 @@ Nothing here imports torch before it trains or predicts: asking and telling stay
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,9 +19,10 @@ from ally.campaign.classes import Classes
 from ally.campaign.create import create
 from ally.campaign.page import CampaignPage
 from ally.campaign.people import person
-from ally.campaign.places import encoded_folder
+from ally.campaign.permissions import Permission, RestrictedWarning, describe_restriction, revoke
+from ally.campaign.places import vectors_folder
 from ally.campaign.record import AnswerRecord
-from ally.campaign.settings import Settings, current_settings, lists_settings
+from ally.campaign.settings import Settings, allow_settings, current_settings, lists_settings
 from ally.campaign.source import CampaignSource, SourceOptions, check_options
 from ally.campaign.status import status_of
 from ally.campaign.telling import Telling
@@ -114,14 +116,23 @@ class Campaign:
         *,
         clock: Callable[[], float] = time.time,
         encoder: Any = None,
+        trust: bool = False,
         **options: Unpack[SourceOptions],
     ) -> Campaign:
         """Open a campaign. Pass `source`, `encoder` and `options` only if they were in memory, or if the source has
-        moved."""
+        moved.
+
+        A campaign that somebody else made opens restricted: what in it names code, an address or a place outside its
+        folder is ignored, and a warning says so. With `trust` you allow what it asks for now, from now on.
+        """
         check_options(options)
         store = open_store(place)
         try:
-            current_settings(store)
+            if trust:
+                allow_settings(store)
+            ignored = current_settings(store).ignored
+            if ignored:
+                warnings.warn(describe_restriction(ignored, store.name), RestrictedWarning, stacklevel=2)
         except BaseException:
             store.close()
             raise
@@ -131,6 +142,11 @@ class Campaign:
     def name(self) -> str:
         return self._store.name
 
+    @property
+    def id(self) -> str:
+        """Drawn when the campaign was created. What its user decides about it is kept under it, outside the file."""
+        return self._store.id
+
     def _clock(self) -> float:
         """The time in whole microseconds, so that files store it exactly."""
         return round(self._given_clock(), 6)
@@ -139,6 +155,19 @@ class Campaign:
     def settings(self) -> Settings:
         """The current settings; another process may change them."""
         return current_settings(self._store)
+
+    def permissions(self) -> list[Permission]:
+        """What the campaign asks for and its user on this machine has not allowed; it is ignored until `trust`."""
+        return list(self.settings.ignored)
+
+    def trust(self) -> list[Permission]:
+        """Allow what the campaign asks for now, from now on; returns it. Read `permissions` first: it may run code,
+        connect to another machine, or read files outside the campaign's folder."""
+        return allow_settings(self._store)
+
+    def revoke_trust(self) -> None:
+        """Take back all that was allowed to this campaign on this machine."""
+        revoke(self._store.id)
 
     def change(self, *, source: Any = None, **chosen: Any) -> Settings:
         """Change settings, by the names in `ally.campaign.Settings`. Classes can be added but not removed. The task,
@@ -276,7 +305,7 @@ class Campaign:
     # The campaign as a whole
 
     def status(self) -> Status:
-        found = status_of(self._store, self.settings, self._clock(), encoded_folder(self.source.place))
+        found = status_of(self._store, self.settings, self._clock(), vectors_folder(self.source.cache))
         return replace(found, problems=self.source.problems())
 
     def check(self) -> list[str]:

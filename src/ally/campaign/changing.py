@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ally.campaign.settings import Settings, changed_settings, current_settings, declared_classes
+from ally.campaign.settings import Settings, allow_settings, changed_settings, current_settings, declared_classes
 from ally.catalogue_names import ensure_model, ensure_objective, ensure_strategy
 from ally.errors import ModelError
 from ally.store import Store
@@ -31,6 +31,7 @@ def keep_change(store: Store, now: float, changed: Settings, names: Mapping[str,
     final = {name: getattr(changed, name) for name in names}
     store.change_settings(lambda kept: changed_settings(Settings.from_json(kept), final).to_json())
     store.log(now, "settings", final)
+    allow_settings(store, names, remember=False)
 
 
 def kept_model(model: Any) -> str | None:

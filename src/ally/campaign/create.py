@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from ally.campaign.changing import check_names, kept_model
 from ally.campaign.encoding import encode_samples
-from ally.campaign.places import beside, cache, encoded_folder, kept_options, kept_place
-from ally.campaign.settings import Evaluate, Settings, declarations
+from ally.campaign.places import beside, kept_options, kept_place, on_disk, open_cache, vectors_folder
+from ally.campaign.settings import Evaluate, Settings, allow_settings, declarations
 from ally.campaign.source import check_options, new_sample, note_problems
 from ally.campaign.status import GIVEN
 from ally.catalogue_names import ANY_SHAPE, LEARNERS
-from ally.encoders.samples import ENCODED
 from ally.errors import InputError
 from ally.sources import Samples, open_source
+from ally.sources.fingerprint import ENCODED
 from ally.sources.given_labels import ensure_single
-from ally.store import NewSample, Store
+from ally.store import NewSample, Store, new_id
 from ally.store import create as create_store
 from ally.store.values import Role
 from ally.types import Progress
@@ -37,6 +38,29 @@ def create(
     progress: Progress | None,
 ) -> tuple[Store, Samples, dict[str, Any]]:
     """`given` are settings and options of the source; what was created, the source, and its options."""
+    id = new_id()
+    cache = open_cache(id) if on_disk(place) else None
+    try:
+        store, samples, options = _create(place, source, given, id, cache, clock=clock, progress=progress)
+    except BaseException:
+        if cache is not None:
+            shutil.rmtree(cache, ignore_errors=True)
+        raise
+    allow_settings(store, remember=False)
+    note_problems(store, samples, round(clock(), 6))
+    return store, samples, options
+
+
+def _create(
+    place: str | Path,
+    source: Any,
+    given: Mapping[str, Any],
+    id: str,
+    cache: Path | None,
+    *,
+    clock: Callable[[], float],
+    progress: Progress | None,
+) -> tuple[Store, Samples, dict[str, Any]]:
     declared = declarations()
     names = [item.name for item in declared]
     options = {name: value for name, value in given.items() if name not in names}
@@ -59,8 +83,8 @@ def create(
 
     draft = settings({}, evaluate or 0)
     check_names(draft)
-    samples = open_source(source, **options, cache=cache(place))
-    embeddings, kept_in = options.get("embeddings"), encoded_folder(place)
+    samples = open_source(source, **options, cache=cache)
+    embeddings, kept_in = options.get("embeddings"), vectors_folder(cache)
     samples = encode_samples(samples, chosen["encoder"], draft.model, embeddings, kept_in, folder)
     reading = _Reading(samples, draft, progress)
 
@@ -77,8 +101,9 @@ def create(
         check_model(draft, samples)
         return settings(samples.fingerprint(), evaluated()).to_json()
 
-    store = create_store(place, finished, reading, now=clock(), seed=draft.seed, reserve=reserve, labelled_by=GIVEN)
-    note_problems(store, samples, round(clock(), 6))
+    store = create_store(
+        place, finished, reading, now=clock(), seed=draft.seed, reserve=reserve, labelled_by=GIVEN, id=id
+    )
     return store, samples, options
 
 

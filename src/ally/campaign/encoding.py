@@ -11,11 +11,12 @@ from ally.campaign.settings import Settings
 from ally.catalogue_names import ANY_SHAPE, MODELS
 from ally.encoders import Encoder, default_encoder, open_encoder
 from ally.encoders.image import ImageModel
-from ally.encoders.opening import suggestion
-from ally.encoders.samples import ENCODED, KINDS, WORDS, EncodedSamples, ensure_same
+from ally.encoders.opening import DEFAULTS, open_installed, open_named, suggestion
+from ally.encoders.samples import KINDS, WORDS, EncodedSamples, ensure_same
 from ally.encoders.text import TextModel
 from ally.errors import InputError
 from ally.sources import Samples
+from ally.sources.fingerprint import ENCODED
 
 AUTO, NONE = "auto", "none"
 VARIABLE = "ALLY_ENCODER"
@@ -67,9 +68,17 @@ def _of_pixels(model: str | None) -> bool:
 
 
 def encoded_again(
-    samples: Samples, fingerprint: Mapping[str, Any], given: Any, kept_in: Path | None, folder: Path | None
+    samples: Samples,
+    fingerprint: Mapping[str, Any],
+    given: Any,
+    kept_in: Path | None,
+    folder: Path | None,
+    *,
+    allowed: Mapping[str, Any] | None = None,
 ) -> Samples:
-    """The samples through the encoder that a fingerprint names, if it names one. `given` is an encoder from memory."""
+    """The samples through the encoder that a fingerprint names, if it names one. `given` is an encoder from memory.
+    `allowed` is what this machine's user allowed a fingerprint to name; any other may name an encoder that is
+    installed, which is neither fetched nor read from a folder."""
     about = fingerprint.get(ENCODED)
     if about is None:
         if given is not None:
@@ -85,9 +94,11 @@ def encoded_again(
                 f"the encoder {about['name']!r} of the campaign lived in memory; pass it again: Campaign.open(place, "
                 "encoder=...)"
             )
+        if dict(about) != (None if allowed is None else dict(allowed)) or about["name"] in DEFAULTS.values():
+            return open_installed(about["name"] if "folder" not in about else about["folder"], kind)
         if "folder" in about:
             return open_encoder(Path(about["folder"]) if folder is None else folder / about["folder"], kind)
-        return open_encoder(about["name"], kind)
+        return open_named(about["name"], kind)
 
     if given is not None:
         ensure_same(open_encoder(given, kind), about)

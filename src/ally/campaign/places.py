@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ally.encoders.places import kept_for
-from ally.store.sqlite import SAFE_WAL, wal_is_safe
+from ally.state import find_cache_folder, is_private
 
 PATHS = ("embeddings", "ids", "folder")
 """Source options that name files."""
@@ -31,19 +29,21 @@ def beside(place: str | Path) -> Path | None:
     return Path(place).absolute().parent
 
 
-def cache(place: str | Path) -> Path | None:
-    """The folder for caches, such as small copies of images: next to the store."""
-    folder = beside(place)
-    return None if folder is None else folder / f"{Path(place).name}-cache"
+def open_cache(campaign: str) -> Path | None:
+    """The folder for what can be made again, such as small copies of images, by the campaign's id. It lies in the
+    user's cache folder: what came with a campaign from somebody else is never taken for a cache. None if it cannot be
+    made."""
+    folder = find_cache_folder() / "campaigns" / campaign
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return folder if is_private(folder) else None
+    except OSError:
+        return None
 
 
-def encoded_folder(place: str | Path) -> Path | None:
-    """Where vectors of an encoder are kept: beside the store; for one on a server in a folder of this machine; None for
-    one in memory."""
-    if beside(place) is not None:
-        return Path(place).absolute().with_suffix(".encoded")
-    # The password is left out: it may change while the campaign stays the same.
-    return kept_for(re.sub("//[^@/]*@", "//", str(place))) if on_disk(place) else None
+def vectors_folder(cache: Path | None) -> Path | None:
+    """Where vectors of an encoder are kept."""
+    return None if cache is None else cache / "encoded"
 
 
 def kept_place(place: Any, folder: Path | None) -> str | None:
@@ -74,6 +74,8 @@ def kept_options(options: Mapping[str, Any], folder: Path | None) -> dict[str, A
 
 def sqlite_journal() -> str:
     """How campaign files are kept safe on this machine, in words."""
+    from ally.store.sqlite import SAFE_WAL, wal_is_safe
+
     return (
         "write-ahead log"
         if wal_is_safe()

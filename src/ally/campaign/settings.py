@@ -9,14 +9,19 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypeAlias, TypedDict, get_args, get_type_hints
 
+from ally.campaign.permissions import Permission, grant, grant_keys, needed_permissions, restrict
+from ally.campaign.places import beside
+from ally.catalogue_names import KEPT_MODEL, LEARNERS, MODELS
 from ally.checks import check_count, check_number
-from ally.errors import InputError, LabelError, StoreVersion
+from ally.errors import AllyError, InputError, LabelError, StateUnavailable, StoreDamaged, StoreVersion
 from ally.execution.resolve import ensure_named
+from ally.json_form import find_misfit
 from ally.metrics import metric_for
 from ally.types import BOTH_TASKS, Task
 
@@ -31,6 +36,10 @@ Evaluate: TypeAlias = int | Literal["cv"]
 """Samples held out to measure the learning curve, or "cv": none, and cross-validation on the training labels."""
 
 VERSION = 1
+IGNORED = "ignored"
+MEMORY = ":memory:"
+"""What a store calls itself that ends with its process."""
+MOST_THREADS = 4096
 LONGEST_LEASE = 366 * 86400.0
 Check: TypeAlias = Callable[[str, Any], object]
 """Called with the name and the value of a setting; raises if the value is invalid."""
@@ -53,13 +62,22 @@ class Declared:
 
 
 def setting(
-    default: Any, group: Group, meaning: str, check: Check, *, fixed: bool = False, given: Any = dataclasses.MISSING
+    default: Any,
+    group: Group,
+    meaning: str,
+    check: Check,
+    *,
+    fixed: bool = False,
+    given: Any = dataclasses.MISSING,
+    needs_permission: Callable[[Any], str | None] | None = None,
 ) -> Any:
-    """A field of `Settings`. `given` is the default before the campaign is created, if different."""
-    first = default if given is dataclasses.MISSING else given
-    return field(
-        default=default, metadata={"group": group, "meaning": meaning, "check": check, "fixed": fixed, "given": first}
-    )
+    """A field of `Settings`. `given` is the default before the campaign is created, if different. `needs_permission`
+    says what a value would do that only this machine's user may allow (`ally.campaign.permissions`), or None."""
+    metadata = {"group": group, "meaning": meaning, "check": check, "fixed": fixed}
+    metadata["given"] = default if given is dataclasses.MISSING else given
+    if needs_permission is not None:
+        metadata["needs_permission"] = needs_permission
+    return field(default=default, metadata=metadata)
 
 
 @cache
@@ -120,6 +138,21 @@ def count_or_cv(name: str, value: Any) -> None:
         check_count(name, value, least=0)
 
 
+def what_model_does(model: str | None) -> str | None:
+    if model is None or model in LEARNERS or model in MODELS:
+        return None
+    return "rebuilds an estimator stored in the campaign" if model.startswith(KEPT_MODEL) else "runs code"
+
+
+def what_engine_does(engine: str) -> str | None:
+    return None if engine == "local" else "connects to a cluster, or starts one"
+
+
+def thread_count(name: str, value: Any) -> None:
+    if check_count(name, value) > MOST_THREADS:
+        raise InputError.about(name, value, f"is too many; use at most {MOST_THREADS}")
+
+
 count = partial(check_count, least=1)
 count_or_none = partial(check_count, least=0)
 
@@ -132,6 +165,7 @@ class Settings:
         place: the folder or file of the source; None if it lives in memory and is passed at each opening.
         options: the other arguments of `ally.sources.open_source`.
         fingerprint: what was learned from the source, so that features keep their meaning.
+        ignored: what is on record and not in force here, because its user did not allow it on this machine.
     """
 
     place: str | None
@@ -158,6 +192,7 @@ class Settings:
         "Learner",
         "What learns: a name, module:builder of your own, or 'auto' for the best by cross-validation on the labels.",
         optional(text),
+        needs_permission=what_model_does,
     )
     encoder: str | None = setting(
         None,
@@ -202,7 +237,10 @@ class Settings:
         100_000, "Learner", "Unlabelled samples to consider in each training, drawn at random.", count
     )
     threads: int | None = setting(
-        None, "Learner", "CPU threads for training in the background (default: all cores but one).", optional(count)
+        None,
+        "Learner",
+        "CPU threads for training in the background (default: all cores but one).",
+        optional(thread_count),
     )
     engine: str = setting(
         "local",
@@ -210,6 +248,7 @@ class Settings:
         "Where a training looks at the unlabelled samples: 'local', 'ray' (the cluster at RAY_ADDRESS, else one "
         "started for each training) or 'ray://host:port'.",
         lambda name, value: ensure_named(value),
+        needs_permission=what_engine_does,
     )
     metric: str | None = setting(
         None,
@@ -222,6 +261,8 @@ class Settings:
     seed: int = setting(
         0, "Queries", "Seed of the random order of samples and of the training.", count_or_none, fixed=True
     )
+
+    ignored: tuple[Permission, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         for item in dataclasses.fields(self):
@@ -240,6 +281,18 @@ class Settings:
             raise InputError("samples are held out, but the share of queries for them is 0; use a share such as 0.25")
 
     @property
+    def encoded(self) -> Mapping[str, Any] | None:
+        """What the fingerprint keeps of the encoder; None without one."""
+        from ally.sources.fingerprint import ENCODED
+
+        return self.fingerprint.get(ENCODED)
+
+    def fingerprint_without_encoder(self) -> dict[str, Any]:
+        from ally.sources.fingerprint import ENCODED
+
+        return {name: value for name, value in self.fingerprint.items() if name != ENCODED}
+
+    @property
     def held_out(self) -> int:
         """Samples that are held out for the learning curve."""
         return 0 if self.evaluate == "cv" else self.evaluate
@@ -250,19 +303,61 @@ class Settings:
         return "median" if (self.policy, self.task) == ("majority", "regression") else self.policy
 
     def to_json(self) -> dict[str, Any]:
-        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        values = {item.name: getattr(self, item.name) for item in dataclasses.fields(self) if item.name != IGNORED}
         return {"version": VERSION, **values, "classes": None if self.classes is None else list(self.classes)}
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> Settings:
+        """The settings on record. Raises `StoreDamaged` unless each has a type and a value it can have."""
         if kept.get("version") != VERSION:
             raise StoreVersion(
-                f"the campaign's settings have version {kept.get('version')!r} and {VERSION} is needed; update ally"
+                f"the campaign's settings have version {kept.get('version')!r:.60} and {VERSION} is needed; update ally"
             )
         values = {name: value for name, value in kept.items() if name != "version"}
+        from ally.sources.fingerprint import find_fingerprint_misfit, find_side_misfit
+
+        misfit = (
+            find_misfit(values, _form(), "the settings")
+            or find_side_misfit(values["options"])
+            or find_fingerprint_misfit(values["fingerprint"])
+        )
+        if misfit is not None:
+            raise StoreDamaged(f"{misfit}; the campaign is damaged: restore a backup")
         if values.get("classes") is not None:
             values["classes"] = tuple(values["classes"])
-        return cls(**values)
+        try:
+            return cls(**values)
+        except AllyError as error:
+            raise StoreDamaged(f"the settings are damaged ({error}); restore a backup") from error
+
+
+class OptionsForm(TypedDict):
+    """Options of a source, as a campaign keeps them. None stands for what was in memory."""
+
+    id_column: NotRequired[str]
+    text: NotRequired[str]
+    image: NotRequired[str]
+    label: NotRequired[str]
+    embeddings: NotRequired[str | None]
+    columns: NotRequired[list[str] | dict[str, Literal["number", "category"] | None]]
+    recursive: NotRequired[bool]
+    ids: NotRequired[str | None]
+    folder: NotRequired[str | None]
+    encoding: NotRequired[str]
+    header: NotRequired[bool]
+    size: NotRequired[int]
+    channels: NotRequired[Literal["auto", "first", "last"]]
+    missing_label: NotRequired[str | int]
+
+
+@cache
+def _form() -> dict[str, Any]:
+    """The types of the settings on record: older campaigns lack some."""
+    kinds = get_type_hints(Settings)
+    kinds |= {"options": OptionsForm, "fingerprint": dict[str, Any], "classes": list[str | bool | int] | None}
+    del kinds[IGNORED]
+    always = ("place", "options", "fingerprint")
+    return {name: kind if name in always else NotRequired[kind] for name, kind in kinds.items()}
 
 
 def lists_settings(function: Any) -> Any:
@@ -280,8 +375,26 @@ def lists_settings(function: Any) -> Any:
 
 
 def current_settings(store: Store) -> Settings:
-    """The settings now on record; another process may change them."""
-    return Settings.from_json(store.settings)
+    """The settings now in force; another process may change them. What needs a permission of this machine's user, and
+    has none, is left out."""
+    return restrict(Settings.from_json(store.settings), store)
+
+
+def allow_settings(store: Store, names: Iterable[str] | None = None, *, remember: bool = True) -> list[Permission]:
+    """Allow what the settings on record ask for, or only what those of these names do: this machine's user chose them.
+    Raises `StateUnavailable` if that cannot be remembered; without `remember` a warning says so."""
+    needed = needed_permissions(Settings.from_json(store.settings), beside(store.name))
+    chosen = [one for one in needed if names is None or one.name in names]
+    if store.name == MEMORY:
+        grant_keys(store.id, [one.key for one in chosen])
+        return chosen
+    try:
+        grant(store.id, chosen)
+    except StateUnavailable as error:
+        if remember:
+            raise
+        warnings.warn(f"{error}; until then the campaign opens restricted elsewhere", UserWarning, stacklevel=3)
+    return chosen
 
 
 def changed_settings(settings: Settings, chosen: Mapping[str, Any]) -> Settings:

@@ -11,22 +11,22 @@ from typing import Any, Literal, TypedDict, Unpack
 
 from ally.campaign.answers import Vocabulary, settled
 from ally.campaign.encoding import encoded_again
+from ally.campaign.permissions import PLACE_OF_SOURCE
 from ally.campaign.places import (
     PATHS,
     absolute,
     beside,
-    cache,
-    encoded_folder,
     found_place,
     kept_options,
     kept_place,
     on_disk,
+    open_cache,
+    vectors_folder,
 )
-from ally.campaign.settings import Settings, current_settings
+from ally.campaign.settings import Settings, allow_settings, current_settings
 from ally.campaign.status import GIVEN
 from ally.campaign.values import Scanned
-from ally.encoders.samples import ENCODED
-from ally.errors import DataError, InputError
+from ally.errors import DataError, InputError, NotTrusted
 from ally.sources import Answer, Sample, Samples, open_source
 from ally.store import NewSample, Store
 from ally.types import Progress
@@ -90,9 +90,18 @@ class CampaignSource:
         """The source, opened on first use."""
         with self._opening:
             if self._samples is None:
-                settings = current_settings(self._store)
-                self._samples = found_source(settings, self.place, self._source, self._options, self.encoder)
+                self._samples = self._open(self._source, self._options)
             return self._samples
+
+    def _open(self, source: Any, options: Mapping[str, Any]) -> Samples:
+        settings = current_settings(self._store)
+        return found_source(settings, self.place, source, options, self.encoder, self.cache)
+
+    def encode(self, samples: Samples, fingerprint: Mapping[str, Any]) -> Samples:
+        """Other samples, seen as a model with this fingerprint sees them."""
+        allowed = current_settings(self._store).encoded
+        kept_in, folder = vectors_folder(self.cache), beside(self.place)
+        return encoded_again(samples, fingerprint, self.encoder, kept_in, folder, allowed=allowed)
 
     @property
     def size(self) -> int:
@@ -101,18 +110,21 @@ class CampaignSource:
 
     @property
     def cache(self) -> Path | None:
-        """The cache folder, for instance for row positions in a long table; None if the campaign is not a file."""
-        return cache(self.place)
+        """The cache folder, for instance for row positions in a long table; None if the campaign lives in memory."""
+        return open_cache(self._store.id) if on_disk(self.place) else None
 
     def move(self, source: Any, **options: Unpack[SourceOptions]) -> None:
         """Set the source's new place. It must be the same kind of source and contain samples of the campaign."""
         check_options(options)
-        settings = current_settings(self._store)
-        samples = found_source(settings, self.place, source, options, self.encoder)
-        moved = moved_settings(settings, source, options, samples, self._store, beside(self.place))
-        self._store.change_settings(
-            lambda kept: replace(Settings.from_json(kept), place=moved.place, options=moved.options).to_json()
-        )
+        samples = self._open(source, options)
+        folder = beside(self.place)
+        moved = moved_settings(current_settings(self._store), source, options, samples, self._store, folder)
+
+        def change(kept: dict[str, Any]) -> dict[str, Any]:
+            return replace(Settings.from_json(kept), place=moved.place, options=moved.options).to_json()
+
+        self._store.change_settings(change)
+        allow_settings(self._store, (PLACE_OF_SOURCE, *PATHS), remember=False)
         with self._opening:
             self._source, self._options, self._samples = source, options, samples
 
@@ -130,17 +142,29 @@ class CampaignSource:
         """Where another process can open the campaign with this source; None if it cannot."""
         kept = current_settings(self._store)
         same = self._source is None or kept_place(self._source, beside(self.place)) == kept.place
-        encoded = not kept.fingerprint.get(ENCODED, {}).get("in memory")
+        encoded = not (kept.encoded or {}).get("in memory")
         found = on_disk(self.place) and kept.place is not None and None not in kept.options.values()
         return str(self.place) if found and same and encoded else None
 
 
 def found_source(
-    settings: Settings, store_place: str | Path, given: Any, options: Mapping[str, Any], encoder: Any = None
+    settings: Settings,
+    store_place: str | Path,
+    given: Any,
+    options: Mapping[str, Any],
+    encoder: Any = None,
+    cache: Path | None = None,
 ) -> Samples:
     """The source as the settings describe it, or at the place now `given`, through the `encoder` if one is passed
     again."""
     folder = beside(store_place)
+    for one in settings.ignored:
+        named_again = given is not None if one.name == PLACE_OF_SOURCE else one.name in options
+        if one.name in (PLACE_OF_SOURCE, *PATHS) and not named_again:
+            raise NotTrusted(
+                f"the campaign's {one} lies outside its folder and is not read until you allow it (`ally trust NAME`) "
+                "or say yourself where it is (--from PLACE)"
+            )
     place = given if given is not None else found_place(settings.place, folder)
     if place is None:
         raise InputError("the campaign's source lived in memory; pass it again: Campaign.open(place, source=...)")
@@ -158,8 +182,9 @@ def found_source(
         raise InputError(
             f"the {lost} of the campaign's source lived in memory; pass them again: Campaign.open(place, {lost}=...)"
         )
-    samples = open_source(place, **{**kept, **options}, cache=cache(store_place), known=settings.fingerprint)
-    return encoded_again(samples, settings.fingerprint, encoder, encoded_folder(store_place), folder)
+    samples = open_source(place, **{**kept, **options}, cache=cache, known=settings.fingerprint)
+    about = settings.encoded
+    return encoded_again(samples, settings.fingerprint, encoder, vectors_folder(cache), folder, allowed=about)
 
 
 def moved_settings(

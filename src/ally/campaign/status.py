@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ally.campaign.advice import Advice, Evidence, Point, advise
+from ally.campaign.permissions import PLACE_OF_SOURCE
 from ally.campaign.settings import Settings
 from ally.campaign.training.progress import underway
 from ally.campaign.training.schedule import UNENCODED, last_training, waiting
 from ally.campaign.values import CONSTANT, METRIC, RECALL, ClassRecall, Held, ModelLine, RandomComparison, Status
 from ally.encoders.cache import kept_vectors
-from ally.encoders.samples import ENCODED
 from ally.metrics import METRICS, lopsided
 from ally.sources.export.answers import reads
 from ally.sources.given_labels import mark_for_none
@@ -44,7 +44,7 @@ def status_of(store: Store, settings: Settings, now: float, encoded_in: Path | N
     pool, evaluate, validate = (counts.roles[role] for role in ("pool", "evaluate", "validate"))
     return Status(
         name=store.name,
-        source=settings.place or "in memory",
+        source=settings.place or _unread_source(settings),
         task=settings.task,
         strategy=settings.strategy,
         samples=counts.samples,
@@ -83,9 +83,14 @@ def status_of(store: Store, settings: Settings, now: float, encoded_in: Path | N
     )
 
 
+def _unread_source(settings: Settings) -> str:
+    outside = next((one.value for one in settings.ignored if one.name == PLACE_OF_SOURCE), None)
+    return "in memory" if outside is None else f"{outside} (not read until you allow it)"
+
+
 def _encoded(settings: Settings, samples: int, newest: StoredModel | None, folder: Path | None) -> int | None:
     """How many samples are encoded, as seen from this machine; all of them once a training has seen them all."""
-    about = settings.fingerprint.get(ENCODED)
+    about = settings.encoded
     if about is None:
         return None
     if newest is not None and not newest.report.get(UNENCODED):

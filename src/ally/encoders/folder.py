@@ -43,15 +43,32 @@ def ensure_transformers() -> None:
         raise MissingPart("text and image models need transformers: pip install 'ally-learn[encoders]'")
 
 
-def installed_folder(name: str) -> Path | None:
-    """The folder of a model that is on this machine already: in a Python package, or in the cache of the hub."""
+def packaged_folder(name: str) -> Path | None:
+    """The folder of a model that is inside a Python package of this machine."""
     known = SHORT.get(name.removeprefix("sentence-transformers/"))
-    if known is not None:
-        found = importlib.util.find_spec(known.package)
-        for place in (found.submodule_search_locations or ()) if found is not None else ():
+    found = None if known is None else importlib.util.find_spec(known.package)
+    if known is not None and found is not None:
+        for place in found.submodule_search_locations or ():
             if (Path(place) / known.below / "config.json").is_file():
                 return Path(place) / known.below
-    return _downloaded(name if known is None else known.hub, offline=True)
+    return None
+
+
+def installed_folder(name: str) -> Path | None:
+    """The folder of a model that is on this machine already: in a Python package, or in the cache of the hub."""
+    return packaged_folder(name) or _downloaded(_name_at_hub(name), offline=True)
+
+
+def fetched_folder(name: str) -> Path:
+    """The folder of a model that the hub's own cache has, or gets now."""
+    found = _downloaded(_name_at_hub(name), offline=False)
+    assert found is not None
+    return found
+
+
+def _name_at_hub(name: str) -> str:
+    known = SHORT.get(name.removeprefix("sentence-transformers/"))
+    return name if known is None else known.hub
 
 
 def model_folder(given: str | Path) -> Path:
@@ -62,12 +79,7 @@ def model_folder(given: str | Path) -> Path:
     name = str(given)
     if path.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
         raise DataError(f"there is no model folder {given}; give a folder with config.json and model.safetensors")
-    found = installed_folder(name)
-    if found is None:
-        known = SHORT.get(name)
-        found = _downloaded(name if known is None else known.hub, offline=False)
-    assert found is not None
-    return found
+    return installed_folder(name) or fetched_folder(name)
 
 
 def _downloaded(name: str, *, offline: bool) -> Path | None:
@@ -107,8 +119,18 @@ class ModelFolder:
 
     @classmethod
     def open(cls, given: str | Path) -> ModelFolder:
-        ensure_transformers()
         path = model_folder(given)
+        itself = Path(given).expanduser().is_dir()
+        return cls._checked(path, Path(given).expanduser().resolve().name if itself else str(given), itself)
+
+    @classmethod
+    def named(cls, path: Path, name: str) -> ModelFolder:
+        """The folder of a model that is called by its name."""
+        return cls._checked(path, name, False)
+
+    @classmethod
+    def _checked(cls, path: Path, name: str, given: bool) -> ModelFolder:
+        ensure_transformers()
         if not (path / "config.json").is_file():
             raise DataError(f"{path} has no config.json, so it is not a model folder; give a Hugging Face one")
         if not list(path.glob("*.safetensors")):
@@ -119,8 +141,7 @@ class ModelFolder:
                     "use a model with model.safetensors, or convert it on a machine where you trust it"
                 )
             raise DataError(f"{path} has no weights; put model.safetensors into it")
-        itself = Path(given).expanduser().is_dir()
-        return cls(path, Path(given).expanduser().resolve().name if itself else str(given), itself)
+        return cls(path, name, given)
 
     def read(self, name: str) -> dict[str, Any]:
         """A JSON file of the folder; nothing if it is not there."""

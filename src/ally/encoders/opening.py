@@ -8,10 +8,10 @@ from typing import Any
 from ally.encoders import efficientnet
 from ally.encoders.base import Encoder, EncoderKind
 from ally.encoders.efficientnet import EfficientNetLite0
-from ally.encoders.folder import SHORT, ModelFolder, installed_folder
+from ally.encoders.folder import SHORT, ModelFolder, fetched_folder, installed_folder
 from ally.encoders.image import ImageModel
 from ally.encoders.text import TextModel
-from ally.errors import InputError
+from ally.errors import InputError, NotTrusted
 
 DEFAULTS: dict[EncoderKind, str] = {"text": "all-MiniLM-L6-v2", "image": efficientnet.NAME}
 NAMES = (*SHORT, efficientnet.NAME)
@@ -44,10 +44,32 @@ def open_encoder(encoder: Any, kind: EncoderKind | None = None) -> Encoder:
     )
 
 
+def open_installed(name: str, kind: EncoderKind) -> Encoder:
+    """An encoder that is on this machine. Nothing is fetched, and no folder of that name is read."""
+    if name == efficientnet.NAME and efficientnet.installed():
+        return _of_kind(EfficientNetLite0(), kind)
+    folder = installed_folder(name)
+    if folder is None:
+        raise NotTrusted(
+            f"the file names the encoder {name!r:.200}, which is not on this machine, and a file never fetches one; "
+            "say it yourself (--encoder, encoder=), or get it: pip install 'ally-learn[encoders,photos]'"
+        )
+    return _of_kind(_of_folder(ModelFolder.named(folder, name), kind), kind)
+
+
+def open_named(name: str, kind: EncoderKind) -> Encoder:
+    """An encoder by its name at the hub, fetched if it is not on this machine. No folder of that name is read."""
+    folder = ModelFolder.named(installed_folder(name) or fetched_folder(name), name)
+    return _of_kind(_of_folder(folder, kind), kind)
+
+
 def _by_name(encoder: str | Path, kind: EncoderKind | None) -> Encoder:
     if str(encoder) == efficientnet.NAME:
         return EfficientNetLite0()
-    folder = ModelFolder.open(encoder)
+    return _of_folder(ModelFolder.open(encoder), kind)
+
+
+def _of_folder(folder: ModelFolder, kind: EncoderKind | None) -> Encoder:
     return TextModel(folder) if folder.ensure_kind(kind) == "text" else ImageModel(folder)
 
 

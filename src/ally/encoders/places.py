@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ally.checks import check_number
-from ally.encoders.cache import content_key
+from ally.state import find_cache_folder
 
 MOST = 4.0
 """GiB that the folder of this machine may take, unless the environment variable ALLY_ENCODED_GB says otherwise."""
@@ -20,18 +20,8 @@ USED = "used"
 
 
 def machine_folder() -> Path:
-    """The folder in the environment variable ``ALLY_CACHE``, else the user's cache folder."""
-    named = os.environ.get("ALLY_CACHE")
-    if named:
-        return Path(named).expanduser() / "encoded"
-    import pooch
-
-    return Path(pooch.os_cache("ally")) / "encoded"
-
-
-def kept_for(name: str) -> Path:
-    """The folder for one campaign on a server, by its name."""
-    return machine_folder() / f"{content_key(name.encode()):016x}"
+    """Where `ally query` and `ally bench` keep vectors."""
+    return find_cache_folder() / "encoded"
 
 
 class InUse:

@@ -19,13 +19,12 @@ from ally.encoders.places import InUse, machine_folder, scratch_folder
 from ally.encoders.vectors import BATCH, Kept, windows
 from ally.errors import InputError
 from ally.sources import Sample, Samples, Shown, Source
+from ally.sources.fingerprint import ENCODED
 from ally.sources.problems import Problems
 from ally.sources.samples import ById, Kind, ensure_none_gone
 from ally.types import AnyArray, Progress
 
 KINDS: dict[Kind, EncoderKind] = {"text": "text", "images": "image"}
-ENCODED = "encoded"
-"""What the fingerprint calls the encoder."""
 WORDS = "words"
 """In what the fingerprint keeps of an encoder of texts: whether words are kept too. Campaigns of 0.1.0 do not say."""
 PIXELS = "pixels"

@@ -14,6 +14,7 @@ from ally.errors import DataError, InputError
 from ally.sources.arrays.memory import Channels
 from ally.sources.arrays.samples import ArraySamples, is_array, read_array_file, read_ids
 from ally.sources.embeddings import Embeddings, aligned, is_aligned, open_embeddings
+from ally.sources.fingerprint import LARGEST_SIDE, SMALLEST_SIDE, check_fingerprint
 from ally.sources.given_labels import unmarked
 from ally.sources.identity import KeptIndex
 from ally.sources.images.folder import ImageFolder
@@ -81,7 +82,9 @@ def open_source(
             f"the kept fingerprint has version {known.get('version')!r} and 1 is needed; update ally, or create the "
             "campaign again"
         )
-    thumbnails = Thumbnails(check_count("size", size, least=8), None if cache is None else Path(cache))
+    if known is not None:
+        check_fingerprint(known)
+    thumbnails = Thumbnails(_check_side(size), None if cache is None else Path(cache))
     if embeddings is not None and ids is not None:
         embeddings, ids = (embeddings, ids), None  # one id for each vector
     if is_aligned(embeddings):
@@ -131,6 +134,12 @@ def open_source(
     roles = {"id_column": id_column, "text": text, "image": image, "label": label, "columns": columns}
     rows = _rows(place, roles, folder, encoding, header, thumbnails, vectors, known, other, missing_label)
     return _matched(rows, known)
+
+
+def _check_side(size: int) -> int:
+    if check_count("size", size, least=SMALLEST_SIDE) > LARGEST_SIDE:
+        raise InputError.about("size", size, f"is out of range; use at most {LARGEST_SIDE} pixels a side")
+    return size
 
 
 def _rows(

@@ -86,12 +86,17 @@ class WordWeights:
     def from_json(cls, kept: Any) -> WordWeights:
         try:
             if isinstance(kept, Mapping):
-                words = np.cumsum(np.frombuffer(_unpack(kept["steps"]), dtype="<i4"), dtype=np.int64)
-                idf = np.frombuffer(_unpack(kept["idf"]), dtype="<f4").astype(np.float32)
-                if len(words) != len(idf) or not len(idf):
-                    raise ValueError(f"{len(words)} words and {len(idf)} weights")
-                return cls(idf, words)
-            return cls(np.frombuffer(base64.b64decode(kept, validate=True), dtype="<f4").astype(np.float32), None)
+                steps = _unpack(kept["steps"], "<i4")
+                idf = _unpack(kept["idf"], "<f4").astype(np.float32)
+                ascending = steps[:1].min(initial=0) >= 0 and steps[1:].min(initial=1) >= 1
+                if len(steps) != len(idf) or not ascending or steps.sum(dtype=np.int64) >= SPACE:
+                    raise ValueError(f"{len(steps)} words and {len(idf)} weights")
+                words = np.cumsum(steps, dtype=np.int64)
+            else:
+                words, idf = None, np.frombuffer(base64.b64decode(kept, validate=True), dtype="<f4").astype(np.float32)
+            if not 1 <= len(idf) <= SPACE or not np.isfinite(idf).all():
+                raise ValueError("the weights are not finite numbers")
+            return cls(idf, words)
         except (ValueError, KeyError, TypeError, zlib.error) as error:
             raise DataError(
                 f"the stored word weights are damaged ({error}); create the campaign again from its source"
@@ -112,5 +117,11 @@ def _pack(values: AnyArray) -> str:
     return base64.b64encode(zlib.compress(values.tobytes(), 9)).decode()
 
 
-def _unpack(text: str) -> bytes:
-    return zlib.decompress(base64.b64decode(text, validate=True))
+def _unpack(text: str, kind: str) -> AnyArray:
+    """Numbers, one for each word at most: what unpacks to more is refused before it takes memory."""
+    most = SPACE * np.dtype(kind).itemsize
+    unpacking = zlib.decompressobj()
+    data = unpacking.decompress(base64.b64decode(text, validate=True), most + 1)
+    if len(data) > most or not unpacking.eof:
+        raise ValueError(f"more than {SPACE} numbers, or a part of them")
+    return np.frombuffer(data, dtype=kind)

@@ -8,7 +8,7 @@ The contract is in `ally.store.base`, what it survives and why in docs/durabilit
 """
 
 from ally.store.base import Store
-from ally.store.start import create, open
+from ally.store.start import create, new_id, open
 from ally.store.values import (
     ANYTHING,
     Added,
@@ -51,5 +51,6 @@ __all__ = [
     "StoredQuery",
     "StoredSample",
     "create",
+    "new_id",
     "open",
 ]

@@ -27,6 +27,11 @@ from ally.store.versions import bring_up_to_date, upgrade, version_of
 MEMORY = "memory"
 
 
+def new_id() -> str:
+    """An id for a campaign that is about to be created."""
+    return secrets.token_hex(16)
+
+
 def create(
     place: str | Path,
     settings: Mapping[str, Any] | Callable[[], Mapping[str, Any]],
@@ -36,12 +41,13 @@ def create(
     seed: int = 0,
     reserve: Mapping[Role, int] | Callable[[], Mapping[Role, int]] | None = None,
     labelled_by: str = "source",
+    id: str | None = None,
     sqlite_journal: Journal = "auto",
     patience: float = PATIENCE,
 ) -> Store:
     """Makes a campaign, whole or not at all. `new` is streamed; `settings` and `reserve`, if they are functions, are
     called after that. `seed` fixes the random order, in which `reserve` moves so many samples to each role. Labels of
-    samples become answers of `labelled_by`."""
+    samples become answers of `labelled_by`. `id` is one of `new_id`."""
     check_now(now)
     check_annotator(labelled_by)
     check_count("seed", seed, 0)
@@ -55,7 +61,7 @@ def create(
         upgrade(connection)
         adding.fill(connection, new, seed, now, labelled_by)
         text = write_json("settings", dict(settings())) if callable(settings) else known
-        line = {"number": 1, "created": now, "seed": seed, "settings": text, "id": secrets.token_hex(16)}
+        line = {"number": 1, "created": now, "seed": seed, "settings": text, "id": id or new_id()}
         connection.execute(insert(campaign), line)
         samples.reserve_of_all(connection, reserve() if callable(reserve) else reserve or {})
 

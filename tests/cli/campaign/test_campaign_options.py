@@ -99,7 +99,7 @@ def test_a_setting_declared_in_one_place_is_everywhere(monkeypatch):
 
 def test_each_setting_has_a_check():
     for item in fields(Settings):
-        assert item.name in ("place", "options", "fingerprint") or callable(item.metadata["check"])
+        assert item.name in ("place", "options", "fingerprint", "ignored") or callable(item.metadata["check"])
 
 
 def test_an_unknown_argument_of_create_names_those_there_are(tmp_path):

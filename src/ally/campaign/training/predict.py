@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ally.campaign.encoding import encoded_again
-from ally.campaign.places import beside, encoded_folder
+from ally.campaign.source import CampaignSource
 from ally.campaign.training.models import origin
 from ally.encoders.samples import seen_by
 from ally.errors import DataError, InputError
@@ -25,21 +24,24 @@ def predict(
     trained: Trained,
     source: Any,
     options: Mapping[str, Any],
-    place: str | Path | None = None,
-    encoder: Any = None,
     *,
+    campaign: CampaignSource | None = None,
+    encoder: Any = None,
     every_class: bool = False,
 ) -> pd.DataFrame:
     """Every readable sample of a source of the kind that the model was trained on; ``attrs["problems"]`` says what
-    could not be read. `place` is that of the model's campaign: vectors of its encoder are then kept with the others."""
+    could not be read. `campaign` is the source of the model's campaign: its encoder is used, and vectors are kept with
+    the others. Without one, an encoder that is not on this machine is passed as `encoder`."""
     fingerprint = trained.about.get("fingerprint")
     if fingerprint is None:
         raise InputError("the model has no record of how its features were made; use one from a campaign")
     samples = open_source(
         source, **options, known={**fingerprint, "label": None} if "label" in fingerprint else fingerprint, other=True
     )
-    kept_in, folder = (None, None) if place is None else (encoded_folder(place), beside(place))
-    samples = encoded_again(samples, fingerprint, encoder, kept_in, folder)
+    if campaign is None:
+        samples = encoded_again(samples, fingerprint, encoder, None, None)
+    else:
+        samples = campaign.encode(samples, fingerprint)
     ids = [sample.id for sample in samples.scan()]
     table = predict_samples(trained, samples, ids, every_class=every_class)
     table.attrs["problems"] = [f"{problem.id}: {problem.reason}" for problem in samples.problems]

@@ -62,7 +62,7 @@ class Trainer:
                 "another process cannot open this campaign, because it, its source or its encoder lives in memory; use "
                 "retrain(wait=True)"
             )
-        worker.start(place, now=True, threads=self._settings.threads)
+        worker.start(place, self.store.id, now=True, threads=self._settings.threads)
 
     def start_if_due(self) -> bool:
         """Start a training in another process if one is due; returns whether it did."""
@@ -71,7 +71,7 @@ class Trainer:
             return False
         if not due(self.store, settings.batch) or running(self.store):
             return False
-        return worker.start(place, threads=settings.threads)
+        return worker.start(place, self.store.id, threads=settings.threads)
 
     def while_due(self, *, now: bool = False) -> int:
         """Train in this process until no training is due, and with `now` at least once; returns the number of models
@@ -181,7 +181,7 @@ class Trainer:
 
         trained = self.model()
         if source is not None:
-            return predict(trained, source, options, self.source.place, self.source.encoder, every_class=every_class)
+            return predict(trained, source, options, campaign=self.source, every_class=every_class)
         labelled = self.store.answers.labels(self._settings.store_policy)
         ids = [sample.id for sample in self.store.samples.all() if not sample.gone and sample.row not in labelled]
         return self._predicted(trained, ids, every_class)

@@ -1,23 +1,30 @@
-"""The process that trains a campaign; it reads the place of the campaign from standard input."""
+"""The process that trains a campaign; it reads the place of the campaign, and what its user allowed it, from standard
+input."""
 
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import subprocess
 import sys
 
+from ally.campaign.permissions import granted_keys
+
 # Not -m: that puts the current folder first on the path, and a queue.py there would shadow Python's own. Imports make
 # no garbage, and looking for it takes a third of the time of a small training.
 PROGRAM = """
-import gc, sys
+import gc, json, sys
 gc.disable()
 sys.path[:] = filter(None, sys.path)
 import ally.campaign.training.run
 from ally.campaign import Campaign
 gc.freeze()
 gc.enable()
-with Campaign.open(sys.stdin.read()) as campaign:
+from ally.campaign.permissions import grant_keys
+given = json.load(sys.stdin)
+grant_keys(given["campaign"], given["allowed"])
+with Campaign.open(given["place"]) as campaign:
     campaign.training.while_due(now="--now" in sys.argv)
 """
 
@@ -33,7 +40,7 @@ def _let_go() -> None:
             process.returncode = 0
 
 
-def start(place: str, *, now: bool = False, threads: int | None = None) -> bool:
+def start(place: str, id: str, *, now: bool = False, threads: int | None = None) -> bool:
     """Start a training process that outlives this one, unless one started here is still running; returns whether it
     did. With `now` it trains even if no training is due."""
     before = _children.get(place)
@@ -50,7 +57,8 @@ def start(place: str, *, now: bool = False, threads: int | None = None) -> bool:
         env={**os.environ, "OMP_NUM_THREADS": most if threads is None else str(threads)},
     )
     assert process.stdin is not None
-    process.stdin.write(place.encode())
+    given = {"place": place, "campaign": id, "allowed": granted_keys(id)}
+    process.stdin.write(json.dumps(given).encode())
     process.stdin.close()
     _children[place] = process
     return True

@@ -10,6 +10,7 @@ from ally.cli.campaign.labelling import label
 from ally.cli.campaign.learning import predict, retrain
 from ally.cli.campaign.looking import review, status
 from ally.cli.campaign.new import new
+from ally.cli.campaign.trusting import trust
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "new": new,
@@ -28,6 +29,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "rescan": rescan,
     "change": change,
     "classes": classes,
+    "trust": trust,
 }
 
 __all__ = ["COMMANDS"]

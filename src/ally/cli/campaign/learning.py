@@ -83,6 +83,13 @@ def predict(
     folder: Annotated[
         Path | None, typer.Option(help="Folder that image paths are relative to (default: the table's).")
     ] = None,
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            help="The encoder that a model file names, if it is not installed: a name, which may be fetched, "
+            "or a folder."
+        ),
+    ] = None,
     encoding: Encoding = None,
     no_header: NoHeader = False,
     probabilities: Annotated[
@@ -106,7 +113,9 @@ def predict(
                 raise InputError(
                     f"{name} is a model without a campaign; say what to predict: ally predict {name} NEWDATA"
                 )
-            table = _by_model(name, data, given, probabilities)
+            table = _by_model(name, data, given, encoder, probabilities)
+        elif encoder is not None:
+            raise InputError("--encoder is for a model file; a campaign names its own: ally trust NAME")
         else:
             with opened(name, source) as campaign:
                 table = campaign.predict(data, every_class=probabilities, **given)
@@ -121,11 +130,11 @@ def predict(
         note(f"{counted(len(table), 'prediction')} written to {out}")
 
 
-def _by_model(path: str, data: str, options: dict[str, Any], every_class: bool) -> pd.DataFrame:
+def _by_model(path: str, data: str, options: dict[str, Any], encoder: str | None, every_class: bool) -> pd.DataFrame:
     from ally.campaign.training.predict import predict as predict_by
     from ally.learning.trained import Trained
 
-    return predict_by(Trained.read(path), data, options, every_class=every_class)
+    return predict_by(Trained.read(path), data, options, encoder=encoder, every_class=every_class)
 
 
 def _rows(table: pd.DataFrame) -> Iterator[dict[str, Any]]:

@@ -38,8 +38,10 @@ def status(name: Name, as_json: AsJson = False) -> None:
         found, automatic = campaign.status(), campaign.settings.automatic
         place, called = shown_place(name, campaign), typed(name, campaign)
         agreed = campaign.answers.agreement() if len(found.annotators) > 1 else None
+        restricted = [str(one) for one in campaign.permissions()]
     if as_json:
-        dump({**found.to_json(), "agreement": None if agreed is None else agreed.to_json()})
+        agreement = None if agreed is None else agreed.to_json()
+        dump({**found.to_json(), "agreement": agreement, "restricted": restricted})
         return
     say(*_head(found, place), "", *_counts(found, agreed), *_training(found, automatic, called))
     if found.curve:

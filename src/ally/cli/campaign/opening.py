@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shlex
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ally.cli.campaign.printing import note
 from ally.errors import InputError, StoreMissing
 
 if TYPE_CHECKING:
@@ -51,15 +53,23 @@ def new_place(name: str) -> str:
     return name if "://" in name or name.lower().endswith(ENDINGS) else f"{name}.db"
 
 
-def opened(name: str, source: str | None = None, **options: Any) -> Campaign:
-    """The campaign of that name; if there is none, the error says how to make one."""
+def opened(name: str, source: str | None = None, *, quiet: bool = False, **options: Any) -> Campaign:
+    """The campaign of that name; if there is none, the error says how to make one. If it opens restricted, a line says
+    so, unless `quiet`."""
     from ally.campaign import Campaign
+    from ally.campaign.permissions import RestrictedWarning, describe_restriction
 
     if not name:
         raise InputError("the name of the campaign is empty; give one, such as pets")
     place = place_of(name)
     try:
-        return Campaign.open(place, source, **options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RestrictedWarning)
+            campaign = Campaign.open(place, source, **options)
+        ignored = campaign.permissions()
+        if ignored and not quiet:
+            note(describe_restriction(ignored, typed(name, campaign)))
+        return campaign
     except StoreMissing:
         if "://" in place or Path(place).exists():
             raise
