@@ -11,7 +11,6 @@ from screens import Screen
 
 from ally import Campaign
 from ally.campaign.people import user
-from ally.web.access import COOKIE
 from ally.web.server import Plan
 
 KEYS = {name: str(number + 1) for number, name in enumerate(CLASSES)}
@@ -203,7 +202,7 @@ def test_two_annotators_at_once(browser, folder):
             screen.ready()
             assert screen.page.url == served.address, "the secret leaves the address bar"
             (cookie,) = screen.context.cookies()
-            assert (cookie["name"], cookie["httpOnly"], cookie["sameSite"]) == (COOKIE, True, "Strict")
+            assert (cookie["name"], cookie["httpOnly"], cookie["sameSite"]) == (access.cookie_name, True, "Strict")
         done: list[str] = []
         for _ in range(10):
             for screen in screens:

@@ -17,7 +17,8 @@ from PIL import Image
 
 from ally import Campaign
 from ally.web import guard
-from ally.web.access import COOKIE, Access
+from ally.web.access import Access, open_access
+from ally.web.access_list import FileList
 from ally.web.routing import ANNOTATORS_MAY
 from ally.web.server import Plan
 
@@ -50,7 +51,7 @@ def people(shared):
     access = shared.ready.page.access
     found = {}
     for name, role in (("owner", "owner"), ("ann", "annotator"), ("bob", "annotator")):
-        client = shared.client(cookies={COOKIE: access.exchange(access.new_link(name, role))})
+        client = shared.client(cookies={access.cookie_name: access.exchange(access.new_link(name, role))})
         found[name] = client
     yield found
     for client in found.values():
@@ -202,16 +203,16 @@ def test_a_link_works_once_and_not_for_ever(shared):
     assert exchange(secret)[0] == 403, "replayed"
     assert exchange("guessed")[0] == 403
 
-    with shared.client(cookies={COOKIE: secret}) as client:
+    with shared.client(cookies={access.cookie_name: secret}) as client:
         assert client.get("/campaign").status_code == 401, "a link is no cookie"
-    cookie = response.cookies[COOKIE]
-    with shared.client(cookies={COOKIE: cookie}) as client:
+    cookie = response.cookies[access.cookie_name]
+    with shared.client(cookies={access.cookie_name: cookie}) as client:
         assert client.get("/campaign").json()["me"]["annotator"] == "eve"
         access.end("eve")
         assert client.get("/campaign").status_code == 401, "ended by the owner"
 
     now = [0.0]
-    aged = Access(shared.campaign, None, clock=lambda: now[0])
+    aged = Access(FileList(shared.campaign.id), None, clock=lambda: now[0])
     secret = aged.new_link("old")
     now[0] = 8 * 86400.0
     assert aged.exchange(secret) is None, "expired"
@@ -221,7 +222,7 @@ def test_links_and_cookies_outlive_a_restart_and_are_not_in_the_file(shared, fol
     access = shared.ready.page.access
     secret = access.new_link("zoe")
     cookie = access.exchange(access.new_link("yan"))
-    again = Access(shared.campaign, None)
+    again, _ = open_access(shared.campaign, None)
     assert again.person(cookie).annotator == "yan"
     assert again.exchange(secret) is not None
     kept = (folder / "shared.db").read_bytes()
@@ -268,7 +269,7 @@ def test_secrets_are_not_logged(shared, caplog):
     shared.ready.page.guesses._levels.clear()
     secret = access.new_link("log")
     with shared.client() as client:
-        cookie = client.post("/session", json={"secret": secret}).cookies[COOKIE]
+        cookie = client.post("/session", json={"secret": secret}).cookies[access.cookie_name]
         client.get("/campaign")
     server = [record.getMessage() for record in caplog.records if not record.name.startswith(("httpcore", "httpx"))]
     assert not any(secret in line or cookie in line for line in server)
@@ -479,7 +480,10 @@ def test_answers_after_the_lease_expired(folder):
     )
     with serving(campaign, Plan(share=True)) as served:
         access = served.ready.page.access
-        ann, bob = (served.client(cookies={COOKIE: access.exchange(access.new_link(name))}) for name in ("ann", "bob"))
+        ann, bob = (
+            served.client(cookies={access.cookie_name: access.exchange(access.new_link(name))})
+            for name in ("ann", "bob")
+        )
         with ann, bob:
             query = ann.post("/queries", json={"key": "q", "n": 3}).json()
             none = bob.post("/queries", json={"key": "q", "n": 3}).json()

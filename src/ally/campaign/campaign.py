@@ -147,6 +147,11 @@ class Campaign:
         """Drawn when the campaign was created. What its user decides about it is kept under it, outside the file."""
         return self._store.id
 
+    @property
+    def is_on_server(self) -> bool:
+        """Whether it is on a database server, which several machines may share."""
+        return "://" in self._store.name
+
     def _clock(self) -> float:
         """The time in whole microseconds, so that files store it exactly."""
         return round(self._given_clock(), 6)

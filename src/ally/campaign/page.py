@@ -6,7 +6,7 @@ import math
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from ally.campaign.training.schedule import running
 from ally.campaign.values import Pulse
 from ally.errors import DataError, InputError, StoreError
 from ally.sources.images.shown import EDGES, Picture, Pictures
-from ally.store import Store, StoredAnswer
+from ally.store import Event, Store, StoredAnswer
 
 MOST_KNOWN = 50_000
 """Ids that are kept in memory."""
@@ -203,6 +203,6 @@ class CampaignPage:
         one flush, or nothing."""
         self._store.together(lambda: [self._store.log(self._clock(), kind, detail) for kind, detail in entries])
 
-    def logged(self, kind: str) -> list[Mapping[str, Any]]:
-        """Everything recorded under that name, in order."""
-        return [event.detail for event in self._store.events() if event.kind == kind]
+    def events(self, since: int = 0) -> Iterator[Event]:
+        """Everything recorded besides answers with a higher number, in order."""
+        return self._store.events(since)

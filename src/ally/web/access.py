@@ -1,25 +1,25 @@
 """Access control. Unshared, anyone who reaches the port is the owner; shared, people come through links.
 
-A link holds a secret after its ``#``, which browsers do not send: the page exchanges it once for a cookie. The campaign
-keeps digests only, so that links and cookies outlive a restart and neither can be read out of its file.
+A link holds a secret after its ``#``, which browsers do not send: the page exchanges it once for a cookie. Only digests
+are kept, outside the campaign's file: links and cookies outlive a restart, and no file can let anybody in.
 """
 
 from __future__ import annotations
 
 import hashlib
 import secrets
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from pathlib import Path
 
 from ally.campaign import Campaign
+from ally.errors import StateUnavailable
+from ally.web.access_list import AccessEntry, AccessList, Admitted, FileList, MemoryList, Role
+from ally.web.shared_look import SharedLook
+from ally.web.signed_rows import SignedRows, load_page_key
 
-Role: TypeAlias = Literal["annotator", "owner"]
-Entry: TypeAlias = tuple[str, dict[str, Any]]
 COOKIE = "ally-session"
-LINK, SESSION, REVOKED = "page link", "page session", "page access ended"
 LINK_SECONDS = 7 * 86400.0
 SESSION_SECONDS = 30 * 86400.0
 
@@ -33,31 +33,18 @@ class Person:
 class Access:
     """`alone` is the person who labels on this machine without a login; None where people come by links."""
 
-    def __init__(self, campaign: Campaign, alone: Person | None, clock: Callable[[], float] = time.time) -> None:
-        self._campaign = campaign
+    def __init__(
+        self,
+        entries: AccessList,
+        alone: Person | None,
+        cookie_name: str = COOKIE,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._list = entries
         self._clock = clock
-        self._lock = threading.Lock()
+        self._look = SharedLook(entries.read)
         self.alone = alone
-        self._links: dict[str, tuple[Person, float]] = {}
-        self._sessions: dict[str, tuple[Person, float]] = {}
-        if alone is None:
-            self._read()
-
-    def _read(self) -> None:
-        for kind, kept in ((LINK, self._links), (SESSION, self._sessions)):
-            for detail in self._campaign.page.logged(kind):
-                kept[detail["digest"]] = Person(detail["annotator"], detail["role"]), float(detail["until"])
-        for detail in self._campaign.page.logged(REVOKED):
-            self._forget(str(detail["annotator"]), str(detail.get("link", "")))
-
-    def _forget(self, annotator: str, link: str) -> None:
-        """A link that was used, or all that an annotator has."""
-        if link:
-            self._links.pop(link, None)
-            return
-        for kept in (self._links, self._sessions):
-            for digest in [digest for digest, (person, _) in kept.items() if person.annotator == annotator]:
-                del kept[digest]
+        self.cookie_name = cookie_name
 
     def new_link(self, annotator: str, role: Role = "annotator") -> str:
         """A secret that lets this annotator in once."""
@@ -65,63 +52,79 @@ class Access:
 
     def new_links(self, people: Sequence[Person]) -> list[str]:
         """A secret for each, recorded together."""
-        new = [_Secret.new(LINK, person, self._clock() + LINK_SECONDS) for person in people]
-        self._keep(self._links, new)
-        return [one.text for one in new]
+        now = self._clock()
+        made = [_draw_secret() for _ in people]
+        new = [
+            AccessEntry("link", person.annotator, person.role, _digest(secret), now + LINK_SECONDS)
+            for person, secret in zip(people, made, strict=True)
+        ]
+        self._list.change(lambda _: new, now)
+        return made
 
     def exchange(self, secret: str) -> str | None:
         """A link's secret for a cookie's value; None if it was used before, has expired, or never was one."""
-        digest = _digest(secret)
-        with self._lock:
-            found = self._links.pop(digest, None)
-        if found is None or found[1] < self._clock():
+        digest, now = _digest(secret), self._clock()
+        if digest not in self._list.read().links:
             return None
-        new = _Secret.new(SESSION, found[0], self._clock() + SESSION_SECONDS)
-        self._keep(self._sessions, [new], (REVOKED, {"annotator": new.person.annotator, "link": digest}))
-        return new.text
+        cookie = _draw_secret()
+
+        def use_link(admitted: Admitted) -> list[AccessEntry]:
+            link = admitted.links.get(digest)
+            if link is None or link.until <= now:
+                return []
+            return [AccessEntry("session", link.annotator, link.role, _digest(cookie), now + SESSION_SECONDS, digest)]
+
+        return cookie if self._list.change(use_link, now) else None
 
     def end(self, annotator: str) -> None:
         """Revoke all links and cookies of an annotator; the answers stay."""
-        with self._lock:
-            self._forget(annotator, "")
-        self._campaign.page.log((REVOKED, {"annotator": annotator}))
+        self._list.change(lambda _: [AccessEntry("end", annotator)], self._clock())
 
-    def person(self, cookie: str | None) -> Person | None:
+    async def admitted(self) -> Admitted:
+        """Who is admitted now. Nothing else waits while another machine is asked."""
+        if self.alone is not None:
+            return Admitted()
+        return await self._look() if self._list.waits else self._list.read()
+
+    def find_person(self, admitted: Admitted, cookies: Sequence[str]) -> Person | None:
+        """Whom the first of these cookies lets in that is a session."""
         if self.alone is not None:
             return self.alone
-        found = None if not cookie else self._sessions.get(_digest(cookie))
-        return found[0] if found is not None and found[1] > self._clock() else None
+        now = self._clock()
+        for cookie in cookies:
+            session = admitted.sessions.get(_digest(cookie))
+            if session is not None and session.until > now:
+                return Person(session.annotator, session.role)
+        return None
+
+    def person(self, cookie: str) -> Person | None:
+        """Whom a cookie lets in now."""
+        return self.find_person(self._list.read(), [cookie])
 
     def people(self) -> list[tuple[Person, str]]:
         """Everyone who has a link or a cookie, and which."""
-        with self._lock:
-            waiting = {person: "link" for person, until in self._links.values() if until > self._clock()}
-            inside = {person: "in" for person, until in self._sessions.values() if until > self._clock()}
-        return sorted((waiting | inside).items(), key=lambda item: (item[0].role != "owner", item[0].annotator))
+        valid = self._list.read().list_valid(self._clock())
+        found = {Person(entry.annotator, entry.role): "in" if entry.kind == "session" else "link" for entry in valid}
+        return sorted(found.items(), key=lambda item: (item[0].role != "owner", item[0].annotator))
 
-    def _keep(self, kept: dict[str, tuple[Person, float]], new: Sequence[_Secret], *besides: Entry) -> None:
-        self._campaign.page.log(*besides, *(one.entry for one in new))
-        with self._lock:
-            kept.update({_digest(one.text): (one.person, one.until) for one in new})
+    def close(self) -> None:
+        self._list.close()
 
 
-@dataclass(frozen=True)
-class _Secret:
-    """Of a link or a cookie: what it says, whom it lets in, and until when."""
+def open_access(campaign: Campaign, alone: Person | None, key_file: Path | None = None) -> tuple[Access, str]:
+    """The access to a campaign, and a sentence if links and sessions will end with this server."""
+    name, problem = f"{COOKIE}-{campaign.id[:8]}", ""
+    entries: AccessList = MemoryList()
+    if alone is None:
+        try:
+            entries = SignedRows(campaign, load_page_key(key_file)) if campaign.is_on_server else FileList(campaign.id)
+        except StateUnavailable as error:
+            problem = f"links and cookies end with this server: {error}"
+    return Access(entries, alone, name), problem
 
-    text: str
-    kind: str
-    person: Person
-    until: float
 
-    @classmethod
-    def new(cls, kind: str, person: Person, until: float) -> _Secret:
-        return cls(secrets.token_urlsafe(32), kind, person, until)
-
-    @property
-    def entry(self) -> Entry:
-        """What is recorded of it: its digest only."""
-        return self.kind, {**vars(self.person), "digest": _digest(self.text), "until": self.until}
+def _draw_secret() -> str:
+    return secrets.token_urlsafe(32)
 
 
 def _digest(secret: str) -> str:

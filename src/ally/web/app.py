@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -14,11 +15,12 @@ from starlette.types import ASGIApp
 
 import ally
 from ally.campaign import Campaign
+from ally.errors import AllyError
 from ally.web import labelling, looking, schemas
-from ally.web.access import COOKIE, SESSION_SECONDS, Access
+from ally.web.access import SESSION_SECONDS, Access
 from ally.web.events import Events
-from ally.web.guard import Guard
-from ally.web.limits import Buckets
+from ally.web.guard import UNREADABLE, Guard
+from ally.web.limits import Buckets, client_of
 from ally.web.problems import PROBLEMS, ProblemDetail, install
 from ally.web.routing import Routes
 from ally.web.shared_flush import Gatherer
@@ -33,7 +35,7 @@ class Page:
     def __init__(self, campaign: Campaign, access: Access, hosts: Iterable[str], *, rate: float = 100.0) -> None:
         self.campaign = campaign
         self.gatherer = Gatherer(campaign)
-        self.events = Events(campaign)
+        self.events = Events(campaign, access)
         self.access = access
         self.guesses = Buckets(0.2, 10.0)
         """Wrong secrets: an address may try ten, and then one every five seconds."""
@@ -48,6 +50,7 @@ def _api(page: Page) -> FastAPI:
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
         page.events.close()
+        page.access.close()
 
     api = FastAPI(
         title="ally",
@@ -66,19 +69,27 @@ def _api(page: Page) -> FastAPI:
     looking.add_routes(routes, page.campaign, page.events, page.access)
 
     @api.post("/api/v1/session", responses=PROBLEMS)
-    def session(body: schemas.Secret, request: Request, response: Response) -> schemas.Me:
+    async def session(body: schemas.Secret, request: Request, response: Response) -> schemas.Me:
         """Exchange a link's secret, once, for a cookie that scripts cannot read."""
-        address = request.client.host if request.client else ""
-        if page.guesses.empty(address):
+        address, access = client_of(request.scope), page.access
+        if not page.guesses.allow(address):
             raise HTTPException(429, "too many links that do not work were tried; wait a minute", {"Retry-After": "60"})
-        cookie = page.access.exchange(body.secret)
-        person = None if cookie is None else page.access.person(cookie)
+        try:
+            cookie = await asyncio.to_thread(access.exchange, body.secret)
+            person = None if cookie is None else access.find_person(await access.admitted(), [cookie])
+        except AllyError as error:  # a stranger need not know where the list is
+            raise HTTPException(*UNREADABLE, {"Retry-After": "2"}) from error
         if cookie is None or person is None:
-            page.guesses.allow(address)
             raise HTTPException(403, "this link was used before or has ended; ask for a new one")
-        secure = request.headers.get("origin", "").startswith("https:")
+        page.guesses.give_back(address)
         response.set_cookie(
-            COOKIE, cookie, max_age=int(SESSION_SECONDS), path="/", httponly=True, samesite="strict", secure=secure
+            access.cookie_name,
+            cookie,
+            max_age=int(SESSION_SECONDS),
+            path="/",
+            httponly=True,
+            samesite="strict",
+            secure=request.headers.get("origin", "").startswith("https:"),
         )
         return schemas.Me(annotator=person.annotator, role=person.role)
 

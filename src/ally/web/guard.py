@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from http.cookies import CookieError, SimpleCookie
 
 from fastapi import HTTPException
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ally.web.access import COOKIE, Access, Person
-from ally.web.limits import Buckets
+from ally.errors import AllyError
+from ally.web.access import Access, Person
+from ally.web.limits import Buckets, client_of
 from ally.web.problems import problem
 
 CSP = "; ".join(
@@ -50,6 +50,8 @@ MOST_BODY = 1_000_000
 BODY_SECONDS = 10.0
 OPEN = ("/api/v1/session",)
 """The API routes that need no login. Everything else under /api does."""
+MOST_COOKIES = 10
+UNREADABLE = 503, "who may come in cannot be read now; try again, and if it stays so ask whoever runs the server"
 
 
 class Guard:
@@ -69,19 +71,29 @@ class Guard:
             return await send({"type": "websocket.close", "code": 1008})
         headers, path = Headers(scope=scope), scope["path"]
         refusal = self._refusal(scope["method"], path, headers)
-        person = None
+        person, cookies = None, _cookies(headers, self.access.cookie_name)
         if refusal is None:
-            person = self.access.person(_cookie(headers))
+            try:
+                person = await self._find_person(cookies)
+            except AllyError:
+                refusal = UNREADABLE if path.startswith("/api") else None
+        if refusal is None:
             refusal = self._too_many(scope, path, person) or self._stranger(path, person)
         if refusal is None and int(headers.get("content-length", "0") or 0) > MOST_BODY:
             refusal = 413, f"the body has more than {MOST_BODY} bytes; send fewer answers at once"
         sending = _Sending(send)
         if refusal is not None:
             status, detail = refusal
-            extra = {"Retry-After": "1"} if status == 429 else None
+            extra = {"Retry-After": "1"} if status in (429, 503) else None
             return await problem(status, detail, extra)(scope, receive, sending)
-        scope.setdefault("state", {})["person"] = person
+        scope.setdefault("state", {}).update(person=person, cookies=cookies)
         await self.app(scope, _Receiving(receive), sending)
+
+    async def _find_person(self, cookies: list[str]) -> Person | None:
+        """Whoever has no cookie costs no look at the list."""
+        if not cookies and self.access.alone is None:
+            return None
+        return self.access.find_person(await self.access.admitted(), cookies)
 
     def _refusal(self, method: str, path: str, headers: Headers) -> tuple[int, str] | None:
         hosts = headers.getlist("host")
@@ -107,8 +119,7 @@ class Guard:
         return scheme in ("http", "https") and host in self.hosts
 
     def _too_many(self, scope: Scope, path: str, person: Person | None) -> tuple[int, str] | None:
-        address = str((scope.get("client") or ("",))[0])
-        allowed = self.known.allow(person.annotator) if person is not None else self.unknown.allow(address)
+        allowed = self.known.allow(person.annotator) if person is not None else self.unknown.allow(client_of(scope))
         return None if allowed else (429, "there are too many requests at once; wait a second and try again")
 
     def _stranger(self, path: str, person: Person | None) -> tuple[int, str] | None:
@@ -161,11 +172,8 @@ class _Sending:
         await self._send(message)
 
 
-def _cookie(headers: Headers) -> str | None:
-    if "cookie" not in headers:
-        return None
-    try:
-        found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-    except CookieError:
-        return None
-    return None if found is None else found.value
+def _cookies(headers: Headers, name: str) -> list[str]:
+    """The values of the cookies of that name: other servers of this host may have set more, and some that break the
+    rules."""
+    pairs = (pair.partition("=") for line in headers.getlist("cookie") for pair in line.split(";"))
+    return [value.strip() for key, _, value in pairs if key.strip() == name][:MOST_COOKIES]

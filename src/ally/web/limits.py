@@ -1,4 +1,4 @@
-"""Rate limit per client: a token bucket."""
+"""Rate limit per client: a token bucket; and who is one client."""
 
 from __future__ import annotations
 
@@ -6,8 +6,13 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from ipaddress import IPv6Address, ip_address
+
+from starlette.types import Scope
 
 MOST_CLIENTS = 10_000
+HOST_BITS = 64
+"""Of an IPv6 address, the bits that whoever has it chooses freely."""
 
 
 @dataclass
@@ -19,11 +24,6 @@ class Buckets:
     clock: Callable[[], float] = time.monotonic
     _levels: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)
 
-    def empty(self, client: str) -> bool:
-        """Whether the next request would be refused; nothing is taken."""
-        level, at = self._levels.get(client, (self.burst, self.clock()))
-        return level + (self.clock() - at) * self.rate < 1.0
-
     def allow(self, client: str) -> bool:
         now = self.clock()
         level, at = self._levels.pop(client, (self.burst, now))
@@ -33,3 +33,26 @@ class Buckets:
         if len(self._levels) > MOST_CLIENTS:
             self._levels.popitem(last=False)
         return allowed
+
+    def give_back(self, client: str) -> None:
+        """The last request of this client did not count."""
+        level, at = self._levels.get(client, (self.burst, self.clock()))
+        self._levels[client] = (min(self.burst, level + 1.0), at)
+
+
+def client_of(scope: Scope) -> str:
+    """The address that a request comes from."""
+    return shorten_address(str((scope.get("client") or ("",))[0]))
+
+
+def shorten_address(address: str) -> str:
+    """Of an IPv6 address the network: its owner has all addresses in it."""
+    try:
+        found = ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if not isinstance(found, IPv6Address):
+        return str(found)
+    if found.ipv4_mapped is not None:
+        return str(found.ipv4_mapped)
+    return str(found) if found.is_loopback else f"{IPv6Address(int(found) >> HOST_BITS << HOST_BITS)}/{HOST_BITS}"

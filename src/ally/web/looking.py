@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -179,11 +178,10 @@ def add_routes(router: Routes, campaign: Campaign, events: Events, access: Acces
     )
     async def stream(request: Request) -> StreamingResponse:
         """Server-sent events: ``pulse`` whenever answers, the model or the training changed."""
-        who = person_of(request).annotator
-        if events.full(who):
+        opened = events.open(person_of(request), request.state.cookies)
+        if opened is None:
             raise HTTPException(429, "too many pages are open; close some of them")
-        lines: AsyncIterator[str] = events.stream(who)
-        return StreamingResponse(lines, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+        return opened
 
     @router.get(
         "/export",

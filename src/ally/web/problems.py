@@ -11,7 +11,16 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from ally.errors import AllyError, AnswerConflict, DataError, IdError, InputError, PoolExhausted, StoreError
+from ally.errors import (
+    AllyError,
+    AnswerConflict,
+    DataError,
+    IdError,
+    InputError,
+    PoolExhausted,
+    StateUnavailable,
+    StoreError,
+)
 
 MEDIA_TYPE = "application/problem+json"
 TITLES = {
@@ -57,7 +66,7 @@ def status_of(error: AllyError) -> int:
         return 404
     if isinstance(error, (AnswerConflict, PoolExhausted)):
         return 409
-    if isinstance(error, StoreError):
+    if isinstance(error, (StateUnavailable, StoreError)):
         return 503
     return 422 if isinstance(error, (InputError, DataError)) else 500
 

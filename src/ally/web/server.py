@@ -8,6 +8,8 @@ import socket
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -17,7 +19,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from ally.campaign import Campaign
 from ally.campaign.people import user
 from ally.errors import InputError
-from ally.web.access import Access, Person
+from ally.web.access import Person, open_access
 from ally.web.app import Page
 
 MOST_AT_ONCE = 1000
@@ -26,18 +28,22 @@ HEAD_SECONDS = 10.0
 TRIED = 20
 """Ports to try for a free one."""
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+EVERYWHERE = ("0.0.0.0", "::")
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How to serve. `port` None takes `first` or the next that is free."""
+    """How to serve. `port` None takes `first` or the next that is free; `listen` None the addresses that `hosts` need.
+    `key_file` holds the key of machines that share a campaign on a database server."""
 
     share: bool = False
     annotators: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
+    listen: str | None = None
     port: int | None = 0
     first: int = 8642
     rate: float = 100.0
+    key_file: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -55,23 +61,44 @@ class Ready:
 
 def prepare(campaign: Campaign, plan: Plan) -> Ready:
     me = plan.annotators[0] if plan.annotators and not plan.share else user()
-    access = Access(campaign, None if plan.share else Person(me, "owner"))
-    opened = _listen("0.0.0.0" if plan.share else "127.0.0.1", plan)
+    access, problem = open_access(campaign, None if plan.share else Person(me, "owner"), plan.key_file)
+    address = choose_address(plan)
+    opened = _listen(address, plan)
     port = opened.getsockname()[1]
-    names = [*LOOPBACK, *(_own_names() if plan.share else ()), *(host.rpartition("://")[2] for host in plan.hosts)]
-    page = Page(campaign, access, hosts(names, port), rate=plan.rate)
-    here = f"http://127.0.0.1:{port}/"
+    mine = _in_url("127.0.0.1" if address in EVERYWHERE else address)
+    own = _own_names() if address in EVERYWHERE else (mine, socket.gethostname())
+    names = [*LOOPBACK, mine, *(own if plan.share else ()), *(host.rpartition("://")[2] for host in plan.hosts)]
+    page = Page(campaign, access, hosts(dict.fromkeys(names), port), rate=plan.rate)
+    here = f"http://{mine}:{port}/"
     if not plan.share:
         return Ready(page, opened, here, (f"{campaign.name}: label at {here} (Ctrl-C ends it)",))
     others = [name for name in plan.annotators if name != me]
     secret, *more = access.new_links([Person(me, "owner"), *(Person(name, "annotator") for name in others)])
-    mine = f"{here}#{secret}"
-    first = (plan.hosts or _own_names() or ("127.0.0.1",))[0]
+    first = (plan.hosts or own or (mine,))[0]
     outside = f"{first.rstrip('/')}/" if "://" in first else f"http://{first}:{port}/"
-    lines = [f"{campaign.name}: shared at {outside} (Ctrl-C ends it). Each link works once.", f"  you (owner)  {mine}"]
+    lines = [f"{campaign.name}: shared at {outside} (Ctrl-C ends it). Each link works once."]
+    lines += [f"  you (owner)  {here}#{secret}"]
     lines += [f"  {name}  {outside}#{secret}" for name, secret in zip(others, more, strict=True)]
+    lines += [f"  {problem}"] if problem else []
     lines.append("  Nobody between you and them should read along: put a proxy with TLS in front (docs/security.md).")
-    return Ready(page, opened, mine, tuple(lines))
+    return Ready(page, opened, f"{here}#{secret}", tuple(lines))
+
+
+def choose_address(plan: Plan) -> str:
+    """Where to listen: on this machine alone, unless others are to come, and not through a proxy on this machine."""
+    if plan.listen is not None:
+        try:
+            return str(ip_address(plan.listen.strip("[]")))
+        except ValueError as error:
+            raise InputError.about(
+                "listen", plan.listen, "is not an IP address; give one of this machine, 0.0.0.0 or :: for all"
+            ) from error
+    for_others = not plan.hosts or any("://" not in host and host not in LOOPBACK for host in plan.hosts)
+    return "0.0.0.0" if plan.share and for_others else "127.0.0.1"
+
+
+def _in_url(address: str) -> str:
+    return f"[{address}]" if ":" in address else address
 
 
 def _listen(address: str, plan: Plan) -> socket.socket:
@@ -152,6 +179,8 @@ def listen(address: str, port: int) -> socket.socket:
     # Connections have it from here: the head and the body of an answer are two packets, and would wait for each other.
     found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     try:
+        if address == "::":  # all addresses of this machine, as 0.0.0.0, and those of IPv6
+            found.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         found.bind((address, port))
     except OSError as error:
         found.close()

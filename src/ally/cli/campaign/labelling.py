@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -29,6 +30,22 @@ def label(
         list[str] | None,
         typer.Option(help="With --share: a host name of this machine for others, or a proxy's address."),
     ] = None,
+    listen: Annotated[
+        str | None,
+        typer.Option(
+            help="With --share: the address to listen on (default: all, or 127.0.0.1 if --host names a proxy or this "
+            "machine itself).",
+            metavar="ADDRESS",
+        ),
+    ] = None,
+    key_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="With --share and PostgreSQL: a file with the key that all machines have which serve the campaign "
+            "(or the key in ALLY_PAGE_KEY).",
+            metavar="FILE",
+        ),
+    ] = None,
     moved: Moved = None,
 ) -> None:
     """Label in the browser.
@@ -45,14 +62,17 @@ def label(
         raise MissingPart("the labelling page needs FastAPI and uvicorn: pip install 'ally-learn[page]'") from error
     finally:
         gc.enable()
-    if host and not share:
-        raise InputError("--host is for --share; leave it out, or share the page")
+    for option, value in (("--host", host), ("--listen", listen), ("--key-file", key_file)):
+        if value and not share:
+            raise InputError(f"{option} is for --share; leave it out, or share the page")
     if not share and annotator and len(annotator) > 1:
         raise InputError("several annotators need --share; name one, or share the page")
     if port is not None and not 0 <= port <= 65535:
         raise InputError.about("port", port, "must be between 0 and 65535")
     with opened(name, moved) as campaign:
-        plan = Plan(share=share, annotators=tuple(annotator or ()), hosts=tuple(host or ()), port=port, first=PORT)
+        if key_file is not None and not campaign.is_on_server:
+            raise InputError("--key-file is for a campaign on PostgreSQL; this one is a file, so leave it out")
+        plan = Plan(share, tuple(annotator or ()), tuple(host or ()), listen, port, PORT, key_file=key_file)
         running = prepare(campaign, plan)
 
         def ready() -> None:
