@@ -7,14 +7,20 @@ from __future__ import annotations
 
 import io
 import json
+import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ally.errors import StoreDamaged
+from ally.json_form import find_misfit
 from ally.types import AnyArray, FloatArray
 
+MOST_BYTES = 2**26
+"""Of the parts of a map: it holds at most `MOST` points."""
 MOST = 20_000
 """The most points on a map; a random sample of a larger pool."""
 DIRECTIONS = 16
@@ -53,17 +59,41 @@ class Chart:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Chart:
-        with np.load(io.BytesIO(data), allow_pickle=False) as kept:
-            x, y = (kept[name].astype(np.float64) / 65535 for name in "xy")
-            return cls(
-                kept["rows"],
-                x,
-                y,
-                kept["predicted"].astype(np.float64),
-                kept["probability"].astype(np.float64),
-                kept["points"].astype(np.float64) if "points" in kept else np.column_stack([x, y]),
-                tuple(json.loads(kept["classes"].tobytes())),
-            )
+        """The map that `to_bytes` wrote. Raises `StoreDamaged` if it is anything else."""
+        try:
+            with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                size = sum(entry.file_size for entry in archive.infolist())
+            if size > MOST_BYTES:
+                raise ValueError(f"it unpacks to {size} bytes")
+            with np.load(io.BytesIO(data), allow_pickle=False) as kept:
+                x, y = (kept[name].astype(np.float64) / 65535 for name in "xy")
+                chart = cls(
+                    kept["rows"].astype(np.int64, casting="safe"),
+                    x,
+                    y,
+                    kept["predicted"].astype(np.float64),
+                    kept["probability"].astype(np.float64),
+                    kept["points"].astype(np.float64) if "points" in kept else np.column_stack([x, y]),
+                    tuple(json.loads(kept["classes"].tobytes())),
+                )
+            chart._check()
+            return chart
+        except (ValueError, KeyError, TypeError, OSError, RecursionError, zipfile.BadZipFile, zlib.error) as error:
+            raise StoreDamaged(f"the map of the newest model is damaged ({error}); train again: ally retrain") from error
+
+    def _check(self) -> None:
+        """One place, prediction and probability for each row, and classes that predictions name."""
+        n = len(self.rows) if self.rows.ndim == 1 else -1
+        if n > MOST or any(values.shape != (n,) for values in (self.x, self.y, self.predicted, self.probability)):
+            raise ValueError("its parts do not fit")
+        if self.points.ndim != 2 or self.points.shape[0] != n or self.points.shape[1] > DIRECTIONS:
+            raise ValueError("its points do not fit")
+        misfit = find_misfit(list(self.classes), list[str | bool | int | float], "its classes")
+        if misfit is not None:
+            raise ValueError(misfit)
+        sure = self.predicted[~np.isnan(self.predicted)]
+        if self.classes and len(sure) and not (0 <= sure.min() and sure.max() < len(self.classes)):
+            raise ValueError("it predicts a class that there is not")
 
 
 def main_directions(points: FloatArray, k: int = DIRECTIONS) -> FloatArray:
