@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from ally.drawing import use_own_style
 from ally.generation.progression import Progression
 from ally.types import AnyArray, FloatArray
 
@@ -21,6 +22,7 @@ FEATURES = 5
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#aa3377", "#8c6d31")
 
 
+@use_own_style()
 def draw(progression: Progression, *files: Path | str, names: Sequence[str] | None = None) -> Figure:
     """One row per sample. Images: one column per moment, below it the predicted dual and the likeliest classes. Tables:
     the predicted dual, and the features that moved most. A title says so where steps were smoothed. Saved to each of
@@ -76,7 +78,7 @@ def _caption(progression: Progression, place: int, sample: int) -> str:
 
 
 def _short(name: Any) -> str:
-    text = str(name).replace("$", r"\$")
+    text = str(name)
     return text if len(text) <= 8 else text[:7] + "…"
 
 

@@ -125,5 +125,5 @@ def _constant(ax: Axes, value: float, name: str) -> None:
 
 
 def _plain(text: str) -> str:
-    """Names are not mathematics, and a leading underscore would hide them from the legend."""
-    return (" " if text.startswith("_") else "") + text.replace("$", r"\$")
+    """A leading underscore would hide a name from the legend."""
+    return (" " if text.startswith("_") else "") + text

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
-from matplotlib import rc_context
 
+from ally.drawing import use_own_style
 from ally.errors import InputError
 from ally.files import write_whole
 from ally.report.figure import BANDS, Band, draw
@@ -43,14 +43,14 @@ def write_summary(folder: Path, summary: Summary, description: Description, *, b
     if band not in BANDS:
         raise InputError.about("band", band, f"must be one of {', '.join(BANDS)}")
     folder = Path(folder)
-    figure = draw(summary, band)
     pictures = {}
-    for kind in ("png", "svg"):
-        buffer = io.BytesIO()
-        # No date and no random ids: equal results give equal files.
-        with rc_context({"svg.hashsalt": "ally"}):
+    with use_own_style():
+        figure = draw(summary, band)
+        for kind in ("png", "svg"):
+            buffer = io.BytesIO()
+            # No date and no random ids: equal results give equal files.
             figure.savefig(buffer, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
-        pictures[kind] = buffer.getvalue()
+            pictures[kind] = buffer.getvalue()
     write_whole(folder / "curves.png", pictures["png"])
     write_whole(folder / "curves.svg", pictures["svg"])
     write_whole(folder / "curves.csv", _csv(summary.curves.assign(smoothing=summary.smoothing or 0.0)))

@@ -13,7 +13,7 @@ from ally.errors import StoreDamaged
 from ally.json_form import find_misfit
 
 Form: TypeAlias = Mapping[str, Any]
-Label: TypeAlias = str | bool | int | float
+Label: Any = str | bool | int | float
 MOST_CHARACTERS = 2**26
 """Of one value."""
 

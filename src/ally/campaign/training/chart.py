@@ -79,7 +79,7 @@ class Chart:
             chart._check()
             return chart
         except (ValueError, KeyError, TypeError, OSError, RecursionError, zipfile.BadZipFile, zlib.error) as error:
-            raise StoreDamaged(f"the map of the newest model is damaged ({error}); train again: ally retrain") from error
+            raise StoreDamaged(f"the map of the newest model is damaged ({error}); run `ally retrain`") from error
 
     def _check(self) -> None:
         """One place, prediction and probability for each row, and classes that predictions name."""
@@ -92,7 +92,7 @@ class Chart:
         if misfit is not None:
             raise ValueError(misfit)
         sure = self.predicted[~np.isnan(self.predicted)]
-        if self.classes and len(sure) and not (0 <= sure.min() and sure.max() < len(self.classes)):
+        if self.classes and len(sure) and not (sure.min() >= 0 and sure.max() < len(self.classes)):
             raise ValueError("it predicts a class that there is not")
 
 
