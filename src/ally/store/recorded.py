@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Literal, NotRequired, TypeAlias
+from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
 from ally.errors import StoreDamaged
 from ally.json_form import find_misfit
@@ -26,7 +26,15 @@ COMPARISON: Form = {
     "high": float,
     "evaluated_on": int,
 }
-SUSPECT: Form = {"row": int, "dual": float, "predicted": Label | None, "probability": float | None}
+
+
+class SuspectForm(TypedDict):
+    row: int
+    dual: float
+    predicted: str | bool | int | float | None
+    probability: float | None
+
+
 CHOICE: Form = {"name": str, "labels": int, "note": str, "weights": NotRequired[dict[str, float]]}
 REPORT: Form = {
     "notes": list[str],
@@ -35,7 +43,7 @@ REPORT: Form = {
     "objective": {"name": str, "labels": int},
     "choice": CHOICE,
     "features": str,
-    "suspects": list[SUSPECT],
+    "suspects": list[SuspectForm],
     "begun": int,
     "seconds": float,
     "stages": dict[str, float],
