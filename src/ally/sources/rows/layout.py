@@ -61,7 +61,7 @@ class Layout:
         return tuple(name for name in self.columns if name not in (self.text, self.image))
 
     def to_json(self) -> dict[str, Any]:
-        kept = asdict(self)
+        kept = asdict(self) | {"columns": list(self.columns)}
         return {name: kept[name] for name in ("columns", "id", "text", "image", "label", "learned")}
 
     @classmethod
