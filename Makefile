@@ -5,7 +5,7 @@ DATA ?= $(ALLY_DATA)
 # Tests and benchmarks start many processes: each would compile the sources anew where this is set.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-only test-slow test-ray lint bench bench-full label-efficiency bench-store kill-test docs clean
+.PHONY: demo test test-only test-slow test-ray hostile fuzz lint bench bench-full label-efficiency bench-store kill-test docs clean
 
 # Large packages of which little is imported: what is, is compiled then.
 SELDOM := tests|testing|mypy|mypyc|networkx|pip|plotly|ray|setuptools|torch/_inductor|transformers/models|sympy|statsmodels|fontTools|pygments|sentence_transformers|huggingface_hub|graphql|openpyxl|formulaic|torchgen|google|grpc
@@ -51,6 +51,14 @@ test-slow: $(VENV)/.ready
 # All strategies, two nodes, killed actors and drivers, on Ray clusters of this machine.
 test-ray: $(VENV)/.ready
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/ray --durations=10
+
+# Every file of somebody else through every command that reads it, and then files and requests changed at random.
+hostile: $(VENV)/.ready
+	$(BIN)/python -m pytest tests/hostile --durations=10
+
+MINUTES ?= 10
+fuzz: $(VENV)/.ready
+	$(BIN)/python tests/hostile/fuzz.py --minutes $(MINUTES) --out runs/fuzz
 
 bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/pdcl_overhead.py
