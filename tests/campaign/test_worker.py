@@ -128,12 +128,16 @@ def test_a_password_is_not_among_the_arguments(table, new_database):
         wait_until(lambda: campaign.status().training_state == "done")
 
 
-def test_training_in_the_background_has_as_many_threads_as_were_set(table, tmp_path):
-    with Campaign.create(tmp_path / "d.db", table[0], automatic=False, threads=3) as campaign:
+@pytest.mark.parametrize(("set_to", "cores", "used"), [(3, 8, 3), (4096, 8, 8)])
+def test_training_in_the_background_has_as_many_threads_as_were_set_and_there_are(
+    table, tmp_path, monkeypatch, set_to, cores, used
+):
+    monkeypatch.setattr(worker.os, "cpu_count", lambda: cores)
+    with Campaign.create(tmp_path / "d.db", table[0], automatic=False, threads=set_to) as campaign:
         campaign.training.start()
         process = worker._children[str(tmp_path / "d.db")]
         try:
-            assert b"OMP_NUM_THREADS=3" in Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0")
+            assert b"OMP_NUM_THREADS=%d" % used in Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0")
         finally:
             process.kill()
             process.wait()

@@ -46,7 +46,9 @@ def start(place: str, id: str, *, now: bool = False, threads: int | None = None)
     before = _children.get(place)
     if before is not None and before.poll() is None:
         return False
-    most = os.environ.get("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) - 1)))
+    cores = os.cpu_count() or 1
+    # A campaign may come from a larger machine, or from somebody who means to keep this one busy.
+    count = os.environ.get("OMP_NUM_THREADS", max(1, cores - 1)) if threads is None else min(threads, cores)
     # The place goes to standard input: a URL may hold a password, and others can read the arguments of a process.
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, *(["--now"] if now else [])],
@@ -54,7 +56,7 @@ def start(place: str, id: str, *, now: bool = False, threads: int | None = None)
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
-        env={**os.environ, "OMP_NUM_THREADS": most if threads is None else str(threads)},
+        env={**os.environ, "OMP_NUM_THREADS": str(count)},
     )
     assert process.stdin is not None
     given = {"place": place, "campaign": id, "allowed": granted_keys(id)}
