@@ -22,6 +22,8 @@ class HostileCase:
     make: Callable[[Path], Path]
     answer: str
     commands: tuple[Words, ...]
+    short: bool = False
+    """Whether `make test` sends it through its first command; `make hostile` sends every case through all of them."""
 
     def __str__(self) -> str:
         return self.name
