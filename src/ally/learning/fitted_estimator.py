@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
+from sklearn.base import is_classifier, is_regressor
 from sklearn.ensemble._forest import BaseForest
 
-from ally.errors import InputError, ModelError, NonFiniteInput
+from ally.errors import DataError, InputError, ModelError, NonFiniteInput
 from ally.learning.geometry import Geometry, Leaves, Nowhere, Standardised, Transformed, dense, is_sparse, len_of
 from ally.learning.learner import FitReport
 from ally.learning.losses import TargetScale
+from ally.learning.model_header import get_scaler
 from ally.learning.pipelines import called, first_steps, last_step, takes_nan
 from ally.learning.snapshot import ByBlocks, Seen
-from ally.learning.stored_estimator import as_bytes, from_bytes, untrusted
-from ally.sources import Scaler, Source
+from ally.learning.stored_estimator import as_bytes, from_bytes, is_signed, sign_parts, untrusted
+from ally.sources import Source
 from ally.sources.arrays.scaling import check_finite
 from ally.types import AnyArray, FloatArray, IntArray, Task
 
@@ -123,7 +126,7 @@ class FittedEstimator(ByBlocks):
             tensors["geometry"] = as_bytes(geometry.steps, self.own)
         else:
             facts["geometry"] = "leaves" if isinstance(geometry, Leaves) else "nowhere"
-        return facts, tensors
+        return {**facts, "signature": sign_parts(facts, tensors)}, tensors
 
     def _look(self, x: Any, rows: IntArray) -> Seen:
         points = self.geometry(x)
@@ -199,26 +202,51 @@ def rebuilt(
     facts: dict[str, Any], tensors: dict[str, torch.Tensor], report: FitReport, classes: tuple[Any, ...] | None
 ) -> FittedEstimator:
     """A fitted estimator from what `FittedEstimator.packed` gave."""
-    own = facts.get("own")
-    estimator = from_bytes(tensors["estimator"], own)
+    own, shape = facts["own"], None if facts["shape"] is None else tuple(facts["shape"])
+    mine = is_signed(facts, tensors)
+    estimator = from_bytes(tensors["estimator"], own, mine=mine)
+    columns = tuple(facts["columns"])
+    _check_outputs(estimator, facts["task"], columns, classes)
+    if not mine:
+        _check_width(estimator, shape)
     geometry: Geometry
     if facts["geometry"] == "leaves":
+        if not isinstance(last_step(estimator), BaseForest):
+            raise DataError(f"{called(estimator)} is not a forest, so it has no leaves; train again")
         geometry = Leaves(last_step(estimator), first_steps(estimator))
     elif facts["geometry"] == "transformed":
-        geometry = Transformed.projected(from_bytes(tensors["geometry"], own), facts["projected"])
+        geometry = Transformed.projected(from_bytes(tensors["geometry"], own, mine=mine), facts["projected"])
     elif facts["geometry"] == "nowhere":
         geometry = Nowhere()
     else:
-        means = [tensors[name].numpy() for name in ("input.mean", "input.scale") if name in tensors]
-        geometry = Standardised(Scaler(*means) if means else None)
+        geometry = Standardised(get_scaler(tensors, () if shape is None else (math.prod(shape),)))
     return FittedEstimator(
         estimator,
         facts["task"],
         classes,
-        tuple(int(column) for column in facts["columns"]),
+        columns,
         TargetScale(*map(float, facts["target"])),
         report,
         geometry=geometry,
-        shape=None if facts["shape"] is None else tuple(int(side) for side in facts["shape"]),
+        shape=shape,
         own=own,
     )
+
+
+def _check_outputs(estimator: Any, task: Task, columns: tuple[int, ...], classes: tuple[Any, ...] | None) -> None:
+    """It predicts what the header says."""
+    if not (is_classifier if task == "classification" else is_regressor)(estimator):
+        raise DataError(f"{called(estimator)} does no {task}; train again")
+    known = () if classes is None else range(len(classes))
+    own = len(columns) if classes is None else len(getattr(estimator, "classes_", columns))
+    if len(set(columns)) < len(columns) or not set(columns) <= set(known) or len(columns) != own:
+        raise DataError(
+            f"{called(estimator)} has {own} classes, which are {columns!r:.60} of {len(known)}; train again"
+        )
+
+
+def _check_width(estimator: Any, shape: tuple[int, ...] | None) -> None:
+    """It reads as many columns as samples have."""
+    width = getattr(last_step(estimator), "n_features_in_", None)
+    if shape is None or width != math.prod(shape):
+        raise DataError(f"{called(estimator)} reads {width!r:.60} columns of samples {shape!r:.60}; train again")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -12,9 +12,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from ally.errors import InputError, ModelError, NonFiniteInput
+from ally.errors import DataError, InputError, ModelError, NonFiniteInput
 from ally.learning.learner import FitReport
 from ally.learning.losses import TargetScale
+from ally.learning.model_header import get_scaler, get_tensor
 from ally.learning.snapshot import ByBlocks, Seen
 from ally.models import MODELS, has_dropout, own_network
 from ally.models.split import DROPOUT
@@ -129,18 +130,22 @@ class FittedNetwork(ByBlocks):
 def rebuilt(
     facts: dict[str, Any], tensors: dict[str, torch.Tensor], report: FitReport, classes: tuple[Any, ...] | None
 ) -> FittedNetwork:
-    """A network from what `FittedNetwork.packed` gave."""
-    shape = tuple(int(side) for side in facts["shape"])
-    name, outputs = facts["model"], 1 if classes is None else len(classes)
-    net = own_network(name)(shape, outputs) if facts.get("own") else MODELS[name](shape, outputs)
-    net.load_state_dict({key.removeprefix(WEIGHTS): value for key, value in tensors.items() if key.startswith(WEIGHTS)})
-    scaler = None
-    if "input.mean" in tensors:
-        scaler = Scaler(tensors["input.mean"].numpy(), tensors["input.scale"].numpy())
+    """A network from what `FittedNetwork.packed` gave. Its builder is `own`, which its user trusts, or one of ours,
+    which takes memory only once the sizes of its tensors are those that are there."""
+    shape, outputs = tuple(facts["shape"]), 1 if classes is None else len(classes)
+    own, name = facts.get("own"), facts["model"]
+    if own is None and name not in MODELS:
+        raise DataError(f"the model {name!r:.60} is not one of {', '.join(MODELS)}; train again")
+    with nullcontext() if own is not None else torch.device("meta"):
+        net = MODELS[name](shape, outputs) if own is None else own_network(own)(shape, outputs)
+    weights = {
+        key: get_tensor(tensors, f"{WEIGHTS}{key}", tuple(needed.shape), needed.dtype)
+        for key, needed in net.state_dict().items()
+    }
+    net.load_state_dict(weights, assign=own is None)
     scale = TargetScale(*map(float, facts["target"]))
-    return FittedNetwork(
-        net.eval(), facts["task"], classes, scale, report, scaler=scaler, shape=shape, name=facts["model"]
-    )
+    scaler = get_scaler(tensors, shape)
+    return FittedNetwork(net.eval(), facts["task"], classes, scale, report, scaler=scaler, shape=shape, name=name)
 
 
 def seen_through(scaler: Scaler | None, source: Source, shape: tuple[int, ...] | None = None) -> Source:

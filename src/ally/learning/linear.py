@@ -16,10 +16,11 @@ from ally.checks import check_number
 from ally.constrained import Eps, Slacks, resolve_eps
 from ally.constrained.convex import CAP, Constraints, Design, Solution, cross_entropy, solve, squared_error
 from ally.constrained.strength import grid, logistic_strength, ridge_strength
-from ally.errors import InputError, ModelError
+from ally.errors import DataError, InputError, ModelError
 from ally.learning.fitted_network import seen_through
 from ally.learning.learner import Examples, FitReport, Unlabelled
 from ally.learning.losses import PRIMARY, TargetScale, resolve_loss
+from ally.learning.model_header import get_scaler, get_tensor
 from ally.learning.objectives import ERM, PDCL, Feasibility, Objective
 from ally.learning.snapshot import ByBlocks, Seen
 from ally.learning.splits import repeated_splits
@@ -330,18 +331,24 @@ def rebuilt(
     facts: dict[str, Any], tensors: dict[str, torch.Tensor], report: FitReport, classes: tuple[Any, ...] | None
 ) -> FittedLinear:
     """A linear model from what `FittedLinear.packed` gave."""
-    scaler = None
-    if "input.mean" in tensors:
-        scaler = Scaler(tensors["input.mean"].numpy(), tensors["input.scale"].numpy())
+    shape = tuple(facts["shape"])
+    width, outputs = math.prod(shape), 1 if classes is None else len(classes)
+    axes = tensors.get("axes")
+    if axes is not None:
+        axes = get_tensor(tensors, "axes", (width, min(axes.shape[-1:], default=0)), torch.float32)
+    intercept = get_tensor(tensors, "intercept", (outputs,), torch.float64, finite=False)
+    # A class without labels has minus infinity, and never wins.
+    if not bool(torch.isfinite(intercept.max())):
+        raise DataError("the intercepts are not finite; train again")
     return FittedLinear(
-        tensors["weights"],
-        tensors["intercept"],
+        get_tensor(tensors, "weights", (width, outputs), torch.float64),
+        intercept,
         facts["task"],
         classes,
         TargetScale(*map(float, facts["target"])),
         report,
-        scaler=scaler,
-        axes=tensors["axes"].numpy() if "axes" in tensors else None,
-        shape=None if facts["shape"] is None else tuple(int(side) for side in facts["shape"]),
-        C=float(facts["C"]),
+        scaler=get_scaler(tensors, shape),
+        axes=None if axes is None else axes.numpy(),
+        shape=shape,
+        C=float(facts["C"]) if isinstance(facts["C"], (int, float)) else math.nan,
     )

@@ -1,22 +1,35 @@
 """Fitted estimators as bytes, by skops: nothing is pickled, and only listed types are ever rebuilt.
 
+Bytes that this user's `ally` wrote on this machine carry a signature, made with a key in the state folder. Skops reads
+them back, whatever estimator of scikit-learn they hold. Bytes from anywhere else are never given to skops:
+`rebuild_fitted` makes ally's own learners anew from them, value by checked value, and refuses everything else.
+
 skops trusts the plain types of numpy, scipy and scikit-learn's public classes by itself. `TRUSTED` adds internal
-scikit-learn types that its estimators contain. Classes of the user's own are trusted if they come from the module that
-the user named as the model (``"module:builder"``).
+scikit-learn types that its estimators contain. Classes of the user's own are trusted if they come from the very module
+that the user named as the model (``"module:builder"``).
 """
 
 from __future__ import annotations
 
 import base64
+import hashlib
+import hmac
+import json
+import secrets
 import zipfile
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from sklearn.base import clone
 
 from ally.catalogue_names import KEPT_MODEL
-from ally.errors import DataError, ModelError
+from ally.errors import DataError, ModelError, StateUnavailable
+from ally.learning.archive import read_archive
+from ally.learning.model_header import FORMS
 from ally.learning.pipelines import called
+from ally.learning.rebuild_estimator import rebuild_fitted, rebuild_unfitted
+from ally.state import load_key
 
 TRUSTED = frozenset(
     {
@@ -42,10 +55,22 @@ TRUSTED = frozenset(
 )
 
 
+KEY = "models.key"
+_PROCESS_KEY = secrets.token_bytes(32)
+"""Where the state folder cannot be used, a process reads back what it wrote itself."""
+
+
 def as_text(estimator: Any) -> str:
     """An unfitted estimator as text, for settings; `resolve_learner` accepts it as a model."""
-    data = as_bytes(clone(estimator), None).numpy().tobytes()
-    return KEPT_MODEL + base64.b64encode(data).decode("ascii")
+    unfitted = clone(estimator)
+    text = KEPT_MODEL + base64.b64encode(as_bytes(unfitted, None).numpy().tobytes()).decode("ascii")
+    try:
+        from_text(text)
+    except DataError as error:
+        raise ModelError(
+            f"{called(unfitted)} cannot be kept in a file ({error}); give your model as 'module:builder'"
+        ) from error
+    return text
 
 
 def from_text(text: str) -> Any:
@@ -54,7 +79,7 @@ def from_text(text: str) -> Any:
         data = base64.b64decode(text.removeprefix(KEPT_MODEL), validate=True)
     except ValueError as error:
         raise DataError(f"the stored estimator is damaged ({error}); choose the model again") from error
-    return from_bytes(torch.frombuffer(bytearray(data), dtype=torch.uint8), None)
+    return rebuild_unfitted(read_archive(data))
 
 
 def as_bytes(made: Any, own: str | None) -> torch.Tensor:
@@ -78,30 +103,51 @@ def as_bytes(made: Any, own: str | None) -> torch.Tensor:
     return written
 
 
-def from_bytes(tensor: torch.Tensor, own: str | None) -> Any:
-    """What `as_bytes` wrote."""
+def from_bytes(tensor: torch.Tensor, own: str | None, *, mine: bool) -> Any:
+    """What `as_bytes` wrote: by skops if this user's `ally` did, else made anew from checked values."""
+    data = tensor.numpy().tobytes()
+    if not mine:
+        return rebuild_fitted(read_archive(data), own)
     import skops.io
 
-    try:
-        odd = untrusted(tensor, own)
-    except Exception as error:
-        raise DataError(f"the estimator in the file cannot be read ({error}); train it again") from error
+    odd = untrusted(tensor, own)
     if odd:
         raise DataError(
             f"the model holds {', '.join(odd)}, which is not a trusted type, so it is not read; train it again"
         )
-    data = tensor.numpy().tobytes()
     return skops.io.loads(data, trusted=skops.io.get_untrusted_types(data=data))
+
+
+def sign_parts(facts: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]) -> str:
+    """The mark of an estimator that this user's `ally` wrote on this machine, over all that it is made from."""
+    try:
+        key = load_key(KEY)
+    except StateUnavailable:
+        key = _PROCESS_KEY
+    form = FORMS["estimator"]
+    signed = {name: facts[name] for name in form if name in facts and name != "signature"}
+    mark = hmac.new(key, json.dumps(signed, sort_keys=True).encode(), hashlib.sha256)
+    for name, tensor in sorted(tensors.items()):
+        mark.update(hashlib.sha256(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode()).digest())
+        mark.update(hashlib.sha256(tensor.numpy().tobytes()).digest())
+    return mark.hexdigest()
+
+
+def is_signed(facts: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]) -> bool:
+    """Whether this user's `ally` wrote it on this machine."""
+    signature = facts.get("signature")
+    return signature is not None and hmac.compare_digest(
+        signature.encode("utf-8", "replace"), sign_parts(facts, tensors).encode()
+    )
 
 
 def untrusted(tensor: torch.Tensor, own: str | None) -> list[str]:
     """Types in the bytes that are neither listed nor from the module of `own`, the user's ``module:builder``."""
     import skops.io
 
-    data = tensor.numpy().tobytes()
-    root = None if own is None else own.split(":")[0].split(".")[0]
+    module = None if own is None else own.partition(":")[0]
     return [
         name
-        for name in skops.io.get_untrusted_types(data=data)
-        if name not in TRUSTED and (root is None or name.split(".")[0] != root)
+        for name in skops.io.get_untrusted_types(data=tensor.numpy().tobytes())
+        if name not in TRUSTED and (module is None or name.rpartition(".")[0] != module)
     ]

@@ -7,7 +7,7 @@ to be rebuilt (`Fitted.packed`); `KINDS` maps each kind to its reader.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -24,15 +24,13 @@ from ally.learning.average import FittedAverage
 from ally.learning.fitted_network import rebuilt
 from ally.learning.learner import FitReport, Fitted
 from ally.learning.linear import rebuilt as rebuilt_linear
+from ally.learning.model_header import LONGEST_HEADER, VERSION, check_header
 from ally.learning.snapshot import View, class_array, view
 from ally.learning.words import FittedOfWords
 from ally.pool import LabelCode
 from ally.registry import Registry
 from ally.sources import Source
 from ally.types import AnyArray, FloatArray
-
-VERSION = 2
-"""Version 1 files contain only networks and have no kind."""
 
 Rebuild: TypeAlias = Callable[
     [dict[str, Any], dict[str, torch.Tensor], FitReport, tuple[Any, ...] | None],
@@ -67,8 +65,6 @@ def _rebuilt_average(
     """From what `FittedAverage.packed` gave."""
     fits = _rebuilt_parts(facts, tensors, report, classes)
     weights = tuple(float(weight) for weight in facts["weights"])
-    if len(weights) != len(fits) or not fits:
-        raise ValueError(f"{len(weights)} weights of {len(fits)} learners")
     return FittedAverage(fits, weights, report)
 
 
@@ -131,30 +127,31 @@ class Trained:
         write_whole(Path(path), self.to_bytes())
 
     @classmethod
-    def from_bytes(cls, data: bytes, name: str = "the model", trusted: Collection[str] | None = ()) -> Trained:
-        """`trusted` are import paths (``module:builder``) of your own models that may be called to rebuild it; None
-        allows any, for bytes from the same place as the paths."""
+    def from_bytes(cls, data: bytes, name: str = "the model", trusted: Container[str] = ()) -> Trained:
+        """`trusted` are import paths (``module:builder``) of your own models that may be called to rebuild it."""
         facts, tensors = _read(data, name)
-        if facts.get("version") not in (1, VERSION):
-            raise DataError(
-                f"{name} has version {facts.get('version')!r} and {VERSION} is needed; update ally, or train again"
-            )
+        check_header(facts, name)
         for own in _builders(facts):
-            if trusted is not None and own not in trusted:
+            if own not in trusted:
                 raise DataError(
-                    f"{name} was built by {own!r}; reading it runs that code. If you trust it, pass trusted=[{own!r}]"
+                    f"{name} was built by {own!r:.200}; reading it runs that code, so it is only read with "
+                    f"trusted=[{own!r:.200}]"
                 )
         report = FitReport(0, 0, 0, float("nan"), None, None, None)
         try:
             classes = None if facts["classes"] is None else tuple(facts["classes"])
             fit = KINDS[facts.get("kind", "network")](facts, tensors, report, classes)
+        except DataError as error:
+            raise DataError(f"{name}: {error}") from error
         except (KeyError, RuntimeError, TypeError, ValueError) as error:
-            raise DataError(f"{name} is inconsistent ({error}); train again") from error
+            raise DataError(f"{name} is inconsistent ({error!s:.200}); train again") from error
         return cls(fit, facts.get("about", {}))
 
     @classmethod
-    def read(cls, path: str | Path, trusted: Collection[str] | None = ()) -> Trained:
+    def read(cls, path: str | Path, trusted: Container[str] = ()) -> Trained:
         try:
+            if Path(path).exists() and not Path(path).is_file():
+                raise DataError(f"{path} is not a file; give the name of a .safetensors file")
             data = Path(path).read_bytes()
         except OSError as error:
             raise DataError(
@@ -168,20 +165,24 @@ class Trained:
 
 def _builders(facts: Mapping[str, Any]) -> list[str]:
     """The import paths that rebuilding it calls, of all learners that it holds."""
-    own = [] if facts.get("own") is None else [str(facts["own"])]
+    own = [] if facts.get("own") is None else [facts["own"]]
     return [*own, *(path for learner in facts.get("learners", ()) for path in _builders(learner))]
 
 
-def _read(data: bytes, name: str) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+def _read(data: bytes, name: str) -> tuple[Any, dict[str, torch.Tensor]]:
     """The facts in the header and the tensors."""
+    size = int.from_bytes(data[:8], "little")
+    if LONGEST_HEADER < size < len(data):
+        raise DataError(f"{name} has a header of {size} bytes and {LONGEST_HEADER} is the most; train it again")
     try:
         tensors = load(data)
-        size = int.from_bytes(data[:8], "little")
         text = json.loads(data[8 : 8 + size]).get("__metadata__", {}).get("ally")
         if text is None:
             raise DataError(
                 f"{name} is a safetensors file, but not one of ally's; give a model that `ally export` wrote"
             )
-        return dict(json.loads(text)), tensors
-    except (SafetensorError, ValueError) as error:
-        raise DataError(f"{name} is not a complete safetensors file ({error}); export or train it again") from error
+        return json.loads(text), tensors
+    except (SafetensorError, ValueError, KeyError, RecursionError) as error:
+        raise DataError(
+            f"{name} is not a complete safetensors file ({error!s:.200}); export or train it again"
+        ) from error
