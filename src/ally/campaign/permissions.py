@@ -143,6 +143,16 @@ def is_granted(campaign: str, permission: Permission) -> bool:
     return True
 
 
+@dataclass(frozen=True)
+class AllowedModels:
+    """The import paths ``module:builder`` that this user allowed a campaign to call for its model, now or earlier."""
+
+    campaign: str
+
+    def __contains__(self, path: object) -> bool:
+        return isinstance(path, str) and is_granted(self.campaign, Permission("model", path, "runs code"))
+
+
 def grant(campaign: str, permissions: Iterable[Permission]) -> None:
     """Allow this to a campaign, for this process and, where the state folder can be used, from now on. Raises
     `StateUnavailable` if it cannot be remembered."""

@@ -7,7 +7,10 @@ with the file.
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from ally.campaign.values import Figure
+from ally.errors import DataError
 from ally.learning.trained import Trained
 
 TWO = b"ally: two models"
@@ -23,12 +26,20 @@ def pack(measured: Trained, handed: Trained | None) -> bytes:
     return TWO + len(first).to_bytes(LENGTH, "little") + first + handed.to_bytes()
 
 
-def measured_model(data: bytes, name: str = "the model") -> Trained:
-    return Trained.from_bytes(_split(data)[0], name, trusted=None)
+def measured_model(data: bytes, name: str = "the model", trusted: Container[str] = ()) -> Trained:
+    return _read(_split(data)[0], name, trusted)
 
 
-def handed_model(data: bytes, name: str = "the model") -> Trained:
-    return Trained.from_bytes(_split(data)[1], name, trusted=None)
+def handed_model(data: bytes, name: str = "the model", trusted: Container[str] = ()) -> Trained:
+    return _read(_split(data)[1], name, trusted)
+
+
+def _read(data: bytes, name: str, trusted: Container[str]) -> Trained:
+    """`trusted` are the models that the campaign's user allowed it; what the campaign itself names allows nothing."""
+    try:
+        return Trained.from_bytes(data, name, trusted)
+    except DataError as error:
+        raise DataError(f"{error}; the labels are safe, and `ally retrain` makes a new model from them") from error
 
 
 def _split(data: bytes) -> tuple[bytes, bytes]:

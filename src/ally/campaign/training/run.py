@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ally.campaign.permissions import AllowedModels
 from ally.campaign.settings import Settings
 from ally.campaign.source import set_aside
 from ally.campaign.training.chart import MOST, Chart, flat, main_directions, nearest, scaled
@@ -394,10 +395,13 @@ class _Round:
         some = self.data.candidates.ids[:: max(1, len(self.data.candidates) // COMPARED)][:COMPARED]
         if weights is None or not some:
             return None
-        one, other = (
-            model.predict(seen_by(self.given, model.about).features(some))[0]
-            for model in (measured_model(weights), trained)
-        )
+        try:
+            previous = measured_model(weights, trusted=AllowedModels(self.store.id))
+            one, other = (
+                model.predict(seen_by(self.given, model.about).features(some))[0] for model in (previous, trained)
+            )
+        except AllyError:
+            return None  # a model that cannot be read, or not used, is what this training replaces
         return agreement(self.settings.task, one.tolist(), other.tolist())
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
+from ally.campaign.permissions import AllowedModels
 from ally.campaign.settings import Settings, current_settings
 from ally.campaign.source import CampaignSource, SourceOptions
 from ally.campaign.training import worker
@@ -115,14 +116,14 @@ class Trainer:
         from ally.campaign.training.models import handed_model
 
         weights, number = self._newest()
-        return handed_model(weights, f"model {number} of {self.store.name}")
+        return handed_model(weights, f"model {number} of {self.store.name}", AllowedModels(self.store.id))
 
     def measured(self) -> tuple[Trained, int]:
         """The newest model of the learning curve, which saw no held-out label, and its number."""
         from ally.campaign.training.models import measured_model
 
         weights, number = self._newest()
-        return measured_model(weights, f"model {number} of {self.store.name}"), number
+        return measured_model(weights, f"model {number} of {self.store.name}", AllowedModels(self.store.id)), number
 
     def evaluate(self) -> Measure:
         """The newest model on the evaluation sample as it is labelled now; recorded."""
