@@ -181,6 +181,20 @@ def test_models_of_your_own_are_named_by_their_builder(own_module, builder):
     assert (again.predict(as_source(X))[0] == trained.predict(as_source(X))[0]).all()
 
 
+def test_only_the_module_that_is_trusted_gives_classes(own_module, monkeypatch, tmp_path):
+    path = f"{own_module}:mine"
+    trained = loop(path).trained()
+    monkeypatch.setenv("ALLY_STATE", str(tmp_path / "of-another-user"))
+    again = Trained.from_bytes(trained.to_bytes(), trusted=[path])
+    assert (again.predict(as_source(X))[0] == trained.predict(as_source(X))[0]).all()
+    data = trained.to_bytes().replace(own_module.encode(), b"own_models_of_others")
+    with pytest.raises(DataError, match="was built by 'own_models_of_others:mine'"):
+        Trained.from_bytes(data, trusted=[path, f"{own_module}.deeper:mine"])
+    with pytest.raises(DataError, match=f"holds '{own_module}.Mine', which was not written by you"):
+        Trained.from_bytes(data, trusted=["own_models_of_others:mine"])
+    assert "own_models_of_others" not in sys.modules
+
+
 def test_builders_that_cannot_be_are_refused(own_module):
     with pytest.raises(ModelError, match=r"model='no_such_module:f' cannot be imported"):
         loop("no_such_module:f")

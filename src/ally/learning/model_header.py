@@ -159,7 +159,8 @@ def get_scaler(tensors: Mapping[str, torch.Tensor], shape: Shape) -> Scaler | No
         one not in (1, side) for one, side in zip(reversed(sides), reversed(shape), strict=False)
     ):
         raise DataError(f"the means have shape {sides} and samples {shape}; train again")
-    parts = [get_tensor(tensors, name, sides, mean.dtype).numpy() for name in ("input.mean", "input.scale")]
-    if mean.dtype not in (torch.float32, torch.float64) or not (parts[1] > 0).all():
-        raise DataError("the scales of features are not all positive numbers; train again")
-    return Scaler(*parts)
+    kind = torch.float32 if mean.dtype == torch.float32 else torch.float64
+    center, scale = (get_tensor(tensors, name, sides, kind).numpy() for name in ("input.mean", "input.scale"))
+    if not (scale > 0).all():
+        raise DataError("the scales of features are not all positive; train again")
+    return Scaler(center, scale)
