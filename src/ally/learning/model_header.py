@@ -24,7 +24,7 @@ MOST_LEARNERS, DEEPEST = 64, 3
 MOST_NUMBERS = 2**31
 """In one sample."""
 MOST_DIMENSIONS = 8
-LONGEST_CLASS = 10_000
+MOST_CLASSES, LONGEST_CLASS = 100_000, 10_000
 Shape: TypeAlias = tuple[int, ...]
 
 HEAD: Mapping[str, Any] = {
@@ -67,6 +67,9 @@ def check_header(facts: Any, name: str) -> None:
         raise DataError(
             f"{name} has version {facts.get('version')!r:.60} and {VERSION} is needed; update ally, or train again"
         )
+    classes = facts.get("classes") if isinstance(facts, dict) else None
+    if isinstance(classes, list) and len(classes) > MOST_CLASSES:
+        raise DataError(f"{name} is inconsistent ({len(classes)} classes, and {MOST_CLASSES} is the most); train again")
     head = {key: value for key, value in facts.items() if key in HEAD} if isinstance(facts, dict) else facts
     misfit = find_misfit(head, HEAD, "its header") or _find_misfit_of_classes(facts)
     if misfit is None:

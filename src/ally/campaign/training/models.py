@@ -7,13 +7,23 @@ with the file.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
+from typing import Any, NotRequired, get_type_hints
 
 from ally.campaign.values import Figure
 from ally.errors import DataError
+from ally.json_form import find_misfit
 from ally.learning.trained import Trained
+from ally.sources.fingerprint import find_fingerprint_misfit
 
 TWO = b"ally: two models"
+ABOUT: Mapping[str, Any] = {
+    "fingerprint": NotRequired[dict[str, Any]],
+    "labels": NotRequired[int],
+    "features": NotRequired[str],
+    "range": NotRequired[list[float]],
+    "measured": NotRequired[get_type_hints(Figure)],
+}
 LENGTH = 8
 """Number of bytes that hold the length of the first model."""
 
@@ -37,9 +47,23 @@ def handed_model(data: bytes, name: str = "the model", trusted: Container[str] =
 def _read(data: bytes, name: str, trusted: Container[str]) -> Trained:
     """`trusted` are the models that the campaign's user allowed it; what the campaign itself names allows nothing."""
     try:
-        return Trained.from_bytes(data, name, trusted)
+        trained = Trained.from_bytes(data, name, trusted)
+        check_about(trained)
+        return trained
     except DataError as error:
         raise DataError(f"{error}; the labels are safe, and `ally retrain` makes a new model from them") from error
+
+
+def check_about(trained: Trained) -> None:
+    """Raises `DataError` unless what a model says of itself has the types that it must have."""
+    known = {name: value for name, value in trained.about.items() if name in ABOUT}
+    misfit = find_misfit(known, ABOUT, "the model's record")
+    if misfit is None and "fingerprint" in known:
+        misfit = find_fingerprint_misfit(known["fingerprint"])
+    if misfit is None and len(known.get("range", (0, 0))) != 2:
+        misfit = "the range of labels is not two numbers"
+    if misfit is not None:
+        raise DataError(f"{misfit}; train it again")
 
 
 def _split(data: bytes) -> tuple[bytes, bytes]:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from ally.campaign.encoding import encoded_again
 from ally.campaign.source import CampaignSource
-from ally.campaign.training.models import origin
+from ally.campaign.training.models import check_about, origin
 from ally.encoders.samples import seen_by
 from ally.errors import DataError, InputError
 from ally.learning.trained import Trained
@@ -32,6 +32,7 @@ def predict(
     """Every readable sample of a source of the kind that the model was trained on; ``attrs["problems"]`` says what
     could not be read. `campaign` is the source of the model's campaign: its encoder is used, and vectors are kept with
     the others. Without one, an encoder that is not on this machine is passed as `encoder`."""
+    check_about(trained)
     fingerprint = trained.about.get("fingerprint")
     if fingerprint is None:
         raise InputError("the model has no record of how its features were made; use one from a campaign")
