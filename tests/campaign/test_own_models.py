@@ -12,8 +12,9 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import LinearSVC
 
 from ally import Campaign
+from ally.campaign.permissions import revoke
 from ally.campaign.training import worker
-from ally.errors import ModelError, UnknownName
+from ally.errors import DataError, ModelError, UnknownName
 from ally.learning.fitted_estimator import FittedEstimator
 from ally.learning.trained import Trained
 from ally.models import MLP
@@ -72,6 +73,24 @@ def test_a_campaign_is_trained_by_it(tmp_path, table, own, answer_all, model):
     if kept.startswith("skops,"):
         assert isinstance(again.fit, FittedEstimator)
         assert again.fit.estimator[-1].C == 0.5
+
+
+def test_only_what_its_user_allowed_rebuilds_a_model(tmp_path, table, own, answer_all):
+    source, truth = table
+    place = tmp_path / "c.db"
+    with Campaign.create(place, source, model=f"{own}:build", strategy="random", **SETTINGS) as campaign:
+        answer_all(campaign, truth, 40)
+        campaign.retrain()
+        campaign.change(model="linear")
+        assert len(campaign.predict())  # allowed once, though it is no longer the model
+        revoke(campaign._store.id)
+        sys.modules.pop(own)
+        for read in (campaign.predict, campaign.training.model):
+            with pytest.raises(DataError, match=rf"was built by '{own}:build'.*labels are safe, and `ally retrain`"):
+                read()
+        assert own not in sys.modules
+        campaign.retrain()
+        assert len(campaign.predict())
 
 
 def test_a_change_of_the_model_holds_from_the_next_training_on(tmp_path, table, own, answer_all):

@@ -24,7 +24,7 @@ MOST_LEARNERS, DEEPEST = 64, 3
 MOST_NUMBERS = 2**31
 """In one sample."""
 MOST_DIMENSIONS = 8
-MOST_CLASSES, LONGEST_CLASS = 100_000, 10_000
+MOST_CLASSES, LONGEST_CLASS = 20_000, 10_000
 Shape: TypeAlias = tuple[int, ...]
 
 HEAD: Mapping[str, Any] = {

@@ -44,6 +44,8 @@ FORESTS = {
 """Forests, and what they hold."""
 BOOSTED = (GradientBoostingClassifier, GradientBoostingRegressor)
 BY_HISTOGRAM = (HistGradientBoostingClassifier, HistGradientBoostingRegressor)
+MOST_ROWS = 20_000
+"""Of a Gaussian process: a block of samples is compared with all of them at once."""
 CLASSIFIERS = (ExtraTreesClassifier, RandomForestClassifier, GradientBoostingClassifier, HistGradientBoostingClassifier)
 
 
@@ -182,8 +184,10 @@ def _rebuild_histogram(kind: Any) -> Callable[[StoredObject], Any]:
 def _rebuild_process(record: StoredObject) -> Any:
     estimator, state = _make(GaussianProcess, record)
     width = _set_inputs(estimator, state)
-    rows = get_array(state, "rows_")
+    rows = np.atleast_1d(get_array(state, "rows_"))
     _check_numbers(rows, (len(rows), width), "rows_")
+    if len(rows) > MOST_ROWS:
+        raise DataError(f"the Gaussian process in the file has {len(rows)} rows, and {MOST_ROWS} is the most")
     for name, shape in (("mean_", (width,)), ("scale_", (width,)), ("dual_coef_", (len(rows),))):
         _check_numbers(get_array(state, name), shape, name)
         setattr(estimator, name, state[name])
