@@ -297,6 +297,15 @@ def test_an_archive_that_lies_is_refused(fault):
         Trained.from_bytes(write_file(trained, estimator=change_archive(trained, edit)))
 
 
+def test_an_array_whose_header_never_ends_is_refused():
+    def edit(members: dict[str, bytes]) -> None:
+        members.update({name: members[name].replace(b"}", b" ") for name in members if name.endswith(".npy")})
+
+    trained = train(*OURS["extra trees"])
+    with pytest.raises(DataError, match="cannot be read"):
+        Trained.from_bytes(write_file(trained, estimator=change_archive(trained, edit)))
+
+
 def test_an_array_whose_header_lies_takes_no_memory():
     lie = io.BytesIO()
     np.lib.format.write_array_header_1_0(lie, {"descr": "<f8", "fortran_order": False, "shape": (777777777777,)})

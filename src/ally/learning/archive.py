@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
@@ -30,7 +31,7 @@ DEEPEST = 60
 PROTOCOLS = (0, 1, 2)
 DAMAGED = (
     zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError, KeyError,
-    TypeError, AttributeError, IndexError, SyntaxError, MemoryError, OverflowError,
+    TypeError, AttributeError, IndexError, SyntaxError, MemoryError, OverflowError, tokenize.TokenError,
 )  # fmt: skip
 """What reading an archive may raise if it lies."""
 
