@@ -51,7 +51,7 @@ READING: tuple[Words, ...] = (
 )
 ON_CAMPAIGN: tuple[Words, ...] = (*READING, ("retrain", "{path}"), ("predict", "{path}"))
 REFUSED = r"inconsistent|belongs|train it again|train again|cannot be read|not a complete|is damaged"
-GOES_ON = rf"{REFUSED}|runs that code|model 2|1 model written|labelled|s59,"
+GOES_ON = rf"{REFUSED}|runs that code|model 2|1 model written|samples  |s59,"
 """A campaign whose weights are not read says so, and is trained again."""
 PLANTED = "import os\ndef go(*given):\n    open('../elsewhere/marker', 'w').close()\n    return go\n"
 
@@ -181,13 +181,13 @@ STRING = {"__class__": "str", "__module__": "builtins", "__loader__": "TypeNode"
 
 
 def pack_bomb(members: Members) -> bytes:
-    """A gigabyte of zeros."""
+    """256 MB of zeros in one."""
     made = io.BytesIO()
     with (
         zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
         archive.open("schema.json", "w", force_zip64=True) as member,
     ):
-        for _ in range(1024):
+        for _ in range(256):
             member.write(bytes(2**20))
     return made.getvalue()
 
@@ -277,7 +277,7 @@ ARCHIVES: dict[str, tuple[str, EditMembers, bool]] = {
     "a module as the estimator": (
         "trees", edit_plan(lambda plan: plan.update(__module__="planted", __class__="Go")), False,
     ),
-    "an archive of gigabytes": ("trees", pack_bomb, True),
+    "an archive that unpacks to hundreds of its size": ("trees", pack_bomb, True),
     "an archive of many members": ("trees", pack_many, False),
     "an array of terabytes": ("trees", lie_about_arrays, False),
     "an array again and again": ("trees", repeat_an_array, False),

@@ -55,8 +55,8 @@ def rebuild_unfitted(record: Any) -> Any:
     if not isinstance(record, StoredObject) or record.path not in kinds:
         met = record.path if isinstance(record, StoredObject) else type(record).__name__
         raise DataError(
-            f"the stored estimator holds {met!r:.200}, which is no estimator of scikit-learn; give your model as "
-            "'module:builder'"
+            f"the stored estimator holds {met!r:.200}, which is no estimator of scikit-learn; choose the model again, "
+            "or train it again"
         )
     kind = kinds[record.path]
     return kind(**read_parameters(kind, {} if record.state is None else record.state, rebuild_unfitted))
