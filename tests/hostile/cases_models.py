@@ -204,6 +204,16 @@ def replace_plan(text: Callable[[], bytes]) -> EditMembers:
     return lambda members: members.update({"schema.json": text()})
 
 
+def build_by(own: str, model: str | None = None) -> EditFacts:
+    """As if the model were a network that `own` builds."""
+
+    def edit(facts: dict[str, Any]) -> None:
+        del facts["C"]
+        facts.update(kind="network", own=own, model=model or own)
+
+    return edit
+
+
 def nest_learners(depth: int) -> EditFacts:
     def edit(facts: dict[str, Any]) -> str:
         learner = '{"kind": "words", "learners": [' * depth + "]}" * depth
@@ -215,13 +225,16 @@ def nest_learners(depth: int) -> EditFacts:
 
 HEADERS: dict[str, tuple[str, EditFacts, str, bool]] = {
     "a model built by os:system": (
-        "network", lambda facts: facts.update(own="os:system", model="os:system"), "runs that code", True,
+        "linear",
+        build_by("os:system"), "runs that code", True,
     ),
     "a model built by a module beside it": (
-        "network", lambda facts: facts.update(own="planted:go", model="planted:go"), "runs that code", False,
+        "linear",
+        build_by("planted:go"), "runs that code", False,
     ),
     "a builder checked and another called": (
-        "network", lambda facts: facts.update(own="planted:go", model="os:system"), REFUSED, False,
+        "linear",
+        build_by("planted:go", "os:system"), REFUSED, True,
     ),
     "a model without a builder called os:system": (
         "network", lambda facts: facts.update(model="os:system"), REFUSED, False,
@@ -235,7 +248,10 @@ HEADERS: dict[str, tuple[str, EditFacts, str, bool]] = {
         ),
         "runs that code", False,
     ),
-    "a sample of a billion numbers": ("network", lambda facts: facts.update(shape=[10**9], model="mlp"), REFUSED, True),
+    "a sample of a billion numbers": ("linear", lambda facts: facts.update(shape=[10**9]), REFUSED, True),
+    "a network of a billion inputs": (
+        "network", lambda facts: facts.update(shape=[10**9], model="mlp"), REFUSED, False,
+    ),
     "a network of gigabytes": (
         "network", lambda facts: facts.update(shape=[3, 30000, 30000], model="resnet18"), REFUSED, False,
     ),
@@ -243,14 +259,14 @@ HEADERS: dict[str, tuple[str, EditFacts, str, bool]] = {
         "network", lambda facts: facts.update(classes=[str(n) for n in range(150_000)]), REFUSED, False,
     ),
     "learners within learners": ("linear", nest_learners(20), REFUSED, False),
-    "learners within learners beyond end": ("linear", nest_learners(50_000), REFUSED, False),
-    "a class that is no text": ("linear", lambda facts: facts.update(classes=["a", "\ud800"]), REFUSED, False),
+    "learners within learners beyond end": ("linear", nest_learners(50_000), REFUSED, True),
+    "a class that is no text": ("linear", lambda facts: facts.update(classes=["a", "\ud800"]), REFUSED, True),
     "facts that are a list": ("linear", lambda facts: "[]", REFUSED, False),
     "a signature of another": ("neighbours", lambda facts: facts.update(signature="é" * 64), REFUSED, False),
     "a projection of terabytes": (
         "neighbours", lambda facts: facts.update(geometry="transformed", projected=2**40), REFUSED, False,
     ),
-    "a fingerprint that lies": ("linear", lambda facts: facts["about"].update(fingerprint={"from": 7}), REFUSED, False),
+    "a fingerprint that lies": ("linear", lambda facts: facts["about"].update(fingerprint={"from": 7}), REFUSED, True),
     "a figure that lies": (
         "linear", lambda facts: facts["about"].update(measured={"labels": "x", "by": 3}), REFUSED, False,
     ),
@@ -261,7 +277,7 @@ ARCHIVES: dict[str, tuple[str, EditMembers, bool]] = {
         "trees", hold("MethodNode", "pathlib.Path", content={"func": "touch", "obj": {}}), True,
     ),
     "an operator in an estimator": ("trees", hold("OperatorFuncNode", "operator.methodcaller", attrs={}), False),
-    "os.system in an estimator": ("trees", hold("FunctionNode", "os.system"), False),
+    "os.system in an estimator": ("trees", hold("FunctionNode", "os.system"), True),
     "a function of an older form": (
         "trees",
         lambda members: (
@@ -271,7 +287,7 @@ ARCHIVES: dict[str, tuple[str, EditMembers, bool]] = {
         False,
     ),
     "a partial in an estimator": ("trees", hold("PartialNode", "functools.partial", content={}), False),
-    "a type in an estimator": ("trees", hold("TypeNode", "subprocess.Popen"), False),
+    "a type in an estimator": ("trees", hold("TypeNode", "subprocess.Popen"), True),
     "an object in an estimator": ("trees", hold("ObjectNode", "subprocess.Popen"), False),
     "a module that is imported": ("trees", hold("ObjectNode", "planted.Go"), False),
     "a module as the estimator": (
@@ -279,7 +295,7 @@ ARCHIVES: dict[str, tuple[str, EditMembers, bool]] = {
     ),
     "an archive that unpacks to hundreds of its size": ("trees", pack_bomb, True),
     "an archive of many members": ("trees", pack_many, False),
-    "an array of terabytes": ("trees", lie_about_arrays, False),
+    "an array of terabytes": ("trees", lie_about_arrays, True),
     "an array again and again": ("trees", repeat_an_array, False),
     "a plan without end": ("trees", replace_plan(lambda: b"[" * 10**6), False),
     "a plan of empty lists": ("trees", replace_plan(lambda: b"[" + b"[]," * (14 * 10**6) + b"0]"), False),
@@ -291,7 +307,7 @@ ARCHIVES: dict[str, tuple[str, EditMembers, bool]] = {
     "a plan that is no archive": ("trees", lambda members: b"PK\5\6" + bytes(18), False),
     "a tree that goes round": ("trees", set_field("left_child", 0), True),
     "a tree that leads out": ("trees", set_field("right_child", 10**12), False),
-    "a tree that looks beyond": ("trees", set_field("feature", 10**9), False),
+    "a tree that looks beyond": ("trees", set_field("feature", 10**9), True),
     "a boosted tree that goes round": ("boosting", set_field("right_child", 0), False),
     "a boosted tree that leads back": ("boosting", set_field("left_child", -(10**6)), False),
     "a boosted tree that looks beyond": ("boosting", set_field("feature", -(10**9)), False),
@@ -388,7 +404,7 @@ CASES = [
     HostileCase("half a model", make_model("trees", lambda data: data[: len(data) // 2]), REFUSED, ON_FILE),
     HostileCase(
         "weights built by os:system",
-        make_campaign("network", lambda data: edit_facts(data, HEADERS["a model built by os:system"][1])),
+        make_campaign("linear", lambda data: edit_facts(data, HEADERS["a model built by os:system"][1])),
         GOES_ON,
         ON_CAMPAIGN,
         short=True,
@@ -396,7 +412,7 @@ CASES = [
     HostileCase(
         "weights and a campaign built by a module beside them",
         make_campaign(
-            "network",
+            "linear",
             lambda data: edit_facts(data, HEADERS["a model built by a module beside it"][1]),
             lambda: {"model": "planted:go"},
         ),

@@ -121,10 +121,10 @@ def change_model(data: bytes, rng: random.Random) -> bytes:
     try:
         header = json.loads(data[8 : 8 + size])
         facts = json.loads(header["__metadata__"]["ally"])
-    except (ValueError, KeyError):
+        archives = [name for name, one in header.items() if name != "__metadata__" and one["dtype"] == "U8"]
+    except (ValueError, KeyError, TypeError):  # an earlier change was here
         return change_bytes(data, rng)
     body, kind = data[8 + size :], rng.random()
-    archives = [name for name, one in header.items() if name != "__metadata__" and one["dtype"] == "U8"]
     if kind < 0.5:
         facts = change_value(facts, rng)
     elif kind < 0.6:
