@@ -20,6 +20,8 @@ from ally.errors import StoreBusy, StoreDamaged, StoreError, StoreFull, StoreMis
 from ally.store.backups import building_name, copy_file, newest_backup, next_backup, put_in_place
 from ally.store.beside import check_beside
 from ally.store.database import PATIENCE, Database, T, Work
+from ally.store.file_schema import check_schema
+from ally.store.guard import guard_connection
 from ally.store.locks import Turns, exclusive_by_file, exclusive_by_lock
 from ally.store.numbers import pieces
 from ally.store.places import check_local
@@ -40,6 +42,10 @@ _SETTINGS = (
     "PRAGMA fullfsync = ON",
     "PRAGMA checkpoint_fullfsync = ON",
     "PRAGMA cache_size = -16000",
+)
+_DAMAGED = re.compile(
+    "malformed|not a database|encrypted|no such table|no such column|unsupported file format|not authorized|prohibited|"
+    "decode to UTF-8|constraint failed|datatype mismatch|too big"
 )
 
 
@@ -86,6 +92,8 @@ class SQLite(Database):
         try:
             for line in _SETTINGS:
                 connection.execute(line)
+            guard_connection(connection)
+            self._check_schema(connection)
             self._set_journal(connection)
             self._check_size(connection)
         except BaseException:
@@ -123,6 +131,14 @@ class SQLite(Database):
         # FULL flushes at every commit. EXTRA also flushes the folder's entry; a rollback journal that came back would
         # undo the last commit.
         connection.execute(f"PRAGMA synchronous = {'FULL' if found == 'wal' else 'EXTRA'}")
+
+    def _check_schema(self, connection: sqlite3.Connection) -> None:
+        if self.path is None or self.building:
+            return
+        try:
+            check_schema(connection)
+        except ValueError as error:
+            raise StoreDamaged(self._damage(str(error))) from error
 
     def _check_size(self, connection: sqlite3.Connection) -> None:
         """SQLite itself does not notice when the last page is cut in the middle."""
@@ -173,7 +189,7 @@ class SQLite(Database):
                 f"{self.name} was in use by others for {self.patience:g} seconds; close programs that hold it and try "
                 "again"
             )
-        if re.search("malformed|not a database|encrypted|no such table|no such column|unsupported file format", text):
+        if _DAMAGED.search(text):
             return StoreDamaged(self._damage(text))
         if "is full" in text:
             return StoreFull(
