@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, MultipleResultsFound, NoResultFound
 
-from ally.errors import InputError, StoreBusy, StoreError
+from ally.errors import InputError, StoreBusy, StoreDamaged, StoreError
 from ally.store.locks import check_exclusive
 
 T = TypeVar("T")
@@ -124,6 +124,11 @@ class Database(ABC):
             yield
         except DBAPIError as error:
             raise self.failure(error) from error
+        except (NoResultFound, MultipleResultsFound) as error:
+            raise StoreDamaged(
+                f"{self.name} has no line or several where there must be one ({error}); the campaign is damaged: "
+                "restore a backup"
+            ) from error
         except OverflowError as error:
             raise InputError(
                 f"a number is too large for the store ({error}); rows, queries and answers are numbered below 2**63"
@@ -144,6 +149,17 @@ class Database(ABC):
     @abstractmethod
     def problems(self) -> list[str]:
         """What the backend itself finds damaged."""
+
+    def is_known(self, campaign: str) -> bool:
+        """Whether this user has had this campaign open here. What a server holds is the server's business."""
+        return True
+
+    def remember(self, campaign: str) -> None:
+        """From now on it is known."""
+
+    def check_foreign(self, look: Work[list[str]] | None = None) -> None:
+        """Looks a campaign through that this user has not had open: raises `StoreDamaged` with the first thing that is
+        wrong with it, for the backend or for `look`."""
 
     @abstractmethod
     def prepare_upgrade(self, found: str) -> Path | None:

@@ -36,8 +36,8 @@ def upgrade(connection: Connection, to: str = VERSION) -> None:
     command.upgrade(config, to)
 
 
-def bring_up_to_date(database: Database) -> None:
-    """Refuses a database without a campaign or from a newer version; upgrades an older one after a backup."""
+def find_version(database: Database) -> str:
+    """The revision of a campaign. Refuses a database without one, or from a newer version."""
     found = database.read(version_of)
     if found is None:
         raise StoreMissing(f"{database.name} holds no campaign; check the name, or create one under another name")
@@ -46,8 +46,11 @@ def bring_up_to_date(database: Database) -> None:
             f"{database.name} was written by a newer version of ally (schema {found}, this one knows {VERSION}); "
             "update: pip install -U ally-learn"
         )
-    if found == VERSION:
-        return
+    return found
+
+
+def bring_up_to_date(database: Database, found: str) -> None:
+    """Upgrades a campaign at an older revision, after a backup."""
     backup = database.prepare_upgrade(found)
 
     def work(connection: Connection) -> None:
