@@ -123,7 +123,8 @@ class Database(ABC):
         try:
             yield
         except DBAPIError as error:
-            raise self.failure(error) from error
+            first = _find_first(error)
+            raise first if isinstance(first, StoreError) else self.failure(first) from error
         except (NoResultFound, MultipleResultsFound) as error:
             raise StoreDamaged(
                 f"{self.name} has no line or several where there must be one ({error}); the campaign is damaged: "
@@ -187,3 +188,14 @@ class Database(ABC):
             # Jitter: processes that met once should not meet again in step.
             time.sleep(pause * (0.5 + random.random()))
             pause = min(2 * pause, 0.5)
+
+
+def _find_first(error: DBAPIError) -> DBAPIError | StoreError:
+    """What went wrong first: a full disk ends the transaction, and then there is no savepoint to go back to."""
+    first: DBAPIError | StoreError = error
+    before: BaseException | None = error
+    while before is not None:
+        if isinstance(before, (DBAPIError, StoreError)):
+            first = before
+        before = before.__context__
+    return first

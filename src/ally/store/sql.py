@@ -277,7 +277,17 @@ class SQLStore(Store):
     def check(self) -> list[str]:
         found = self._database.problems()
         # Questions about a file that is torn would only fail on the damage that was found already.
-        return found or self._database.read(checking.find_faults)
+        return found or [*self._database.read(checking.find_faults), *self._find_write_fault()]
+
+    def _find_write_fault(self) -> list[str]:
+        """Whether an answer could be recorded: something is written, and taken back."""
+        try:
+            self._database.write(_write_and_fail)
+        except _TakenBack:
+            return []
+        except StoreError as error:
+            return [f"no answer can be recorded: {error}"]
+        raise AssertionError("what was written only as a trial is on record")
 
     def backup(self, path: str | Path | None = None) -> Path:
         database = self._database
@@ -300,6 +310,15 @@ class SQLStore(Store):
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+class _TakenBack(Exception):
+    """Ends a transaction that was a trial."""
+
+
+def _write_and_fail(connection: Connection) -> None:
+    connection.execute(update(campaign).values(number=campaign.c.number))
+    raise _TakenBack
 
 
 def _settings(connection: Connection) -> dict[str, Any]:
