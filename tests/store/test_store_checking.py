@@ -23,6 +23,7 @@ DAMAGE = {
     "values of models.labels are none": "UPDATE models SET labels = -1",
     "values of weights.data are none": "UPDATE weights SET data = 'text'",
     "the reason for a sample is": "UPDATE asked SET why = '[]' WHERE query = 1",
+    "the receipt of a call is": "UPDATE calls SET receipt = '[0.5]' WHERE number = 1",
     "the report of a model": """UPDATE models SET report = '{"notes": 5}'""",
     "the event 'note'": "INSERT INTO events VALUES (1, 0.0, 'note', '{}')",
     "rows of samples are not 0 to n - 1": "UPDATE samples SET row = 90 WHERE row = 19",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from sqlalchemy import Boolean, Column, Connection, Double, LargeBinary, String, text
+from sqlalchemy import Boolean, Column, Connection, Double, LargeBinary, String, select, text
 
 from ally.store.recorded import MOST_CHARACTERS
 from ally.store.schema import metadata
@@ -28,6 +28,10 @@ def find_odd_cells(connection: Connection) -> list[str]:
         counts = connection.execute(text(f"SELECT {odd} FROM {table.name}")).one()
         columns = zip(table.columns, counts, strict=True)
         found += [f"{n} values of {table.name}.{column.name} are none that ally writes" for column, n in columns if n]
+        # Reading a text that is no valid Unicode is an error.
+        texts = [column for column in table.columns if isinstance(column.type, String)]
+        for _ in connection.execute(select(*texts)) if texts else ():
+            pass
     return found
 
 

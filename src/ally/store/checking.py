@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from ally.errors import StoreDamaged
-from ally.store.recorded import read_detail, read_report, read_value, read_why
+from ally.store.recorded import read_detail, read_receipt, read_report, read_value, read_why
 from ally.store.schema import VERSION
 from ally.store.versions import version_of
 
@@ -83,7 +83,9 @@ def _find_unreadable(connection: Connection) -> list[str]:
     reports = connection.execute(text("SELECT report FROM models ORDER BY number"))
     details = connection.execute(text("SELECT kind, detail FROM events ORDER BY number"))
     whys = connection.execute(text("SELECT why FROM asked WHERE why IS NOT NULL"))
+    receipts = connection.execute(text("SELECT receipt FROM calls ORDER BY number"))
     for found in (
+        (fault for (receipt,) in receipts if (fault := _find_fault(read_receipt, receipt))),
         (fault for (report,) in reports if (fault := _find_fault(read_report, report))),
         (fault for kind, detail in details if (fault := _find_fault(read_detail, kind, detail))),
         (fault for (why,) in whys if (fault := _find_fault(read_why, why))),

@@ -132,7 +132,9 @@ def read_value(text: str | None) -> Any:
     try:
         return _JSON.decode(text)
     except (ValueError, RecursionError) as error:
-        raise StoreDamaged(f"a value on record is not JSON ({error!s:.80}); restore a backup") from error
+        raise StoreDamaged(
+            f"a value on record is not JSON ({error!s:.80}); the campaign is damaged: restore a backup"
+        ) from error
 
 
 def read_entries(text: str, forms: Form, name: str) -> dict[str, Any]:

@@ -202,7 +202,10 @@ class SQLStore(Store):
     def id(self) -> str:
         found = self._database.read(lambda connection: connection.execute(select(campaign.c.id)).scalar_one())
         if not isinstance(found, str) or not ID.fullmatch(found):
-            raise StoreDamaged(f"{self.name} has the id {found!r:.60}, not 32 hexadecimal digits; restore a backup")
+            raise StoreDamaged(
+                f"{self.name} has the id {found!r:.60}, not 32 hexadecimal digits; the campaign is damaged: restore a "
+                "backup"
+            )
         return found
 
     @property
