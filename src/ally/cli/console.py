@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -27,7 +28,14 @@ def write_lines(lines: Iterable[str]) -> None:
         sys.stdout.write(f"{make_printable(line) if terminal else line}\n")
 
 
-def show_warning(message: Warning | str, *_: object) -> None:
+def show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
     """In the place of `warnings.showwarning`: one line, without the code that warned."""
     print(f"warning: {make_printable(str(message))}", file=sys.stderr)
 
