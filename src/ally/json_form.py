@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 import types
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints, is_typeddict
+
+from ally.types import find_text_fault
 
 SHOWN = 60
 
@@ -14,7 +17,8 @@ def find_misfit(value: Any, form: Any, name: str = "it") -> str | None:
     """What is wrong with a value read from JSON, in words; None if it has the form.
 
     A form is a type, None, `Literal`, a union, ``list[...]``, ``dict[str, ...]``, or a `TypedDict` or mapping from keys
-    to forms, which lists every key there may be. Numbers are finite, and a truth value is no number.
+    to forms, which lists every key there may be. Numbers are finite, and a truth value is no number. A text is valid
+    Unicode without NUL; `Path` stands for a text that names a file, which need not be valid Unicode on every system.
     """
     origin = get_origin(form)
     if form is Any:
@@ -28,7 +32,7 @@ def find_misfit(value: Any, form: Any, name: str = "it") -> str | None:
     elif origin is list and isinstance(value, list):
         (kind,) = get_args(form)
         return _first(find_misfit(one, kind, f"{name}[{place}]") for place, one in enumerate(value))
-    elif origin is dict and isinstance(value, dict) and all(isinstance(key, str) for key in value):
+    elif origin is dict and isinstance(value, dict) and all(_fits_plainly(key, str) for key in value):
         kind = get_args(form)[1]
         return _first(find_misfit(one, kind, f"{name}[{key!r:.60}]") for key, one in value.items())
     else:
@@ -45,7 +49,9 @@ def _fits_plainly(value: Any, form: Any) -> bool:
         return isinstance(value, (int, float)) and -(2**1023) < value < 2**1023 and math.isfinite(value)
     if form is int:
         return isinstance(value, int) and -(2**63) < value < 2**63
-    return isinstance(value, form)
+    if form is Path:
+        return isinstance(value, str) and "\x00" not in value
+    return isinstance(value, form) and (not isinstance(value, str) or find_text_fault(value) is None)
 
 
 def _find_misfit_of_keys(value: dict[Any, Any], form: Any, name: str) -> str | None:

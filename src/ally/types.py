@@ -38,3 +38,17 @@ NULL = _Sentinel.NULL
 
 LONGEST_ID, MOST_BYTES = 1000, 2500
 """Characters of an id, and its bytes in UTF-8: PostgreSQL's indexes hold no longer ones."""
+
+
+def find_text_fault(text: str, longest: int | None = None) -> str | None:
+    """Why a text cannot be kept, in words with the next step; None if it can. Every text that is stored is valid
+    Unicode, so that it can be sent and shown, and has no NUL, which databases and other programs end it at."""
+    if longest is not None and len(text) > longest:
+        return f"has {len(text)} characters, and at most {longest} are allowed; shorten it"
+    if "\x00" in text:
+        return "holds a NUL character; remove it"
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "is not valid Unicode (a file name in another encoding, half of an emoji?); write it anew"
+    return None

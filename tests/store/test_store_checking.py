@@ -12,6 +12,20 @@ from ally.store import NewAnswer, NewSample, Ranked
 from ally.store.checking import INVARIANTS
 
 DAMAGE = {
+    "the campaign is not one line": "DELETE FROM campaign",
+    "samples have no role": "UPDATE samples SET role = 'king' WHERE row = 3",
+    "models are neither good nor failed": "UPDATE models SET state = 'best'",
+    "models have seen answers that do not exist": "UPDATE models SET seen = 99",
+    "samples were asked for as nothing known": "UPDATE asked SET kind = 'king' WHERE query = 2",
+    "queries are of no known kind": "UPDATE queries SET kind = 'king' WHERE number = 2",
+    "values of samples.hash are none": "UPDATE samples SET hash = 5 || char(0)",
+    "values of answers.at are none": "UPDATE answers SET at = 1e999",
+    "values of models.labels are none": "UPDATE models SET labels = -1",
+    "values of weights.data are none": "UPDATE weights SET data = 'text'",
+    "the reason for a sample is": "UPDATE asked SET why = '[]' WHERE query = 1",
+    "the receipt of a call is": "UPDATE calls SET receipt = '[0.5]' WHERE number = 1",
+    "the report of a model": """UPDATE models SET report = '{"notes": 5}'""",
+    "the event 'note'": "INSERT INTO events VALUES (1, 0.0, 'note', '{}')",
     "rows of samples are not 0 to n - 1": "UPDATE samples SET row = 90 WHERE row = 19",
     "answers are missing from the record": "DELETE FROM answers WHERE number = 2",
     "calls are missing from the record": "UPDATE calls SET number = 9 WHERE number = 3",

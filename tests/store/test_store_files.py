@@ -302,6 +302,39 @@ def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
     store.close()
 
 
+def test_a_full_disk_is_named_in_a_transaction_of_several_calls(tmp_path: Path) -> None:
+    """The first error ends the transaction, and what comes after it complains of a missing savepoint."""
+    make(tmp_path / "a.db").close()
+    database = sqlite.SQLite(tmp_path / "a.db")
+    store = SQLStore(database)
+    with database.engine.connect() as connection:
+        pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
+        connection.exec_driver_sql(f"PRAGMA max_page_count = {pages + 1}")
+    with pytest.raises(StoreFull, match="free some space"):
+        store.together(lambda: say_much(store, 0))
+    assert store.answers.last_number() == 0
+    store.close()
+
+
+def test_a_file_in_a_folder_that_cannot_be_written_is_reported(open_folder: Path) -> None:
+    path = open_folder / "a.db"
+    make(path).close()
+    for other in open_folder.iterdir():
+        other.chmod(0o666)
+    open_folder.chmod(0o555)
+    (open_folder / "a.db-journal").unlink(missing_ok=True)
+
+    def work() -> None:
+        _as_nobody()
+        with stores.open(path) as store:
+            assert any("no answer can be recorded" in problem for problem in store.check())
+
+    try:
+        in_child(work)
+    finally:
+        open_folder.chmod(0o755)
+
+
 def test_a_busy_store_waits_and_then_reports(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     store = make(path, patience=0.3)

@@ -160,6 +160,23 @@ def test_export_and_settings(api, served):
     assert said(api.get("/campaign"))["classes"][-1]["text"] == "other"
 
 
+@pytest.mark.parametrize("odd", ["half\ud83d", "a\x00b", "x" * 3000], ids=["surrogate", "NUL", "long"])
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("PATCH", "/settings", lambda odd: {"classes": ["a", odd]}),
+        ("POST", "/queries", lambda odd: {"key": odd, "n": 1}),
+        ("POST", "/answers", lambda odd: {"answers": [{"id": "00001.png", "key": "k", "label": odd}]}),
+        ("POST", "/notes", lambda odd: {"id": "00001.png", "key": "k", "text": odd}),
+        ("POST", "/notes", lambda odd: {"id": odd, "key": "k", "text": "fine"}),
+    ],
+)
+def test_a_text_that_cannot_be_kept_is_refused(api, method, path, body, odd):
+    sent = json.dumps(body(odd))
+    said(api.request(method, path, content=sent, headers={"Content-Type": "application/json"}), 422)
+    said(api.get("/campaign"))
+
+
 def test_events_tell_of_answers(served):
     with served.client() as listener, served.client() as api, listener.stream("GET", "/events") as stream:
         assert stream.headers["content-type"].startswith("text/event-stream")

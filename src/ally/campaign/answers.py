@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from ally.campaign.settings import Settings
+from ally.campaign.settings import LONGEST_CLASS, Settings
 from ally.errors import AnswerError
 from ally.sources import Answer, check_answers
 from ally.sources.export.answers import as_answers, reads
 from ally.store import Label, NewAnswer, Store, StoredAnswer
 from ally.store.validation import LATEST
-from ally.types import SKIP
+from ally.types import SKIP, find_text_fault
 
 ENOUGH = 20
 """How many distinct numbers are needed before an outlier is reported."""
@@ -63,6 +63,9 @@ def _possible(answers: Sequence[Answer], settings: Settings) -> list[Answer]:
 def _ensure_said(answer: Answer) -> None:
     if isinstance(answer.label, str) and not answer.label.strip():
         raise AnswerError(f"the label of {answer.id!r} is empty; give a class, or ally.SKIP to leave the sample out")
+    fault = find_text_fault(answer.label, LONGEST_CLASS) if isinstance(answer.label, str) else None
+    if fault is not None:
+        raise AnswerError(f"the label {answer.label!r:.80} of {answer.id!r} {fault}")
 
 
 def _alike_first(answer: Answer, settings: Settings, first: dict[str, Any]) -> Answer:

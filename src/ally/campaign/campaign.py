@@ -17,6 +17,7 @@ from ally.campaign.answers import Vocabulary, said
 from ally.campaign.changing import checked_change, keep_change
 from ally.campaign.classes import Classes
 from ally.campaign.create import create
+from ally.campaign.foreign import check_record
 from ally.campaign.page import CampaignPage
 from ally.campaign.people import person
 from ally.campaign.permissions import Permission, RestrictedWarning, describe_restriction, revoke
@@ -126,7 +127,7 @@ class Campaign:
         folder is ignored, and a warning says so. With `trust` you allow what it asks for now, from now on.
         """
         check_options(options)
-        store = open_store(place)
+        store = open_store(place, check_foreign=check_record)
         try:
             if trust:
                 allow_settings(store)

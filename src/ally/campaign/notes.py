@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from ally.errors import InputError
 from ally.store import Store
+from ally.store.validation import check_annotator, check_key
+from ally.types import find_text_fault
 
 NOTE = "note"
 """The kind of event that holds one."""
@@ -15,9 +17,11 @@ LONGEST_NOTE = 2000
 def keep(store: Store, now: float, id: str, text: str, annotator: str, key: str | None = None) -> None:
     """An empty text takes the last one back. The same `key` again changes nothing."""
     store.samples.rows([id])
-    if not isinstance(text, str) or len(text) > LONGEST_NOTE:
-        raise InputError(f"a note is a text of at most {LONGEST_NOTE} characters; shorten it")
-    detail = {"sample": id, "annotator": annotator, "text": text}
+    fault = find_text_fault(text, LONGEST_NOTE) if isinstance(text, str) else "is no text"
+    if fault is not None:
+        raise InputError(f"the note {fault}")
+    detail = {"sample": id, "annotator": check_annotator(annotator), "text": text}
+    check_key(key)
     if key is not None:
         if any(one["annotator"] == annotator and one.get("key") == key for one in _kept(store)):
             return

@@ -36,7 +36,7 @@ def open_cache(campaign: str) -> Path | None:
     folder = find_cache_folder() / "campaigns" / campaign
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return folder if is_private(folder) else None
+        return folder if is_private(folder) and is_private(folder.parent) else None
     except OSError:
         return None
 

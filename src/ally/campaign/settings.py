@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypeAlias, TypedDict, get_args, get_type_hints
 
 from ally.campaign.permissions import Permission, grant, grant_keys, needed_permissions, restrict
@@ -23,7 +24,7 @@ from ally.errors import AllyError, InputError, LabelError, StateUnavailable, Sto
 from ally.execution.resolve import ensure_named
 from ally.json_form import find_misfit
 from ally.metrics import metric_for
-from ally.types import BOTH_TASKS, Task
+from ally.types import BOTH_TASKS, Task, find_text_fault
 
 if TYPE_CHECKING:
     from ally.store import Store
@@ -40,6 +41,7 @@ IGNORED = "ignored"
 MEMORY = ":memory:"
 """What a store calls itself that ends with its process."""
 MOST_THREADS = 4096
+LONGEST_SETTING, LONGEST_CLASS = 4000, 1000
 LONGEST_LEASE = 366 * 86400.0
 Check: TypeAlias = Callable[[str, Any], object]
 """Called with the name and the value of a setting; raises if the value is invalid."""
@@ -120,6 +122,9 @@ def lease(name: str, value: Any) -> None:
 def text(name: str, value: Any) -> None:
     if not isinstance(value, str) or not value:
         raise InputError.about(name, value, "is not a name; give a text")
+    fault = find_text_fault(value, LONGEST_SETTING)
+    if fault is not None:
+        raise InputError.about(name, value, fault)
 
 
 def flag(name: str, value: Any) -> None:
@@ -338,11 +343,11 @@ class OptionsForm(TypedDict):
     text: NotRequired[str]
     image: NotRequired[str]
     label: NotRequired[str]
-    embeddings: NotRequired[str | None]
+    embeddings: NotRequired[Path | None]
     columns: NotRequired[list[str] | dict[str, Literal["number", "category"] | None]]
     recursive: NotRequired[bool]
-    ids: NotRequired[str | None]
-    folder: NotRequired[str | None]
+    ids: NotRequired[Path | None]
+    folder: NotRequired[Path | None]
     encoding: NotRequired[str]
     header: NotRequired[bool]
     size: NotRequired[int]
@@ -355,6 +360,7 @@ def _form() -> dict[str, Any]:
     """The types of the settings on record: older campaigns lack some."""
     kinds = get_type_hints(Settings)
     kinds |= {"options": OptionsForm, "fingerprint": dict[str, Any], "classes": list[str | bool | int] | None}
+    kinds["place"] = Path | None
     del kinds[IGNORED]
     always = ("place", "options", "fingerprint")
     return {name: kind if name in always else NotRequired[kind] for name, kind in kinds.items()}
@@ -433,6 +439,10 @@ def check_classes(classes: Any, task: Task) -> tuple[Any, ...]:
     odd = next((value for value in values if not isinstance(value, (str, bool, int)) or value == ""), None)
     if odd is not None or "" in values:
         raise LabelError(f"{odd!r} cannot be a class; use texts or whole numbers")
+    for value in values:
+        fault = find_text_fault(value, LONGEST_CLASS) if isinstance(value, str) else None
+        if fault is not None:
+            raise LabelError(f"the class {value!r:.80} {fault}")
     if len({str(value) for value in values}) != len(values):
         raise LabelError.about("classes", list(values), "holds two that read alike; list each once")
     if len(values) < 2:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from typing import Annotated
 
 import typer
@@ -11,6 +12,7 @@ import ally
 from ally.cli.bench import bench
 from ally.cli.campaign import COMMANDS
 from ally.cli.campaign.options import option_of
+from ally.cli.console import make_printable, show_warning
 from ally.cli.datasets import app as datasets
 from ally.cli.demo import demo
 from ally.cli.doctor import doctor
@@ -52,14 +54,16 @@ def root(
 
 def main() -> None:
     """Runs a command; the library's own errors are one line on standard error."""
+    warnings.showwarning = show_warning
     try:
         app()
     except AllyError as error:
-        print(f"error: {error.worded(option_of)}", file=sys.stderr)
+        print(f"error: {make_printable(error.worded(option_of))}", file=sys.stderr)
         sys.exit(2)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)
     except OSError as error:
-        print(f"error: {error.filename or 'a file'}: {error.strerror or error}", file=sys.stderr)
+        words = f"{error.filename or 'a file'}: {error.strerror or error}"
+        print(f"error: {make_printable(words)}", file=sys.stderr)
         sys.exit(2)

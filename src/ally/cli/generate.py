@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from ally.cli.console import live_progress, stderr, stdout
+from ally.cli.console import live_progress, make_printable, stderr, stdout
 from ally.errors import InputError
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ def generate(
         )
     _write(out, path, labelled, rows)
     for note in (*labelled.notes, *learned.notes, *path.notes):
-        stderr.print(f"note: {note}", highlight=False, soft_wrap=True)
+        print(f"note: {make_printable(note)}", file=sys.stderr)
     for line in (
         *_story(labelled, learned, path),
         f"{out / 'progression.png'}, progression.svg, progression.csv and samples.npy",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from ally.cli.console import live_progress, stderr
+from ally.cli.console import live_progress, make_printable, stderr, write_lines
 from ally.cli.reading import (
     Columns,
     EmbeddingsFile,
@@ -135,7 +135,7 @@ def query(
             engine=engine,
         )
     for note in (*notes, *q.notes):
-        stderr.print(f"note: {note}", highlight=False, soft_wrap=True)
+        print(f"note: {make_printable(note)}", file=sys.stderr)
     quality = q.report.get("rank_quality")
     if quality is not None:
         stderr.print(
@@ -145,7 +145,7 @@ def query(
         )
     text = _json(q) if as_json else _csv(q)
     if out is None:
-        sys.stdout.write(text)
+        write_lines(text.removesuffix("\n").split("\n"))
     else:
         from ally.files import write_whole
 

@@ -11,9 +11,10 @@ from sqlalchemy import BindParameter, Connection, Row, bindparam, delete, func, 
 from ally.errors import AnswerConflict, AnswerError, InputError
 from ally.store.conditions import counts
 from ally.store.numbers import in_pieces, last_number
+from ally.store.recorded import read_receipt, read_value
 from ally.store.samples import rows as rows_of
 from ally.store.schema import answers, asked, calls, leases, queries, samples
-from ally.store.validation import check_annotator, check_key, check_now, digest, read_json, write_json, write_label
+from ally.store.validation import check_annotator, check_key, check_now, digest, write_json, write_label
 from ally.store.values import ANYTHING, AnswerCall, AnswerKind, NewAnswer, Receipt, Recorded, StoredAnswer
 
 # Built once: putting a statement together takes longer than running it, and every answer of a page runs these.
@@ -123,7 +124,7 @@ def _check_expected(call: AnswerCall, people: dict[str, Mapping[str, Any]], opin
         return
     if other is None:
         raise AnswerConflict(f"your answer to {call.answer.sample!r} was undone in the meantime; answer it again")
-    label = None if other["kind"] == "skip" else read_json(other["value"])
+    label = None if other["kind"] == "skip" else read_value(other["value"])
     said = "skipped" if label is None else f"labelled {label!r}"
     raise AnswerConflict(
         f"{call.answer.sample!r} was {said} by {other['annotator']!r} in the meantime; look at it again, and answer "
@@ -218,7 +219,7 @@ def _same_call(connection: Connection, annotator: str, key: str | None, mark: st
         return None
     if known.digest != mark:
         raise AnswerError.about("key", key, f"was used by {annotator!r} for other answers; use a new key for each call")
-    return Receipt(tuple(read_json(known.receipt)), repeated=True)
+    return Receipt(read_receipt(known.receipt), repeated=True)
 
 
 def _known_call(connection: Connection, annotator: str, key: str | None) -> Row[Any] | None:
@@ -327,5 +328,13 @@ def one(connection: Connection, number: int) -> StoredAnswer:
 def _stored(line: Row[Any]) -> StoredAnswer:
     kind = cast(AnswerKind, line.kind)
     return StoredAnswer(
-        line.number, line.sample, line.id, line.annotator, line.at, kind, read_json(line.value), line.query, line.undoes
+        line.number,
+        line.sample,
+        line.id,
+        line.annotator,
+        line.at,
+        kind,
+        read_value(line.value),
+        line.query,
+        line.undoes,
     )

@@ -28,9 +28,10 @@ from ally.store.conditions import answered, free, leased, wanted
 from ally.store.models import newest_good
 from ally.store.numbers import in_pieces, last_number
 from ally.store.random_order import FIRST_LOOK, RandomOrder
+from ally.store.recorded import read_why
 from ally.store.samples import rows as rows_of
 from ally.store.schema import asked, leases, queries, ranking, samples
-from ally.store.validation import check_annotator, check_key, check_now, read_json
+from ally.store.validation import check_annotator, check_key, check_now
 from ally.store.values import ROLE_OF, Asked, AskKind, First, StoredQuery
 
 # Statements are built once: putting one together takes longer than running it, and everybody waits for whoever asks.
@@ -206,7 +207,7 @@ def stored(
     """A query on record with its samples, or with those of the rows `only`."""
     found = _line(connection, number)
     every = [
-        Asked(line.sample, line.id, line.place, cast(AskKind, line.kind), line.score, read_json(line.why))
+        Asked(line.sample, line.id, line.place, cast(AskKind, line.kind), line.score, read_why(line.why))
         for line in connection.execute(_ITS_SAMPLES, {"asked_in": number})
     ]
     shown = tuple(sample for sample in every if only is None or sample.row in only)

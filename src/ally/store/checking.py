@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
+from itertools import islice
+from typing import Any
 
 from sqlalchemy import Connection, text
 
+from ally.errors import StoreDamaged
+from ally.store.recorded import read_detail, read_receipt, read_report, read_value, read_why
 from ally.store.schema import VERSION
 from ally.store.versions import version_of
 
 INVARIANTS = {
+    "the campaign is not one line": "SELECT abs(count(*) - 1) FROM campaign",
+    "samples have no role": "SELECT count(*) FROM samples WHERE role NOT IN ('pool', 'evaluate', 'validate')",
+    "models are neither good nor failed": (
+        "SELECT count(*) FROM models WHERE state NOT IN ('good', 'failed', 'writing')"
+    ),
+    "models have seen answers that do not exist": (
+        "SELECT count(*) FROM models WHERE seen > (SELECT coalesce(max(number), 0) FROM answers)"
+    ),
+    "samples were asked for as nothing known": (
+        "SELECT count(*) FROM asked WHERE kind NOT IN ('active', 'random', 'evaluate', 'validate')"
+    ),
+    "queries are of no known kind": (
+        "SELECT count(*) FROM queries WHERE kind NOT IN ('active', 'random', 'evaluate', 'validate')"
+    ),
     "rows of samples are not 0 to n - 1": "SELECT coalesce(max(row) + 1 - count(*) + abs(min(row)), 0) FROM samples",
     "answers are missing from the record": "SELECT coalesce(max(number), 0) - count(*) FROM answers",
     "calls are missing from the record": "SELECT coalesce(max(number), 0) - count(*) FROM calls",
@@ -46,7 +64,7 @@ INVARIANTS = {
 }
 
 
-def broken(connection: Connection) -> list[str]:
+def find_faults(connection: Connection) -> list[str]:
     """What does not hold, each with how often."""
     found = version_of(connection)
     problems = [] if found == VERSION else [f"the schema is {found}, not {VERSION}"]
@@ -54,18 +72,31 @@ def broken(connection: Connection) -> list[str]:
         times = int(connection.execute(text(question)).scalar_one())
         if times:
             problems.append(f"{words} ({times})")
-    return problems + _unreadable(connection)
+    return problems + _find_unreadable(connection)
 
 
-def _unreadable(connection: Connection) -> list[str]:
+def _find_unreadable(connection: Connection) -> list[str]:
+    """Values that do not have their form; of each kind the first."""
     lines = connection.execute(text("SELECT number, value FROM answers WHERE value IS NOT NULL ORDER BY number"))
-    bad = [number for number, value in lines if not _is_json(value)]
-    return [f"the values of {len(bad)} answers are not JSON, the first is number {bad[0]}"] if bad else []
+    bad = [number for number, value in lines if _find_fault(read_value, value)]
+    problems = [f"the values of {len(bad)} answers are not JSON, the first is number {bad[0]}"] if bad else []
+    reports = connection.execute(text("SELECT report FROM models ORDER BY number"))
+    details = connection.execute(text("SELECT kind, detail FROM events ORDER BY number"))
+    whys = connection.execute(text("SELECT why FROM asked WHERE why IS NOT NULL"))
+    receipts = connection.execute(text("SELECT receipt FROM calls ORDER BY number"))
+    for found in (
+        (fault for (receipt,) in receipts if (fault := _find_fault(read_receipt, receipt))),
+        (fault for (report,) in reports if (fault := _find_fault(read_report, report))),
+        (fault for kind, detail in details if (fault := _find_fault(read_detail, kind, detail))),
+        (fault for (why,) in whys if (fault := _find_fault(read_why, why))),
+    ):
+        problems += islice(found, 1)
+    return problems
 
 
-def _is_json(value: str) -> bool:
+def _find_fault(read: Callable[..., Any], *texts: str) -> str | None:
     try:
-        json.loads(value)
-    except ValueError:
-        return False
-    return True
+        read(*texts)
+    except StoreDamaged as error:
+        return str(error)
+    return None

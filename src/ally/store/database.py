@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, MultipleResultsFound, NoResultFound
 
-from ally.errors import InputError, StoreBusy, StoreError
+from ally.errors import InputError, StoreBusy, StoreDamaged, StoreError
 from ally.store.locks import check_exclusive
 
 T = TypeVar("T")
@@ -123,7 +123,13 @@ class Database(ABC):
         try:
             yield
         except DBAPIError as error:
-            raise self.failure(error) from error
+            first = _find_first(error)
+            raise first if isinstance(first, StoreError) else self.failure(first) from error
+        except (NoResultFound, MultipleResultsFound) as error:
+            raise StoreDamaged(
+                f"{self.name} has no line or several where there must be one ({error}); the campaign is damaged: "
+                "restore a backup"
+            ) from error
         except OverflowError as error:
             raise InputError(
                 f"a number is too large for the store ({error}); rows, queries and answers are numbered below 2**63"
@@ -144,6 +150,17 @@ class Database(ABC):
     @abstractmethod
     def problems(self) -> list[str]:
         """What the backend itself finds damaged."""
+
+    def is_known(self, campaign: str) -> bool:
+        """Whether this user has had this campaign open here. What a server holds is the server's business."""
+        return True
+
+    def remember(self, campaign: str) -> None:
+        """From now on it is known."""
+
+    def check_foreign(self, look: Work[list[str]] | None = None) -> None:
+        """Looks a campaign through that this user has not had open: raises `StoreDamaged` with the first thing that is
+        wrong with it, for the backend or for `look`."""
 
     @abstractmethod
     def prepare_upgrade(self, found: str) -> Path | None:
@@ -171,3 +188,14 @@ class Database(ABC):
             # Jitter: processes that met once should not meet again in step.
             time.sleep(pause * (0.5 + random.random()))
             pause = min(2 * pause, 0.5)
+
+
+def _find_first(error: DBAPIError) -> DBAPIError | StoreError:
+    """What went wrong first: a full disk ends the transaction, and then there is no savepoint to go back to."""
+    first: DBAPIError | StoreError = error
+    before: BaseException | None = error
+    while before is not None:
+        if isinstance(before, (DBAPIError, StoreError)):
+            first = before
+        before = before.__context__
+    return first

@@ -11,8 +11,9 @@ from sqlalchemy import cast as sql_cast
 
 from ally.store.conditions import answered, counts
 from ally.store.numbers import in_pieces, last_number
+from ally.store.recorded import read_value
 from ally.store.schema import answers, leases, queries, samples
-from ally.store.validation import read_json, write_json
+from ally.store.validation import write_json
 from ally.store.values import Counts, Label, Policy, Role, RoleCounts, StoredAnswer
 
 
@@ -38,7 +39,7 @@ def decided(connection: Connection, policy: Policy) -> dict[int, Label]:
         lines.select_from(joined).order_by(answers.c.sample)
     ):
         voters, differ = shared.get(row, (int(kind == "label"), False))
-        found[row] = Label(read_json(_middle(value, other)), annotator, at, voters, differ, kind)
+        found[row] = Label(read_value(_middle(value, other)), annotator, at, voters, differ, kind)
     return found
 
 
@@ -91,7 +92,7 @@ def _middle(value: str | None, beside: str | None) -> str | None:
     """JSON text of the mean of two numbers, in JSON text too; equal texts stay as they are."""
     if value == beside:
         return value
-    return write_json("median", read_json(value) / 2 + read_json(beside) / 2)
+    return write_json("median", read_value(value) / 2 + read_value(beside) / 2)
 
 
 def _deciding(policy: Policy) -> Subquery:
@@ -179,4 +180,4 @@ def values(connection: Connection, since: int, standing: bool) -> tuple[list[Any
     table = _opinions() if standing else answers
     said = select(table.c.value).where(table.c.kind == "label", table.c.number > since).group_by(table.c.value)
     found = connection.execute(said.order_by(func.min(table.c.number))).scalars()
-    return [read_json(text) for text in found], last_number(connection, answers.c.number)
+    return [read_value(text) for text in found], last_number(connection, answers.c.number)

@@ -18,8 +18,9 @@ from ally.checks import check_count
 from ally.errors import InputError, StoreError
 from ally.store.database import Database
 from ally.store.numbers import last_number, pieces
+from ally.store.recorded import read_detail, read_report, read_why
 from ally.store.schema import events, maps, measures, models, ranking, weights
-from ally.store.validation import check_now, check_text, read_json, write_json, write_note
+from ally.store.validation import check_now, check_text, write_json, write_note
 from ally.store.values import Event, Measure, ModelState, Ranked, StoredModel
 
 PIECE = 2000
@@ -160,7 +161,7 @@ def newest(connection: Connection) -> StoredModel | None:
 
 def _stored(line: Any) -> StoredModel:
     return StoredModel(
-        line.number, line.at, cast(ModelState, line.state), line.seen, line.labels, read_json(line.report)
+        line.number, line.at, cast(ModelState, line.state), line.seen, line.labels, read_report(line.report)
     )
 
 
@@ -178,7 +179,7 @@ def ranked(connection: Connection, model: int, after: int, limit: int) -> list[t
     wanted = (
         select(ranking).where(ranking.c.model == model, ranking.c.place > after).order_by(ranking.c.place).limit(limit)
     )
-    return [(line.place, Ranked(line.sample, line.score, read_json(line.why))) for line in connection.execute(wanted)]
+    return [(line.place, Ranked(line.sample, line.score, read_why(line.why))) for line in connection.execute(wanted)]
 
 
 def _figure(figure: Measure) -> dict[str, Any]:
@@ -222,4 +223,7 @@ def log(connection: Connection, now: float, kind: str, detail: Mapping[str, Any]
 
 def logged(connection: Connection, since: int, limit: int) -> list[Event]:
     wanted = select(events).where(events.c.number > since).order_by(events.c.number).limit(limit)
-    return [Event(line.number, line.at, line.kind, read_json(line.detail)) for line in connection.execute(wanted)]
+    return [
+        Event(line.number, line.at, line.kind, read_detail(line.kind, line.detail))
+        for line in connection.execute(wanted)
+    ]

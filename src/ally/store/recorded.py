@@ -14,8 +14,15 @@ from ally.json_form import find_misfit
 
 Form: TypeAlias = Mapping[str, Any]
 Label: Any = str | bool | int | float
-MOST_CHARACTERS = 2**26
-"""Of one value."""
+MOST_CHARACTERS = 2**24
+"""Of one value as text: as objects it takes up to twenty times as much memory."""
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number")
+
+
+_JSON = json.JSONDecoder(parse_constant=_refuse_constant)
 
 COMPARISON: Form = {
     "labels": int,
@@ -91,36 +98,47 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
 
 def read_report(text: str) -> dict[str, Any]:
     """What a training said of a model."""
-    return _read_entries(text, REPORT, "the report of a model")
+    return read_entries(text, REPORT, "the report of a model")
 
 
 def read_why(text: str | None) -> dict[str, Any] | None:
     """Why a sample was chosen."""
-    return None if text is None else _read_entries(text, WHY, "the reason for a sample")
+    return None if text is None else read_entries(text, WHY, "the reason for a sample")
 
 
 def read_detail(kind: str, text: str) -> dict[str, Any]:
     """The details of an event."""
-    detail = _read_entries(text, DETAILS.get(kind, {}), f"the event {kind!r:.60}")
+    detail = read_entries(text, DETAILS.get(kind, {}), f"the event {kind!r:.60}")
     missing = next((name for name in NEEDED.get(kind, ()) if name not in detail), None)
     if missing is not None:
         raise StoreDamaged(f"the event {kind!r} has no {missing!r}; the campaign is damaged: restore a backup")
     return detail
 
 
+def read_receipt(text: str) -> tuple[int, ...]:
+    """Numbers of the answers of a call."""
+    numbers = read_value(text)
+    if not isinstance(numbers, list) or find_misfit(numbers, list[int]) is not None:
+        raise StoreDamaged("the receipt of a call is no list of numbers; the campaign is damaged: restore a backup")
+    return tuple(numbers)
+
+
 def read_value(text: str | None) -> Any:
-    """A JSON value. A label is a text, a truth value or a finite number for every campaign; a store takes any."""
+    """A JSON value."""
     if text is None:
         return None
     if not isinstance(text, str) or len(text) > MOST_CHARACTERS:
         raise StoreDamaged("a value on record is no text, or is too long; the campaign is damaged: restore a backup")
     try:
-        return json.loads(text)
+        return _JSON.decode(text)
     except (ValueError, RecursionError) as error:
-        raise StoreDamaged(f"a value on record is not JSON ({error}); restore a backup") from error
+        raise StoreDamaged(
+            f"a value on record is not JSON ({error!s:.80}); the campaign is damaged: restore a backup"
+        ) from error
 
 
-def _read_entries(text: str, forms: Form, name: str) -> dict[str, Any]:
+def read_entries(text: str, forms: Form, name: str) -> dict[str, Any]:
+    """An object whose entries with a form have that form."""
     entries = read_value(text)
     if not isinstance(entries, dict):
         raise StoreDamaged(f"{name} is not a JSON object; the campaign is damaged: restore a backup")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
@@ -17,11 +16,13 @@ from ally.store import adding, answering, asking, checking, deriving, models, sa
 from ally.store.backups import next_backup
 from ally.store.base import Models, Store, StoreAnswers, StoreSamples
 from ally.store.database import Database, T
+from ally.store.known_files import ID
 from ally.store.numbers import last_number, pieces
 from ally.store.random_order import RandomOrder
+from ally.store.recorded import read_entries
 from ally.store.schema import answers, campaign
 from ally.store.sqlite import SQLite, copy_out
-from ally.store.validation import check_annotator, check_now, check_policy, read_json, write_json
+from ally.store.validation import check_annotator, check_now, check_policy, write_json
 from ally.store.values import (
     Added,
     AnswerCall,
@@ -200,8 +201,11 @@ class SQLStore(Store):
     @cached_property
     def id(self) -> str:
         found = self._database.read(lambda connection: connection.execute(select(campaign.c.id)).scalar_one())
-        if not isinstance(found, str) or not re.fullmatch("[0-9a-f]{32}", found):
-            raise StoreDamaged(f"{self.name} has the id {found!r:.60}, not 32 hexadecimal digits; restore a backup")
+        if not isinstance(found, str) or not ID.fullmatch(found):
+            raise StoreDamaged(
+                f"{self.name} has the id {found!r:.60}, not 32 hexadecimal digits; the campaign is damaged: restore a "
+                "backup"
+            )
         return found
 
     @property
@@ -276,7 +280,17 @@ class SQLStore(Store):
     def check(self) -> list[str]:
         found = self._database.problems()
         # Questions about a file that is torn would only fail on the damage that was found already.
-        return found or self._database.read(checking.broken)
+        return found or [*self._database.read(checking.find_faults), *self._find_write_fault()]
+
+    def _find_write_fault(self) -> list[str]:
+        """Whether an answer could be recorded: something is written, and taken back."""
+        try:
+            self._database.write(_write_and_fail)
+        except _TakenBack:
+            return []
+        except StoreError as error:
+            return [f"no answer can be recorded: {error}"]
+        raise AssertionError("what was written only as a trial is on record")
 
     def backup(self, path: str | Path | None = None) -> Path:
         database = self._database
@@ -301,8 +315,17 @@ class SQLStore(Store):
         self.close()
 
 
+class _TakenBack(Exception):
+    """Ends a transaction that was a trial."""
+
+
+def _write_and_fail(connection: Connection) -> None:
+    connection.execute(update(campaign).values(number=campaign.c.number))
+    raise _TakenBack
+
+
 def _settings(connection: Connection) -> dict[str, Any]:
-    return dict(read_json(connection.execute(select(campaign.c.settings)).scalar_one()))
+    return read_entries(connection.execute(select(campaign.c.settings)).scalar_one(), {}, "the settings")
 
 
 def _change_settings(connection: Connection, change: Callable[[dict[str, Any]], Mapping[str, Any]]) -> None:

@@ -3,11 +3,14 @@ every setting."""
 
 from __future__ import annotations
 
+import math
 import re
 import sqlite3
 import threading
+import time
 import warnings
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 from urllib.parse import quote
@@ -19,7 +22,11 @@ from sqlalchemy.pool import StaticPool
 from ally.errors import StoreBusy, StoreDamaged, StoreError, StoreFull, StoreMissing, StoreReadOnly
 from ally.store.backups import building_name, copy_file, newest_backup, next_backup, put_in_place
 from ally.store.beside import check_beside
+from ally.store.cells import find_odd_cells
 from ally.store.database import PATIENCE, Database, T, Work
+from ally.store.file_schema import check_schema
+from ally.store.guard import guard_connection
+from ally.store.known_files import is_known, remember_file
 from ally.store.locks import Turns, exclusive_by_file, exclusive_by_lock
 from ally.store.numbers import pieces
 from ally.store.places import check_local
@@ -29,6 +36,10 @@ from ally.store.versions import upgrade
 Journal: TypeAlias = Literal["auto", "wal", "rollback"]
 PIECE = 2000
 """Lines that are copied at a time."""
+STEPS = 100_000
+"""Of SQLite's machine between two looks at the clock."""
+LEAST_SECONDS, BYTES_PER_SECOND = 4.0, 2e6
+"""What looking through a whole file may take."""
 SAFE_WAL = (3, 51, 3)
 """From here on two connections may write or checkpoint a WAL file at the same moment without a risk to it."""
 
@@ -40,6 +51,10 @@ _SETTINGS = (
     "PRAGMA fullfsync = ON",
     "PRAGMA checkpoint_fullfsync = ON",
     "PRAGMA cache_size = -16000",
+)
+_DAMAGED = re.compile(
+    "malformed|not a database|encrypted|no such table|no such column|unsupported file format|not authorized|prohibited|"
+    "decode to UTF-8|datatype mismatch|too big"
 )
 
 
@@ -65,6 +80,7 @@ class SQLite(Database):
         self._wait = min(wait, patience)
         self._mine = threading.RLock()
         self._names: dict[str, threading.Lock] = {}
+        self._until = math.inf
         if path is not None:
             check_local(path)
             if not building and not path.is_file():
@@ -86,6 +102,9 @@ class SQLite(Database):
         try:
             for line in _SETTINGS:
                 connection.execute(line)
+            guard_connection(connection)
+            connection.set_progress_handler(lambda: time.monotonic() > self._until, STEPS)
+            self._check_schema(connection)
             self._set_journal(connection)
             self._check_size(connection)
         except BaseException:
@@ -123,6 +142,14 @@ class SQLite(Database):
         # FULL flushes at every commit. EXTRA also flushes the folder's entry; a rollback journal that came back would
         # undo the last commit.
         connection.execute(f"PRAGMA synchronous = {'FULL' if found == 'wal' else 'EXTRA'}")
+
+    def _check_schema(self, connection: sqlite3.Connection) -> None:
+        if self.path is None or self.building:
+            return
+        try:
+            check_schema(connection)
+        except ValueError as error:
+            raise StoreDamaged(self._damage(str(error))) from error
 
     def _check_size(self, connection: sqlite3.Connection) -> None:
         """SQLite itself does not notice when the last page is cut in the middle."""
@@ -173,8 +200,10 @@ class SQLite(Database):
                 f"{self.name} was in use by others for {self.patience:g} seconds; close programs that hold it and try "
                 "again"
             )
-        if re.search("malformed|not a database|encrypted|no such table|no such column|unsupported file format", text):
+        if _DAMAGED.search(text):
             return StoreDamaged(self._damage(text))
+        if "interrupted" in text:
+            return StoreDamaged(self._damage("looking through it takes too long for its size"))
         if "is full" in text:
             return StoreFull(
                 f"no room to write {self.name} ({text}); nothing was recorded: free some space and repeat the call"
@@ -201,14 +230,32 @@ class SQLite(Database):
         )
 
     def problems(self) -> list[str]:
-        def look(connection: Connection) -> list[str]:
-            found = [str(line[0]) for line in connection.exec_driver_sql("PRAGMA integrity_check(20)")]
-            strays = connection.exec_driver_sql("PRAGMA foreign_key_check").fetchmany(20)
-            return [line for line in found if line != "ok"] + [
-                f"{line[0]} row {line[1]} points to nothing in {line[2]}" for line in strays
-            ]
+        with self._bounded():
+            return self.read(_find_damage) or self.read(find_odd_cells)
 
-        return self.read(look)
+    def is_known(self, campaign: str) -> bool:
+        return self._file is None or is_known(campaign, self._file)
+
+    def remember(self, campaign: str) -> None:
+        if self._file is not None:
+            remember_file(campaign, self._file)
+
+    def check_foreign(self, look: Work[list[str]] | None = None) -> None:
+        with self._bounded():
+            found = self.read(_find_damage)
+            found = found or ([] if look is None else self.read(find_odd_cells) or self.read(look))
+        if found:
+            raise StoreDamaged(self._damage(found[0]))
+
+    @contextmanager
+    def _bounded(self) -> Iterator[None]:
+        """For questions that read a whole file: their time grows with its size, and ends."""
+        size = 0 if self._file is None else self._file.stat().st_size
+        self._until = time.monotonic() + LEAST_SECONDS + size / BYTES_PER_SECOND
+        try:
+            yield
+        finally:
+            self._until = math.inf
 
     def prepare_upgrade(self, found: str) -> Path | None:
         return None if self.path is None else self.backup(next_backup(self.path))
@@ -226,6 +273,15 @@ class SQLite(Database):
                 raise self.failure(DBAPIError(None, None, error)) from error
             finally:
                 connection.close()
+
+
+def _find_damage(connection: Connection) -> list[str]:
+    """Pages, indexes and references that do not hold together."""
+    found = [str(line[0]) for line in connection.exec_driver_sql("PRAGMA integrity_check(20)")]
+    strays = connection.exec_driver_sql("PRAGMA foreign_key_check").fetchmany(20)
+    return [line for line in found if line != "ok"] + [
+        f"{line[0]} row {line[1]} points to nothing in {line[2]}" for line in strays
+    ]
 
 
 def _begin(connection: Connection) -> None:

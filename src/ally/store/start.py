@@ -15,14 +15,16 @@ from ally.errors import InputError, StoreExists, StoreMissing
 from ally.store import adding, samples
 from ally.store.backups import building_name, put_in_place
 from ally.store.base import Store
+from ally.store.checking import find_faults
 from ally.store.database import PATIENCE, Database
+from ally.store.known_files import remember_file
 from ally.store.postgresql import PostgreSQL
-from ally.store.schema import campaign
+from ally.store.schema import VERSION, campaign
 from ally.store.sql import SQLStore
 from ally.store.sqlite import Journal, SQLite
 from ally.store.validation import check_annotator, check_now, write_json
 from ally.store.values import NewSample, Role
-from ally.store.versions import bring_up_to_date, upgrade, version_of
+from ally.store.versions import bring_up_to_date, find_version, upgrade, version_of
 
 MEMORY = "memory"
 
@@ -53,6 +55,7 @@ def create(
     check_count("seed", seed, 0)
     if not callable(reserve):
         samples.check_reserves(reserve or {})
+    made = id or new_id()
     known = None if callable(settings) else write_json("settings", dict(settings))
     if seed >= 2**63:
         raise InputError.about("seed", seed, "is too large; take one below 2**63")
@@ -61,7 +64,7 @@ def create(
         upgrade(connection)
         adding.fill(connection, new, seed, now, labelled_by)
         text = write_json("settings", dict(settings())) if callable(settings) else known
-        line = {"number": 1, "created": now, "seed": seed, "settings": text, "id": id or new_id()}
+        line = {"number": 1, "created": now, "seed": seed, "settings": text, "id": made}
         connection.execute(insert(campaign), line)
         samples.reserve_of_all(connection, reserve() if callable(reserve) else reserve or {})
 
@@ -75,6 +78,7 @@ def create(
             building.write_once(work)
             building.close()
             put_in_place(aside, where)
+            remember_file(made, where)
         finally:
             building.close()
             aside.unlink(missing_ok=True)
@@ -94,24 +98,40 @@ def create(
     return SQLStore(database)
 
 
-def open(place: str | Path, *, sqlite_journal: Journal = "auto", patience: float = PATIENCE) -> Store:
+def open(
+    place: str | Path,
+    *,
+    sqlite_journal: Journal = "auto",
+    patience: float = PATIENCE,
+    check_foreign: Callable[[Store], object] = lambda store: None,
+) -> Store:
     """Opens a campaign. One of an older version is upgraded, a file after a backup beside it; one of a newer version is
-    refused."""
+    refused. A file that this user has not had open is looked through first, then `check_foreign` may refuse it."""
     where = _place(place)
     if where == MEMORY:
         raise StoreMissing("a store in memory ends with its program and cannot be opened again; use a file")
-    if isinstance(where, Path):
-        return _opened(SQLite(where, journal=sqlite_journal, patience=patience))
-    return _opened(PostgreSQL(where, patience=patience))
-
-
-def _opened(database: Database) -> Store:
+    database: Database = (
+        SQLite(where, journal=sqlite_journal, patience=patience)
+        if isinstance(where, Path)
+        else PostgreSQL(where, patience=patience)
+    )
     try:
-        bring_up_to_date(database)
+        return _prepare(database, check_foreign)
     except BaseException:
         database.close()
         raise
-    return SQLStore(database)
+
+
+def _prepare(database: Database, check_foreign: Callable[[Store], object]) -> Store:
+    version, store = find_version(database), SQLStore(database)
+    if version != VERSION:
+        database.check_foreign()
+        bring_up_to_date(database, version)
+    if not database.is_known(store.id):
+        database.check_foreign(find_faults)
+        check_foreign(store)
+        database.remember(store.id)
+    return store
 
 
 def _place(place: str | Path) -> Path | str:

@@ -9,7 +9,7 @@ from typing import Any, cast, get_args
 
 from ally.errors import AnswerError, IdError, InputError
 from ally.store.values import Policy
-from ally.types import LONGEST_ID, MOST_BYTES
+from ally.types import LONGEST_ID, MOST_BYTES, find_text_fault
 
 # An annotator and a key are indexed together, and must not take more than MOST_BYTES.
 LONGEST_NAME, LONGEST_KEY = 200, 400
@@ -23,12 +23,10 @@ def check_text(name: str, value: Any, error: type[InputError] = InputError, long
         raise error(f"{name}={value!r} must be a text that is not empty")
     if len(value) > longest:
         raise error(f"{name} has {len(value)} characters, {value[:40]!r}…; at most {longest} are allowed")
-    if "\x00" in value:
-        raise error(f"{name}={value!r} holds a NUL character; remove it")
-    try:
-        size = len(value.encode())
-    except UnicodeEncodeError as cause:
-        raise error(f"{name}={value!r} is not valid Unicode (a file name in another encoding?); rename it") from cause
+    fault = find_text_fault(value)
+    if fault is not None:
+        raise error(f"{name}={value!r} {fault}")
+    size = len(value.encode())
     if size > MOST_BYTES:
         raise error(f"{name} takes {size} bytes, {value[:40]!r}…; at most {MOST_BYTES} are allowed")
     return value
@@ -78,10 +76,6 @@ def write_label(sample: str, value: Any) -> str:
 def write_note(name: str, value: Mapping[str, Any] | None) -> str | None:
     """A JSON object, or nothing."""
     return None if value is None else write_json(name, dict(value))
-
-
-def read_json(text: str | None) -> Any:
-    return None if text is None else json.loads(text)
 
 
 def digest(parts: Sequence[Any]) -> str:

@@ -3,6 +3,7 @@ changes."""
 
 from __future__ import annotations
 
+import re
 import warnings
 
 from sqlalchemy import Connection, inspect, text
@@ -11,15 +12,17 @@ from ally.errors import StoreDamaged, StoreMissing, StoreVersion
 from ally.store.database import Database
 from ally.store.schema import VERSION
 
+REVISION = re.compile("[0-9]{4}")
+
 
 def version_of(connection: Connection) -> str | None:
     """The revision a database is at; None if there is no campaign in it."""
     if not inspect(connection).has_table("alembic_version"):
         return None
     found = connection.execute(text("SELECT version_num FROM alembic_version")).scalars().all()
-    if len(found) != 1:
-        raise StoreDamaged(f"the version of the store is not one line but {found!r}; restore a backup")
-    return str(found[0])
+    if len(found) != 1 or not isinstance(found[0], str) or not REVISION.fullmatch(found[0]):
+        raise StoreDamaged(f"the version of the store is {found!r:.80}, not one of four digits; restore a backup")
+    return found[0]
 
 
 def upgrade(connection: Connection, to: str = VERSION) -> None:
@@ -33,8 +36,8 @@ def upgrade(connection: Connection, to: str = VERSION) -> None:
     command.upgrade(config, to)
 
 
-def bring_up_to_date(database: Database) -> None:
-    """Refuses a database without a campaign or from a newer version; upgrades an older one after a backup."""
+def find_version(database: Database) -> str:
+    """The revision of a campaign. Refuses a database without one, or from a newer version."""
     found = database.read(version_of)
     if found is None:
         raise StoreMissing(f"{database.name} holds no campaign; check the name, or create one under another name")
@@ -43,8 +46,11 @@ def bring_up_to_date(database: Database) -> None:
             f"{database.name} was written by a newer version of ally (schema {found}, this one knows {VERSION}); "
             "update: pip install -U ally-learn"
         )
-    if found == VERSION:
-        return
+    return found
+
+
+def bring_up_to_date(database: Database, found: str) -> None:
+    """Upgrades a campaign at an older revision, after a backup."""
     backup = database.prepare_upgrade(found)
 
     def work(connection: Connection) -> None:

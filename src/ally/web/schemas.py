@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
+from ally.types import find_text_fault
+
+
+def _check_text(text: str) -> str:
+    fault = find_text_fault(text)
+    if fault is not None:
+        raise ValueError(f"the text {fault}")
+    return text
+
+
+Text: TypeAlias = Annotated[str, AfterValidator(_check_text)]
 LabelValue: TypeAlias = bool | int | float | str
-Id: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
-Key: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+ClassName: TypeAlias = Annotated[Text, StringConstraints(max_length=1000)]
+SentLabel: TypeAlias = bool | int | float | ClassName
+Id: TypeAlias = Annotated[Text, StringConstraints(min_length=1, max_length=1000)]
+Key: TypeAlias = Annotated[Text, StringConstraints(min_length=1, max_length=200)]
 Number: TypeAlias = Annotated[int, Field(ge=1, le=2**62)]
 AT_ONCE = 200
 
@@ -32,7 +45,7 @@ class SentAnswer(Body):
 
     id: Id
     key: Key
-    label: LabelValue | None = None
+    label: SentLabel | None = None
     skip: bool = False
     query: Number | None = None
     expects: Number | None = None
@@ -50,7 +63,7 @@ class Undo(Body):
 class NewNote(Body):
     id: Id
     key: Key
-    text: Annotated[str, StringConstraints(max_length=2000)]
+    text: Annotated[Text, StringConstraints(max_length=2000)]
 
 
 class Secret(Body):
@@ -58,13 +71,13 @@ class Secret(Body):
 
 
 class NewLink(Body):
-    annotator: Annotated[str, StringConstraints(min_length=1, max_length=100)]
+    annotator: Annotated[Text, StringConstraints(min_length=1, max_length=100)]
 
 
 class Changes(Body):
     """Settings that the owner may change here."""
 
-    classes: Annotated[list[str | int], Field(max_length=5000)] | None = None
+    classes: Annotated[list[ClassName | int], Field(max_length=5000)] | None = None
     budget: Annotated[int, Field(ge=1, le=10**9)] | None = None
 
 

@@ -9,27 +9,22 @@ from typing import Any
 from rich.cells import cell_len
 from rich.text import Text
 
-from ally.cli.console import stderr, stdout
+from ally.cli.console import make_printable, stderr, stdout
 
 
 def say(*lines: str) -> None:
     for line in lines:
-        stdout.print(Text(plain(line)), soft_wrap=True)
+        stdout.print(Text(make_printable(line)), soft_wrap=True)
 
 
 def note(*lines: str) -> None:
     for line in lines:
-        stderr.print(Text(plain(line)), soft_wrap=True)
+        stderr.print(Text(make_printable(line)), soft_wrap=True)
 
 
 def dump(value: Any) -> None:
     """JSON; dates and the like as text."""
     print(json.dumps(value, indent=2, default=str, allow_nan=False))
-
-
-def plain(text: str) -> str:
-    """Escapes control characters: the name of a file could move the cursor."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 def counted(n: int, one: str, many: str | None = None) -> str:
@@ -51,7 +46,7 @@ def problem_lines(problems: Sequence[str], most: int = 5) -> list[str]:
 
 def table_lines(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: bool = False) -> list[str]:
     """A table of any width: ids are never cut."""
-    cells = [list(columns), *([plain(cell) for cell in row] for row in rows)]
+    cells = [list(columns), *([make_printable(cell) for cell in row] for row in rows)]
     widths = [max(cell_len(row[place]) for row in cells) for place in range(len(columns))]
 
     def padded(cell: str, width: int) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from ally.cli.console import write_lines
 from ally.errors import InputError, MissingPart
 
 LABELS = frozenset({"label", "predicted"})
@@ -32,7 +32,7 @@ def write_rows(out: Path | None, columns: Sequence[str], rows: Iterable[Mapping[
 
     counted = _Counted(rows)
     if out is None:
-        _write_csv(sys.stdout, columns, counted)
+        write_lines(_csv_lines(columns, counted))
         return counted.n
     with whole_file(out) as partial:
         if out.suffix.lower() == ".parquet":
@@ -56,10 +56,14 @@ class _Counted:
 
 
 def _write_csv(stream: TextIO, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
+    stream.writelines(f"{line}\n" for line in _csv_lines(columns, rows))
+
+
+def _csv_lines(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     from ally.sources.export.cells import text_cell
 
-    stream.write(",".join(_quoted(text_cell(name)) for name in columns) + "\n")
-    stream.writelines(",".join(_quoted(_cell(name, row.get(name))) for name in columns) + "\n" for row in rows)
+    yield ",".join(_quoted(text_cell(name)) for name in columns)
+    yield from (",".join(_quoted(_cell(name, row.get(name))) for name in columns) for row in rows)
 
 
 def _cell(name: str, value: Any) -> str:
