@@ -46,6 +46,7 @@ HEADERS = {
 _RAW = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 _NAMES = {name for name, _ in _RAW}
 SAFE = ("GET", "HEAD")
+MOST_HEAD = 32_768
 MOST_BODY = 1_000_000
 BODY_SECONDS = 10.0
 OPEN = ("/api/v1/session",)
@@ -99,8 +100,12 @@ class Guard:
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self.hosts:
             return 403, "the server is not called by this name; open the address that `ally label` printed"
+        if sum(len(name) + len(value) + 4 for name, value in headers.raw) > MOST_HEAD:
+            return 431, f"the headers have more than {MOST_HEAD} bytes; remove cookies of this host"
         if not headers.get("content-length", "0").isdecimal():
             return 400, "Content-Length is not a number"
+        if method in SAFE and (int(headers.get("content-length", "0")) or "transfer-encoding" in headers):
+            return 400, f"a {method} request has no body; send it without one"
         origins = headers.getlist("origin")
         if origins and not (len(origins) == 1 and self._ours(origins[0])):
             return 403, "the request comes from another site; open the address that `ally label` printed"

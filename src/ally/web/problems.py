@@ -35,6 +35,7 @@ TITLES = {
     415: "Not JSON",
     422: "The input cannot be used",
     429: "Too many requests",
+    431: "The request is too large",
     500: "Something went wrong in the server",
     503: "The campaign cannot be reached",
 }
