@@ -278,7 +278,7 @@ def test_the_browser_finds_its_way(opened_by_command, browser):
     _, address, argument = opened_by_command
     tab = browser.new_page()
     tab.goto(argument)
-    until(lambda: tab.url == address, what="the page, without the secret")
+    tab.wait_for_url(address)  # the secret has left the address bar
     until(lambda: tab.evaluate("document.querySelector('.stage')?.dataset.id"), what="a sample")
     assert tab.request.get(f"{address}api/v1/links").status == 200, "as the owner"
     tab.close()

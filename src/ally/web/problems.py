@@ -88,6 +88,8 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def of_server(_: Request, error: HTTPException) -> Response:
+        if error.status_code == 400:  # FastAPI gives no reason
+            return problem(400, "the body cannot be read as JSON; send less deep and shorter values")
         return problem(error.status_code, str(error.detail), dict(error.headers or {}))
 
     @app.exception_handler(RecursionError)

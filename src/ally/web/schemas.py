@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic_core import PydanticCustomError
 
 LabelValue: TypeAlias = bool | int | float | str
+LabelText: TypeAlias = Annotated[str, StringConstraints(max_length=1000)]
+"""As it comes in; one that is no valid Unicode could be kept, and never be sent again."""
+SentLabel: TypeAlias = bool | int | float | LabelText
+STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+"""Characters that steer a terminal, end a line or turn the direction of what follows."""
+
+
+def check_plain(value: str) -> str:
+    if not value.strip() or STEERING.search(value):
+        raise PydanticCustomError("plain_text", "a name has letters, and no control characters or line ends")
+    return value
+
+
 Id: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 Key: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 Number: TypeAlias = Annotated[int, Field(ge=1, le=2**62)]
@@ -32,7 +47,7 @@ class SentAnswer(Body):
 
     id: Id
     key: Key
-    label: LabelValue | None = None
+    label: SentLabel | None = None
     skip: bool = False
     query: Number | None = None
     expects: Number | None = None
@@ -58,13 +73,19 @@ class Secret(Body):
 
 
 class NewLink(Body):
-    annotator: Annotated[str, StringConstraints(min_length=1, max_length=100)]
+    annotator: Annotated[str, StringConstraints(max_length=100), AfterValidator(check_plain)]
+
+
+class EndLink(Body):
+    annotator: Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
 class Changes(Body):
     """Settings that the owner may change here."""
 
-    classes: Annotated[list[str | int], Field(max_length=5000)] | None = None
+    classes: (
+        Annotated[list[LabelText | Annotated[int, Field(ge=-(2**62), le=2**62)]], Field(max_length=5000)] | None
+    ) = None
     budget: Annotated[int, Field(ge=1, le=10**9)] | None = None
 
 
