@@ -387,7 +387,8 @@ def test_a_row_that_is_missing_ends_what_came_before(on_server):
     campaign.close()
 
 
-def test_a_list_set_back_is_noticed_by_who_saw_the_later_one(on_server):
+def test_a_list_set_back_is_noticed_by_a_machine_that_saw_the_later_one(on_server):
+    """Also by a server that starts afterwards."""
     campaign, access = signed(on_server)
     cookie = access.exchange(access.new_link("ann"))
     access.end("ann")
@@ -397,8 +398,13 @@ def test_a_list_set_back_is_noticed_by_who_saw_the_later_one(on_server):
     campaign.page.log(("another", {}))
     with pytest.raises(StoreDamaged, match="set back"):
         access.person(cookie)
-    connection.close()
     campaign.close()
+    with pytest.raises(StoreDamaged, match="set back") as told:
+        signed(on_server)
+    Path(re.search(r"remove (\S+),", str(told.value))[1]).unlink()
+    assert signed(on_server)[1].person(cookie) is not None, "its owner said that it is so"
+    signed(on_server, OTHER_KEY)
+    connection.close()
 
 
 def test_the_page_over_signed_rows(on_server, tmp_path):

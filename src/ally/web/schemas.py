@@ -9,9 +9,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from pydantic_core import PydanticCustomError
 
 LabelValue: TypeAlias = bool | int | float | str
-LabelText: TypeAlias = Annotated[str, StringConstraints(max_length=1000)]
+ClassName: TypeAlias = Annotated[str, StringConstraints(max_length=1000)]
 """As it comes in; one that is no valid Unicode could be kept, and never be sent again."""
-SentLabel: TypeAlias = bool | int | float | LabelText
+SentLabel: TypeAlias = bool | int | float | ClassName
 STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 """Characters that steer a terminal, end a line or turn the direction of what follows."""
 
@@ -84,7 +84,7 @@ class Changes(Body):
     """Settings that the owner may change here."""
 
     classes: (
-        Annotated[list[LabelText | Annotated[int, Field(ge=-(2**62), le=2**62)]], Field(max_length=5000)] | None
+        Annotated[list[ClassName | Annotated[int, Field(ge=-(2**62), le=2**62)]], Field(max_length=5000)] | None
     ) = None
     budget: Annotated[int, Field(ge=1, le=10**9)] | None = None
 
