@@ -9,14 +9,17 @@ import os
 import socket
 import struct
 import zlib
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import httpx
 import pandas as pd
 import pytest
-from conftest_web import CLASSES, serving, write_photos
+from conftest_web import CLASSES, serving, until, write_photos
 from PIL import Image
 
 from ally import Campaign
+from ally.sources.images.shown import AT_ONCE
 from ally.web import guard, schemas
 from ally.web.access import Access, open_access
 from ally.web.access_list import FileList
@@ -252,6 +255,25 @@ def test_nobody_may_ask_too_fast(alone):
         bucket._levels.clear()
     assert [response.status_code for response in seen[:5]] == [200] * 5
     assert (seen[-1].status_code, seen[-1].headers["retry-after"]) == (429, "1")
+
+
+def test_one_person_does_not_keep_all_threads(shared, people):
+    """Large pictures are made two at a time; whoever asks for fifty waits alone."""
+    turns = shared.campaign.page._pictures._turns
+    ids = [f"{number:05}.png" for number in range(25)]
+    with ThreadPoolExecutor(50) as pool:
+        with ExitStack() as busy:
+            for _ in range(AT_ONCE):
+                turns.acquire()
+                busy.callback(turns.release)
+            asked = [
+                pool.submit(people["bob"].get, "/samples/image", params={"id": id, "size": size})
+                for id in ids
+                for size in ("large", "view")
+            ]
+            until(lambda: shared.ready.page.app.turns.of("bob").locked(), what="his turns to be taken")
+            assert people["ann"].get("/samples", params={"id": ids[0]}, timeout=5).status_code == 200
+        assert {one.result().status_code for one in asked} == {200}
 
 
 def test_streams_of_events_are_counted(shared, people):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from contextlib import AbstractAsyncContextManager, nullcontext
 
 from fastapi import HTTPException
 from starlette.datastructures import Headers
@@ -16,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ally.errors import AllyError
 from ally.web.access import Access, Person
-from ally.web.limits import Buckets, client_of
+from ally.web.limits import Buckets, Turns, client_of
 from ally.web.problems import problem
 
 CSP = "; ".join(
@@ -51,7 +52,10 @@ MOST_BODY = 1_000_000
 BODY_SECONDS = 10.0
 OPEN = ("/api/v1/session",)
 """The API routes that need no login. Everything else under /api does."""
+EVENTS = "/api/v1/events"
 MOST_COOKIES = 10
+MOST_AT_ONCE = 8
+"""Requests to look, of one person; a browser sends six."""
 UNREADABLE = 503, "who may come in cannot be read now; try again, and if it stays so ask whoever runs the server"
 
 
@@ -64,6 +68,7 @@ class Guard:
         self.hosts = frozenset(host.lower() for host in hosts)
         self.known = Buckets(rate, 6 * rate)
         self.unknown = Buckets(20.0, 100.0)
+        self.turns = Turns(MOST_AT_ONCE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -88,7 +93,13 @@ class Guard:
             extra = {"Retry-After": "1"} if status in (429, 503) else None
             return await problem(status, detail, extra)(scope, receive, sending)
         scope.setdefault("state", {}).update(person=person, cookies=cookies)
-        await self.app(scope, _Receiving(receive), sending)
+        async with self._turn(scope["method"], path, person):
+            await self.app(scope, _Receiving(receive), sending)
+
+    def _turn(self, method: str, path: str, person: Person | None) -> AbstractAsyncContextManager[None]:
+        """Streams are counted by themselves, and requests that change something share flushes instead of threads."""
+        counts = method in SAFE and path != EVENTS
+        return self.turns.of(person.annotator) if counts and person is not None else nullcontext()
 
     async def _find_person(self, cookies: list[str]) -> Person | None:
         """Whoever has no cookie costs no look at the list."""
