@@ -194,6 +194,25 @@ def test_a_chunked_body_without_end(quick, monkeypatch):
         assert large.statuses() in ([413], []), "or it was closed while it still wrote"
 
 
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_no_request_is_smuggled_in_the_body_of_another(quick, method):
+    """A proxy that believes one length, and a server that believes the other, would disagree where the next begins."""
+    inner = "0\r\n\r\nGET /api/v1/answers HTTP/1.1\r\nHost: {host}\r\n\r\n"
+    for framing in (
+        "Content-Length: 70\r\nTransfer-Encoding: chunked",
+        "Content-Length: 5\r\nContent-Length: 6",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity",
+        "Transfer-Encoding: xchunked",
+        "Transfer-Encoding : chunked",
+        "Content-Length: 70\r\n Transfer-Encoding: chunked",
+    ):
+        with Peer(quick) as peer:
+            head = "Origin: http://{host}\r\nContent-Type: application/json\r\n" + framing
+            peer.send(f"{method} /api/v1/answers HTTP/1.1\r\nHost: {{host}}\r\n{head}\r\n\r\n{inner}")
+            assert peer.seconds_until_closed() < 5
+            assert peer.statuses() in ([400], [501], []), (framing, peer.received)
+
+
 def test_a_request_to_look_has_no_body(quick, caplog):
     """A stream of events waited for it, and broke in the middle."""
     for framing in ("Content-Length: 5", "Transfer-Encoding: chunked"):

@@ -56,6 +56,8 @@ EVENTS = "/api/v1/events"
 MOST_COOKIES = 10
 MOST_AT_ONCE = 8
 """Requests to look, of one person; a browser sends six."""
+REFUSED_WITH = {400: {"Connection": "close"}, 429: {"Retry-After": "1"}, 503: {"Retry-After": "1"}}
+"""Headers of refusals. What follows a request whose length is in doubt may be its end: it is not read as another."""
 UNREADABLE = 503, "who may come in cannot be read now; try again, and if it stays so ask whoever runs the server"
 
 
@@ -90,7 +92,7 @@ class Guard:
         sending = _Sending(send)
         if refusal is not None:
             status, detail = refusal
-            extra = {"Retry-After": "1"} if status in (429, 503) else None
+            extra = REFUSED_WITH.get(status)
             return await problem(status, detail, extra)(scope, receive, sending)
         scope.setdefault("state", {}).update(person=person, cookies=cookies)
         async with self._turn(scope["method"], path, person):
@@ -115,6 +117,8 @@ class Guard:
             return 431, f"the headers have more than {MOST_HEAD} bytes; remove cookies of this host"
         if not headers.get("content-length", "0").isdecimal():
             return 400, "Content-Length is not a number"
+        if "transfer-encoding" in headers and "content-length" in headers:
+            return 400, "the request says twice how long its body is; send one of Content-Length and Transfer-Encoding"
         if method in SAFE and (int(headers.get("content-length", "0")) or "transfer-encoding" in headers):
             return 400, f"a {method} request has no body; send it without one"
         origins = headers.getlist("origin")
