@@ -78,7 +78,7 @@ class Guard:
         if scope["type"] != "http":
             return await send({"type": "websocket.close", "code": 1008})
         headers, path = Headers(scope=scope), scope["path"]
-        refusal = self._refusal(scope["method"], path, headers)
+        refusal = check_framing(scope["method"], headers) or self._refusal(scope["method"], path, headers)
         person, cookies = None, _cookies(headers, self.access.cookie_name)
         if refusal is None:
             try:
@@ -113,14 +113,6 @@ class Guard:
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self.hosts:
             return 403, "the server is not called by this name; open the address that `ally label` printed"
-        if sum(len(name) + len(value) + 4 for name, value in headers.raw) > MOST_HEAD:
-            return 431, f"the headers have more than {MOST_HEAD} bytes; remove cookies of this host"
-        if not headers.get("content-length", "0").isdecimal():
-            return 400, "Content-Length is not a number"
-        if "transfer-encoding" in headers and "content-length" in headers:
-            return 400, "the request says twice how long its body is; send one of Content-Length and Transfer-Encoding"
-        if method in SAFE and (int(headers.get("content-length", "0")) or "transfer-encoding" in headers):
-            return 400, f"a {method} request has no body; send it without one"
         origins = headers.getlist("origin")
         if origins and not (len(origins) == 1 and self._ours(origins[0])):
             return 403, "the request comes from another site; open the address that `ally label` printed"
@@ -146,6 +138,20 @@ class Guard:
         if person is not None or not path.startswith("/api") or path in OPEN:
             return None
         return 401, "you are not signed in here; open the link that you were given, or ask for a new one"
+
+
+def check_framing(method: str, headers: Headers) -> tuple[int, str] | None:
+    """Why the size of a request is refused, before anything in it is believed."""
+    if sum(len(name) + len(value) + 4 for name, value in headers.raw) > MOST_HEAD:
+        return 431, f"the headers have more than {MOST_HEAD} bytes; remove cookies of this host"
+    length, in_chunks = headers.get("content-length"), "transfer-encoding" in headers
+    if length is not None and not length.isdecimal():
+        return 400, "Content-Length is not a number"
+    if length is not None and in_chunks:
+        return 400, "the request says twice how long its body is; send one of Content-Length and Transfer-Encoding"
+    if method in SAFE and (in_chunks or int(length or 0)):
+        return 400, f"a {method} request has no body; send it without one"
+    return None
 
 
 def _refused(status: int, detail: str) -> HTTPException:
