@@ -235,6 +235,14 @@ def test_links_and_cookies_outlive_a_restart_and_are_not_in_the_file(shared, fol
     assert cookie.encode() not in kept
 
 
+def test_a_stranger_sends_no_more_than_a_secret(shared):
+    body = json.dumps({"secret": "x", **{f"a{number}": 1 for number in range(2000)}}).encode()
+    with shared.client() as client:
+        for content in (body, iter([body[:5000], body[5000:]])):
+            response = client.post("/session", content=content, headers={"Content-Type": "application/json"})
+            assert response.status_code == 413
+
+
 def test_guessing_is_slowed_down(shared):
     shared.ready.page.guesses._levels.clear()
     with shared.client() as client:

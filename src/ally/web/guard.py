@@ -49,6 +49,8 @@ _NAMES = {name for name, _ in _RAW}
 SAFE = ("GET", "HEAD")
 MOST_HEAD = 32_768
 MOST_BODY = 1_000_000
+MOST_OF_STRANGER = 10_000
+"""Bytes of a body that is a link's secret: to read a large one takes long, and anybody may send it."""
 BODY_SECONDS = 10.0
 OPEN = ("/api/v1/session",)
 """The API routes that need no login. Everything else under /api does."""
@@ -87,8 +89,9 @@ class Guard:
                 refusal = UNREADABLE if path.startswith("/api") else None
         if refusal is None:
             refusal = self._too_many(scope, path, person) or self._stranger(path, person)
-        if refusal is None and int(headers.get("content-length", "0") or 0) > MOST_BODY:
-            refusal = 413, f"the body has more than {MOST_BODY} bytes; send fewer answers at once"
+        most = MOST_BODY if person is not None else MOST_OF_STRANGER
+        if refusal is None and int(headers.get("content-length", "0")) > most:
+            refusal = 413, f"the body has more than {most} bytes; send fewer answers at once"
         sending = _Sending(send)
         if refusal is not None:
             status, detail = refusal
@@ -96,7 +99,7 @@ class Guard:
             return await problem(status, detail, extra)(scope, receive, sending)
         scope.setdefault("state", {}).update(person=person, cookies=cookies)
         async with self._turn(scope["method"], path, person):
-            await self.app(scope, _Receiving(receive), sending)
+            await self.app(scope, _Receiving(receive, most), sending)
 
     def _turn(self, method: str, path: str, person: Person | None) -> AbstractAsyncContextManager[None]:
         """Streams are counted by themselves, and requests that change something share flushes instead of threads."""
@@ -162,8 +165,9 @@ def _refused(status: int, detail: str) -> HTTPException:
 class _Receiving:
     """Limits the size of the body and the time to receive it."""
 
-    def __init__(self, receive: Receive) -> None:
+    def __init__(self, receive: Receive, most: int) -> None:
         self._receive = receive
+        self._most = most
         self._size = 0
         self._whole = False
         self._end = asyncio.get_running_loop().time() + BODY_SECONDS
@@ -178,8 +182,8 @@ class _Receiving:
             raise _refused(408, f"the body did not arrive within {BODY_SECONDS:g} seconds; send it again") from None
         self._size += len(message.get("body", b""))
         self._whole = not message.get("more_body", False)
-        if self._size > MOST_BODY:
-            raise _refused(413, f"the body has more than {MOST_BODY} bytes; send fewer answers at once")
+        if self._size > self._most:
+            raise _refused(413, f"the body has more than {self._most} bytes; send fewer answers at once")
         return message
 
 
