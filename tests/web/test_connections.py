@@ -175,6 +175,38 @@ def test_the_rest_of_a_refused_body_is_not_awaited(quick, framing):
         assert peer.statuses() == [403]
 
 
+def test_a_connection_rests_for_a_while_only(quick, folder):
+    limits = replace(QUICK, idle_seconds=1)
+    with serving(Campaign.open(folder / "quick.db"), Plan(limits=limits)) as served, Peer(served) as peer:
+        peer.send(WHOLE)
+        peer.read_until(b"}")
+        assert 0.5 < peer.seconds_until_closed() < 8
+
+
+def test_what_breaks_the_rules_behind_an_answer_is_closed(quick, caplog):
+    """There is no second answer to send."""
+    head = "POST /api/v1/answers HTTP/1.1\r\nHost: {host}\r\nOrigin: http://{origin}\r\nTransfer-Encoding: chunked\r\n"
+    for origin, status in (("evil", 403), ("{host}", 415)):
+        with Peer(quick) as peer:
+            peer.send(head.replace("{origin}", origin) + "\r\n")
+            peer.read_until(b"}")
+            peer.send("no chunk\r\n\r\n")
+            assert peer.seconds_until_closed() < 5
+            assert peer.statuses() == [status]
+    for piece in ("no chunk\r\n", "1\r\n{{no end", "-1\r\n", "ffffffffffffffffffffff\r\n"):
+        with Peer(quick) as peer:
+            peer.send(head.replace("{origin}", "{host}") + "Content-Type: application/json\r\n\r\n1\r\n \r\n")
+            peer.send(piece)
+            assert peer.seconds_until_closed() < 5
+            assert peer.statuses() == [400], piece
+    with Peer(quick) as peer:
+        peer.send("GET /api/v1/events HTTP/1.1\r\nHost: {host}\r\n\r\n")
+        peer.read_until(b"retry")
+        peer.send("\x00\x01 no request\r\n\r\n" * 1000)
+        assert not peer.is_closed(0.1), "it is not read before the stream is over"
+    assert not [record.getMessage() for record in caplog.records if record.exc_info]
+
+
 def test_a_chunked_body_without_end(quick, monkeypatch):
     monkeypatch.setattr(guard, "BODY_SECONDS", 0.5)
     head = (

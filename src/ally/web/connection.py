@@ -64,6 +64,13 @@ class Connection(H11Protocol):
         self._unread_since = None
         super().resume_writing()
 
+    def send_400_response(self, msg: str) -> None:
+        """Only where no answer was begun: there is no second one."""
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:
+            self.drop()
+
     def close_if_late(self, now: float) -> None:
         if self._is_unread(now) or self._is_late(now):
             self.drop()
