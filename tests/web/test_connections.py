@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import re
 import select
 import socket
@@ -20,6 +21,15 @@ from ally.web.server import Plan, choose_limits
 QUICK = ConnectionLimits(head_seconds=0.5, write_seconds=0.5, write_bytes=65_536, most=20, most_of_address=12)
 """Limits that a test reaches in a second."""
 OTHER = "127.0.0.2"
+
+
+@pytest.fixture
+def faults(caplog):
+    """Mistakes of the server itself, which it writes to its own log."""
+    logger = logging.getLogger("uvicorn.error")
+    logger.addHandler(caplog.handler)
+    yield lambda: [record.exc_text or record.getMessage() for record in caplog.records if record.exc_info]
+    logger.removeHandler(caplog.handler)
 
 
 @pytest.fixture(scope="module")
@@ -183,9 +193,14 @@ def test_a_connection_rests_for_a_while_only(quick, folder):
         assert 0.5 < peer.seconds_until_closed() < 8
 
 
-def test_what_breaks_the_rules_behind_an_answer_is_closed(quick, caplog):
+def test_what_breaks_the_rules_behind_an_answer_is_closed(quick, faults):
     """There is no second answer to send."""
     head = "POST /api/v1/answers HTTP/1.1\r\nHost: {host}\r\nOrigin: http://{origin}\r\nTransfer-Encoding: chunked\r\n"
+    for method in ("HEAD", "CONNECT"):
+        with Peer(quick) as peer:
+            peer.send(method + head[4:].replace("{origin}", "{host}") + "\r\nno chunk\r\n")
+            assert peer.seconds_until_closed() < 5
+            assert peer.statuses() == [400], method
     for origin, status in (("evil", 403), ("{host}", 415)):
         with Peer(quick) as peer:
             peer.send(head.replace("{origin}", origin) + "\r\n")
@@ -199,12 +214,16 @@ def test_what_breaks_the_rules_behind_an_answer_is_closed(quick, caplog):
             peer.send(piece)
             assert peer.seconds_until_closed() < 5
             assert peer.statuses() == [400], piece
+        with Peer(quick) as peer:
+            peer.send(head.replace("{origin}", "{host}") + "Content-Type: application/json\r\n\r\n" + piece)
+            assert peer.seconds_until_closed() < 5
+            assert peer.statuses() == [400], "head and body in one"
     with Peer(quick) as peer:
         peer.send("GET /api/v1/events HTTP/1.1\r\nHost: {host}\r\n\r\n")
         peer.read_until(b"retry")
         peer.send("\x00\x01 no request\r\n\r\n" * 1000)
         assert not peer.is_closed(0.1), "it is not read before the stream is over"
-    assert not [record.getMessage() for record in caplog.records if record.exc_info]
+    assert faults() == []
 
 
 def test_a_chunked_body_without_end(quick, monkeypatch):
@@ -245,14 +264,14 @@ def test_no_request_is_smuggled_in_the_body_of_another(quick, method):
             assert peer.statuses() in ([400], [501], []), (framing, peer.received)
 
 
-def test_a_request_to_look_has_no_body(quick, caplog):
+def test_a_request_to_look_has_no_body(quick, faults):
     """A stream of events waited for it, and broke in the middle."""
     for framing in ("Content-Length: 5", "Transfer-Encoding: chunked"):
         with Peer(quick) as peer:
             peer.send(f"GET /api/v1/events HTTP/1.1\r\nHost: {{host}}\r\n{framing}\r\n\r\n")
             assert peer.seconds_until_closed() < 5
             assert peer.statuses() == [400]
-    assert not [record for record in caplog.records if record.exc_info]
+    assert faults() == []
 
 
 ASSET = "GET /assets/style.css HTTP/1.1\r\nHost: {host}\r\n\r\n"
@@ -333,11 +352,11 @@ def test_whoever_reads_slowly_is_not(quick):
         ("GET /api/v1/samples/image?id=00001.png", "Host: {host}\r\nIf-Range: x\r\nRange: lines=0-1\r\n", 200),
     ],
 )
-def test_odd_requests_get_a_plain_answer(quick, caplog, target, headers, status):
+def test_odd_requests_get_a_plain_answer(quick, faults, target, headers, status):
     with Peer(quick) as peer:
         with contextlib.suppress(OSError):
             peer.send(f"{target} HTTP/1.1\r\n{headers}\r\n")
         until(lambda: peer.is_closed(0.05) or peer.statuses())
         assert peer.statuses()[:1] == [status], peer.received
         assert b"Traceback" not in peer.received
-    assert not [record for record in caplog.records if record.exc_info]
+    assert faults() == []

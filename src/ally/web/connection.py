@@ -16,6 +16,12 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ally.web.limits import shorten_address
 
+BAD_REQUEST = (
+    b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 34\r\nConnection: close\r\n\r\n"
+    b"this is no request by HTTP's rules"
+)
+"""As it is, since h11 would add to the answer to a HEAD or CONNECT what it then refuses."""
+
 
 @dataclass(frozen=True)
 class ConnectionLimits:
@@ -65,11 +71,15 @@ class Connection(H11Protocol):
         super().resume_writing()
 
     def send_400_response(self, msg: str) -> None:
-        """Only where no answer was begun: there is no second one."""
+        """The only answer: none if one was begun, and none after it from a route that has the head of the request."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            super().send_400_response(msg)
+            self.transport.write(BAD_REQUEST)
+            self.transport.close()
         else:
             self.drop()
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
 
     def close_if_late(self, now: float) -> None:
         if self._is_unread(now) or self._is_late(now):
