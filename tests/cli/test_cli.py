@@ -91,6 +91,19 @@ def test_query_with_ids_to_a_file(command, files, tmp_path, name):
     assert list(tmp_path.iterdir()) == [out]
 
 
+def test_no_spreadsheet_runs_what_a_query_found(command, files, tmp_path):
+    frame = pd.read_csv(files / "X.csv")
+    frame["id"] = [f"=cmd|' /C calc'!A{row}" for row in range(len(frame))]
+    frame.to_csv(tmp_path / "odd.csv", index=False)
+    labels = tmp_path / "labels.csv"
+    labels.write_text("id,label\n" + "".join(f"{frame['id'][row]},@SUM({row % 2})\n" for row in range(LABELLED)))
+    done = command("query", tmp_path / "odd.csv", "--labels", labels, "--n", 3, "--strategy", "margin")
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert len(rows) == 3, done.stderr
+    assert all(row["id"].startswith("'=cmd") and row["predicted"].startswith("'@SUM") for row in rows)
+    assert not any(cell.startswith(("=", "@")) for row in rows for cell in row.values())
+
+
 def test_query_is_repeatable_and_equals_python(process, command, files):
     call = ("query", files / "X.npy", "--labels", files / "rows.csv", "--n", 4, "--seed", 3, "--json")
     first, second = process(*call), command(*call)

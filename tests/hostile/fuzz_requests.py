@@ -25,6 +25,22 @@ STARTS_PROCESSES = "/training"
 USUAL = ("s1", "s41", "1", "2", "20", "thumb", "a")
 
 
+LINES = (
+    b"GET /api/v1/answers HTTP/1.1", b"POST /api/v1/answers HTTP/1.1", b"GET /api/v1/events HTTP/1.1",
+    b"POST /api/v1/queries HTTP/1.0", b"HEAD / HTTP/1.1", b"PATCH /api/v1/settings HTTP/1.1", b"GET / HTTP/0.9",
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n", b"CONNECT x:1 HTTP/1.1", b"OPTIONS * HTTP/1.1", b"GET /assets/main.js HTTP/1.1",
+    b"GET http://evil.example/ HTTP/1.1", b"\x16\x03\x01\x02\x00\x01\x00",
+)  # fmt: skip
+FIELDS = (
+    b"Content-Type: application/json", b"Content-Length: 5", b"Content-Length: 0", b"Transfer-Encoding: chunked",
+    b"Expect: 100-continue", b"Expect: x", b"Connection: close", b"Connection: Upgrade\r\nUpgrade: websocket",
+    b"Upgrade: h2c", b"Range: bytes=0-3,5-1,-2", b"If-None-Match: \xff", b"Cookie: \xff=;;=", b"X:\r\n folded",
+    b"Accept-Encoding: gzip;q=0, br", b"If-Range: \xe9", b"Trailer: x", b"Sec-Fetch-Site: cross-site", b"Host: e",
+)  # fmt: skip
+BODIES = (
+    b"", b"{}", b'{"key":"k","n":1}', b"5\r\nhello\r\n", b"0\r\n\r\n", b"0\r\nT: x\r\n\r\n", b"zz\r\n", b"\x00\xff",
+    b'11\r\n{"key":"k","n":1}\r\n0\r\n\r\n',
+)  # fmt: skip
 PROGRAM = """
 import sys
 from ally import Campaign
@@ -83,6 +99,8 @@ class Requests:
 
     def draw(self, rng: random.Random) -> tuple[bytes, bool]:
         """One request as it goes over the wire, and whether its framing is whole, so that an answer must come."""
+        if rng.random() < 0.3:
+            return self._draw_pieces(rng), False
         method, path, operation = rng.choice(self._operations)
         path = re.sub(r"\{[^}]+\}", lambda _: self._draw_text(rng), path)
         pairs = [
@@ -107,6 +125,17 @@ class Requests:
         lines += [f"Content-Length: {len(body)}", "Connection: close", "", ""]
         whole = "\r\n".join(lines).encode("utf-8", "surrogatepass") + body
         return (change_bytes(whole, rng), False) if rng.random() < 0.1 else (whole, True)
+
+    def _draw_pieces(self, rng: random.Random) -> bytes:
+        """Requests one behind the other, put together from parts that need not fit."""
+        server = self._server
+        ours = (f"Host: 127.0.0.1:{server.port}".encode(), f"Origin: {server.origin}".encode())
+        return b"".join(
+            b"\r\n".join((rng.choice(LINES), *ours[: rng.choice((0, 1, 2, 2))], *rng.sample(FIELDS, rng.randint(0, 6))))
+            + b"\r\n\r\n"
+            + rng.choice(BODIES)
+            for _ in range(rng.choice((1, 1, 2, 4)))
+        )
 
     def send(self, request: bytes, whole: bool) -> tuple[int | None, float]:
         """The status of the answer, None where the server only closed, and how long it took."""

@@ -79,7 +79,7 @@ class Served:
 def serving(campaign: Campaign, plan: Plan = Plan(), port: int = 0) -> Iterator[Served]:
     ready = prepare(campaign, plan)
     up = threading.Event()
-    server = Server(ready.page, up.set)
+    server = Server(ready.page, up.set, ready.limits)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [ready.socket]}, daemon=True)
     thread.start()
     assert up.wait(20)

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
-from conftest_web import CLASSES, serving, until, write_photos
+from conftest_web import CLASSES, free_port, serving, until, write_photos
 
 from ally import Campaign
 from ally.errors import InputError, StoreDamaged
@@ -227,6 +233,76 @@ def test_the_list_is_private(shared):
     assert modes == {0o600}
 
 
+ECHO = """#!/bin/sh
+echo "$@" > {told}.part
+mv {told}.part {told}
+"""
+
+
+@pytest.fixture
+def opened_by_command(place, tmp_path, monkeypatch):
+    """`ally label --share` with a browser that writes down its arguments: the process, the address, the argument."""
+    told = tmp_path / "arguments"
+    program = tmp_path / "browser.sh"
+    program.write_text(ECHO.format(told=told))
+    program.chmod(0o700)
+    monkeypatch.setenv("BROWSER", f"{program} %s")
+    port = free_port()
+    command = [sys.executable, "-m", "ally", "label", str(place), "--share", "--host", "127.0.0.1", "--port", str(port)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        until(lambda: "you (owner)" in process.stdout.readline(), what="the owner's link")
+        (argument,) = until(lambda: told.exists() and told.read_text().split(), what="a browser")
+        yield process, f"http://127.0.0.1:{port}/", argument
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
+
+
+def test_the_owners_link_is_in_no_arguments(opened_by_command):
+    """All users of a machine can read them. The browser gets a file that only its user can read."""
+    process, address, argument = opened_by_command
+    redirect = Path(urlsplit(argument).path)
+    (secret,) = set(re.findall(re.escape(address) + r"#([\w-]{43})", redirect.read_text()))
+    assert secret not in argument
+    assert secret not in Path(f"/proc/{process.pid}/cmdline").read_text()
+    assert (redirect.stat().st_mode & 0o777, redirect.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(20) == 0
+    assert not redirect.parent.exists()
+
+
+@pytest.mark.long
+@pytest.mark.xdist_group("browser")
+def test_the_browser_finds_its_way(opened_by_command, browser):
+    _, address, argument = opened_by_command
+    tab = browser.new_page()
+    tab.goto(argument)
+    tab.wait_for_url(address)  # the secret has left the address bar
+    until(lambda: tab.evaluate("document.querySelector('.stage')?.dataset.id"), what="a sample")
+    assert tab.request.get(f"{address}api/v1/links").status == 200, "as the owner"
+    tab.close()
+
+
+@pytest.mark.long
+@pytest.mark.xdist_group("browser")
+def test_two_pages_in_one_browser(shared, tmp_path, browser):
+    """Cookies of a host go to all its ports."""
+    campaign = Campaign.create(tmp_path / "b.db", tmp_path / "photos", **SETTINGS)
+    with serving(campaign, Plan(share=True)) as other:
+        context = browser.new_context()
+        tabs = [context.new_page() for _ in range(2)]
+        for tab, served in zip(tabs, (shared, other), strict=True):
+            tab.goto(f"{served.address}#{served.ready.page.access.new_link('ann')}")
+            until(lambda tab=tab: tab.evaluate("document.querySelector('.stage')?.dataset.id"), what="a sample")
+        for tab in tabs:
+            tab.reload()
+            until(lambda tab=tab: tab.evaluate("document.querySelector('.stage')?.dataset.id"), what="it stays")
+        assert len(context.cookies()) == 2
+        assert all(cookie["httpOnly"] and cookie["sameSite"] == "Strict" for cookie in context.cookies())
+        context.close()
+
+
 # Servers on several machines
 
 
@@ -311,7 +387,8 @@ def test_a_row_that_is_missing_ends_what_came_before(on_server):
     campaign.close()
 
 
-def test_a_list_set_back_is_noticed_by_who_saw_the_later_one(on_server):
+def test_a_list_set_back_is_noticed_by_a_machine_that_saw_the_later_one(on_server):
+    """Also by a server that starts afterwards."""
     campaign, access = signed(on_server)
     cookie = access.exchange(access.new_link("ann"))
     access.end("ann")
@@ -321,8 +398,13 @@ def test_a_list_set_back_is_noticed_by_who_saw_the_later_one(on_server):
     campaign.page.log(("another", {}))
     with pytest.raises(StoreDamaged, match="set back"):
         access.person(cookie)
-    connection.close()
     campaign.close()
+    with pytest.raises(StoreDamaged, match="set back") as told:
+        signed(on_server)
+    Path(re.search(r"remove (\S+),", str(told.value))[1]).unlink()
+    assert signed(on_server)[1].person(cookie) is not None, "its owner said that it is so"
+    signed(on_server, OTHER_KEY)
+    connection.close()
 
 
 def test_the_page_over_signed_rows(on_server, tmp_path):

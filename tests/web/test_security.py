@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import io
+import json
 import logging
 import os
 import socket
 import struct
 import zlib
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import httpx
 import pandas as pd
 import pytest
-from conftest_web import CLASSES, serving, write_photos
+from conftest_web import CLASSES, serving, until, write_photos
 from PIL import Image
 
 from ally import Campaign
-from ally.web import guard
+from ally.sources.images.shown import AT_ONCE
+from ally.web import guard, schemas
 from ally.web.access import Access, open_access
 from ally.web.access_list import FileList
-from ally.web.routing import ANNOTATORS_MAY
+from ally.web.looking import _short
+from ally.web.routing import ANNOTATORS_MAY, write_json
 from ally.web.server import Plan
 
 SCRIPT = '<script>window.hurt=1</script><img src=x onerror="window.hurt=1">'
@@ -230,6 +235,14 @@ def test_links_and_cookies_outlive_a_restart_and_are_not_in_the_file(shared, fol
     assert cookie.encode() not in kept
 
 
+def test_a_stranger_sends_no_more_than_a_secret(shared):
+    body = json.dumps({"secret": "x", **{f"a{number}": 1 for number in range(2000)}}).encode()
+    with shared.client() as client:
+        for content in (body, iter([body[:5000], body[5000:]])):
+            response = client.post("/session", content=content, headers={"Content-Type": "application/json"})
+            assert response.status_code == 413
+
+
 def test_guessing_is_slowed_down(shared):
     shared.ready.page.guesses._levels.clear()
     with shared.client() as client:
@@ -250,6 +263,25 @@ def test_nobody_may_ask_too_fast(alone):
         bucket._levels.clear()
     assert [response.status_code for response in seen[:5]] == [200] * 5
     assert (seen[-1].status_code, seen[-1].headers["retry-after"]) == (429, "1")
+
+
+def test_one_person_does_not_keep_all_threads(shared, people):
+    """Large pictures are made two at a time; whoever asks for fifty waits alone."""
+    turns = shared.campaign.page._pictures._turns
+    ids = [f"{number:05}.png" for number in range(25)]
+    with ThreadPoolExecutor(50) as pool:
+        with ExitStack() as busy:
+            for _ in range(AT_ONCE):
+                turns.acquire()
+                busy.callback(turns.release)
+            asked = [
+                pool.submit(people["bob"].get, "/samples/image", params={"id": id, "size": size})
+                for id in ids
+                for size in ("large", "view")
+            ]
+            until(lambda: shared.ready.page.app.turns.of("bob").locked(), what="his turns to be taken")
+            assert people["ann"].get("/samples", params={"id": ids[0]}, timeout=5).status_code == 200
+        assert {one.result().status_code for one in asked} == {200}
 
 
 def test_streams_of_events_are_counted(shared, people):
@@ -315,7 +347,7 @@ def test_a_label_outside_the_classes_is_refused(alone, label):
     assert "00001.png" not in alone.campaign.labels()
 
 
-def test_a_slow_body_and_a_slow_head_end(alone, monkeypatch):
+def test_a_slow_body_ends(alone, monkeypatch):
     monkeypatch.setattr(guard, "BODY_SECONDS", 0.3)
     port = int(alone.origin.rpartition(":")[2])
     with socket.create_connection(("127.0.0.1", port)) as slow:
@@ -325,13 +357,6 @@ def test_a_slow_body_and_a_slow_head_end(alone, monkeypatch):
         )
         slow.settimeout(10)
         assert b" 408 " in slow.recv(2000)
-    from ally.web import server
-
-    monkeypatch.setattr(server, "HEAD_SECONDS", 0.3)
-    with socket.create_connection(("127.0.0.1", port)) as slow:
-        slow.sendall(b"GET / HTTP/1.1\r\nHost:")
-        slow.settimeout(10)
-        assert slow.recv(2000) == b"", "the connection is closed"
 
 
 # What the samples hold
@@ -505,3 +530,70 @@ def test_answers_after_the_lease_expired(folder):
             assert tell(bob, ids[2], "2", CLASSES[0])["state"] == "recorded"
             end = ann.post("/queries", json={"key": "s", "n": 3}).json()
             assert (end["query"], end["samples"], end["ended"]) == (None, [], "Every sample is labelled or skipped.")
+
+
+# What is kept and sent again
+
+
+def test_half_a_character_is_not_taken_and_is_sent_if_it_is_there(alone):
+    """It could be kept as JSON, and no answer that holds it could be written as UTF-8."""
+    with alone.client() as client:
+
+        def send(method, path, text):
+            return client.request(method, path, content=text, headers={"Content-Type": "application/json"})
+
+        for body in (b'["\\ud800"]', b'["' + b"y" * 2000 + b'"]', b"[" + b"9" * 400 + b"]"):
+            assert send("PATCH", "/settings", b'{"classes": ' + body + b"}").status_code == 422
+        for label in (b'"\\ud800"', b'"' + b"y" * 2000 + b'"'):
+            answer = b'{"answers": [{"id": "00000.png", "key": "k", "label": ' + label + b"}]}"
+            assert send("POST", "/answers", answer).status_code == 422
+    from_a_file = schemas.Class(label="half\udcff", text="half\udcff")
+    assert json.loads(write_json(from_a_file)) == {"label": "half\udcff", "text": "half\udcff"}
+
+
+def test_names_of_people_steer_nothing(shared, people):
+    for name in ("a\x00", "\x1b[31mred", "a\nb", "a\u2028b", "\u202eabc", "\x9b", " ", ""):
+        assert people["owner"].post("/links", json={"annotator": name}).status_code == 422, repr(name)
+        assert name not in {person.annotator for person, _ in shared.ready.page.access.people()}
+    for name in ("Zoë 張", "an ounce of *prevention*"):
+        assert people["owner"].post("/links", json={"annotator": name}).status_code == 200
+        assert people["owner"].post("/links/end", json={"annotator": name}).status_code == 200
+
+
+def test_numbers_and_keys_out_of_all_proportion(alone):
+    """Each is an answer in words, none of them is a fault of the server."""
+    head = {"Content-Type": "application/json"}
+    with alone.client() as client:
+        for path in (
+            "/answers?n=1000000000000000000000",
+            "/review?n=1000000000000000000",
+            "/queries/99999999999999999999999",
+            "/queries/-1",
+            "/queries/1e3",
+            "/samples?id=%ED%A0%80",
+            "/samples?id=%00",
+            "/samples/image?id=00002.png&size=../view",
+            "/export?format=csv%0d%0aX:%20y",
+        ):
+            response = client.get(path)
+            assert response.status_code in (404, 422), path
+            assert response.headers["content-type"] == "application/problem+json"
+        for path, body in (
+            ("/queries", b'{"key": "q", "n": 1000000000000000000}'),
+            ("/queries", b'{"key": "q", "n": ' + b"9" * 5000 + b"}"),
+            ("/queries", b'{"key": "' + b"q" * 201 + b'"}'),
+            ("/queries", b'{"a": ' * 1500 + b"1" + b"}" * 1500),
+            ("/queries", b'{"key": "q", "n": Infinity}'),
+            ("/undo", b'{"key": "u", "number": 9223372036854775808}'),
+            ("/notes", b'{"id": "00002.png", "key": "n", "text": "\\ud800"}'),
+        ):
+            response = client.post(path, content=body, headers=head)
+            assert response.status_code in (400, 422), body[:40]
+            assert "error parsing" not in response.json()["detail"]
+        twice = client.post("/queries", content=b'{"key": "twice", "n": 1, "n": 2}', headers=head)
+        assert len(twice.json()["samples"]) == 2, "the last of two fields counts"
+
+
+def test_errors_name_no_folder_and_no_password():
+    assert _short("/home/ann/secret project/pets.db") == "pets"
+    assert _short("postgresql://ann:***@host:5432/pets?password=secret&options=-csearch_path%3Dpets") == "pets"

@@ -178,9 +178,16 @@ def _labels(given: dict[Any, Any], n: int, ids: Any, classes: str | None) -> tup
 
 
 def _csv(q: Any) -> str:
+    """No spreadsheet runs an id, a label or a column of somebody else's as a formula."""
     buffer = io.StringIO()
-    q.why.to_csv(buffer)
+    q.why.rename(index=_cell).map(_cell).to_csv(buffer)
     return buffer.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    from ally.sources.export.cells import text_cell
+
+    return text_cell(value) if isinstance(value, str) else value
 
 
 def _json(q: Any) -> str:

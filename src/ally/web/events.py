@@ -13,6 +13,7 @@ from starlette.types import Receive, Scope, Send
 from ally.campaign import Campaign
 from ally.errors import StateUnavailable, StoreBusy, StoreError, StoreUnreachable
 from ally.web.access import Access, Person
+from ally.web.routing import write_json
 from ally.web.schemas import PulseInfo
 
 PAUSE = 1.0
@@ -144,4 +145,4 @@ class EventStream(StreamingResponse):
 
 def _line(pulse: PulseInfo) -> str:
     """The event as it is sent to every client."""
-    return f"event: pulse\ndata: {pulse.model_dump_json()}\n\n"
+    return f"event: pulse\ndata: {write_json(pulse)}\n\n"

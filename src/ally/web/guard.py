@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from contextlib import AbstractAsyncContextManager, nullcontext
 
 from fastapi import HTTPException
 from starlette.datastructures import Headers
@@ -16,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ally.errors import AllyError
 from ally.web.access import Access, Person
-from ally.web.limits import Buckets, client_of
+from ally.web.limits import Buckets, Turns, client_of
 from ally.web.problems import problem
 
 CSP = "; ".join(
@@ -46,11 +47,19 @@ HEADERS = {
 _RAW = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 _NAMES = {name for name, _ in _RAW}
 SAFE = ("GET", "HEAD")
+MOST_HEAD = 32_768
 MOST_BODY = 1_000_000
+MOST_OF_STRANGER = 10_000
+"""Bytes of a body that is a link's secret: to read a large one takes long, and anybody may send it."""
 BODY_SECONDS = 10.0
 OPEN = ("/api/v1/session",)
 """The API routes that need no login. Everything else under /api does."""
+EVENTS = "/api/v1/events"
 MOST_COOKIES = 10
+MOST_AT_ONCE = 8
+"""Requests to look, of one person; a browser sends six."""
+REFUSED_WITH = {400: {"Connection": "close"}, 429: {"Retry-After": "1"}, 503: {"Retry-After": "1"}}
+"""Headers of refusals. What follows a request whose length is in doubt may be its end: it is not read as another."""
 UNREADABLE = 503, "who may come in cannot be read now; try again, and if it stays so ask whoever runs the server"
 
 
@@ -63,6 +72,7 @@ class Guard:
         self.hosts = frozenset(host.lower() for host in hosts)
         self.known = Buckets(rate, 6 * rate)
         self.unknown = Buckets(20.0, 100.0)
+        self.turns = Turns(MOST_AT_ONCE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -70,7 +80,7 @@ class Guard:
         if scope["type"] != "http":
             return await send({"type": "websocket.close", "code": 1008})
         headers, path = Headers(scope=scope), scope["path"]
-        refusal = self._refusal(scope["method"], path, headers)
+        refusal = check_framing(scope["method"], headers) or self._refusal(scope["method"], path, headers)
         person, cookies = None, _cookies(headers, self.access.cookie_name)
         if refusal is None:
             try:
@@ -79,15 +89,22 @@ class Guard:
                 refusal = UNREADABLE if path.startswith("/api") else None
         if refusal is None:
             refusal = self._too_many(scope, path, person) or self._stranger(path, person)
-        if refusal is None and int(headers.get("content-length", "0") or 0) > MOST_BODY:
-            refusal = 413, f"the body has more than {MOST_BODY} bytes; send fewer answers at once"
+        most = MOST_BODY if person is not None else MOST_OF_STRANGER
+        if refusal is None and int(headers.get("content-length", "0")) > most:
+            refusal = 413, f"the body has more than {most} bytes; send fewer answers at once"
         sending = _Sending(send)
         if refusal is not None:
             status, detail = refusal
-            extra = {"Retry-After": "1"} if status in (429, 503) else None
+            extra = REFUSED_WITH.get(status)
             return await problem(status, detail, extra)(scope, receive, sending)
         scope.setdefault("state", {}).update(person=person, cookies=cookies)
-        await self.app(scope, _Receiving(receive), sending)
+        async with self._turn(scope["method"], path, person):
+            await self.app(scope, _Receiving(receive, most), sending)
+
+    def _turn(self, method: str, path: str, person: Person | None) -> AbstractAsyncContextManager[None]:
+        """Streams are counted by themselves, and requests that change something share flushes instead of threads."""
+        counts = method in SAFE and path != EVENTS
+        return self.turns.of(person.annotator) if counts and person is not None else nullcontext()
 
     async def _find_person(self, cookies: list[str]) -> Person | None:
         """Whoever has no cookie costs no look at the list."""
@@ -99,8 +116,6 @@ class Guard:
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self.hosts:
             return 403, "the server is not called by this name; open the address that `ally label` printed"
-        if not headers.get("content-length", "0").isdecimal():
-            return 400, "Content-Length is not a number"
         origins = headers.getlist("origin")
         if origins and not (len(origins) == 1 and self._ours(origins[0])):
             return 403, "the request comes from another site; open the address that `ally label` printed"
@@ -128,6 +143,20 @@ class Guard:
         return 401, "you are not signed in here; open the link that you were given, or ask for a new one"
 
 
+def check_framing(method: str, headers: Headers) -> tuple[int, str] | None:
+    """Why the size of a request is refused, before anything in it is believed."""
+    if sum(len(name) + len(value) + 4 for name, value in headers.raw) > MOST_HEAD:
+        return 431, f"the headers have more than {MOST_HEAD} bytes; remove cookies of this host"
+    length, in_chunks = headers.get("content-length"), "transfer-encoding" in headers
+    if length is not None and not length.isdecimal():
+        return 400, "Content-Length is not a number"
+    if length is not None and in_chunks:
+        return 400, "the request says twice how long its body is; send one of Content-Length and Transfer-Encoding"
+    if method in SAFE and (in_chunks or int(length or 0)):
+        return 400, f"a {method} request has no body; send it without one"
+    return None
+
+
 def _refused(status: int, detail: str) -> HTTPException:
     """What FastAPI lets through from where a body is read."""
     return HTTPException(status, detail)
@@ -136,8 +165,9 @@ def _refused(status: int, detail: str) -> HTTPException:
 class _Receiving:
     """Limits the size of the body and the time to receive it."""
 
-    def __init__(self, receive: Receive) -> None:
+    def __init__(self, receive: Receive, most: int) -> None:
         self._receive = receive
+        self._most = most
         self._size = 0
         self._whole = False
         self._end = asyncio.get_running_loop().time() + BODY_SECONDS
@@ -152,8 +182,8 @@ class _Receiving:
             raise _refused(408, f"the body did not arrive within {BODY_SECONDS:g} seconds; send it again") from None
         self._size += len(message.get("body", b""))
         self._whole = not message.get("more_body", False)
-        if self._size > MOST_BODY:
-            raise _refused(413, f"the body has more than {MOST_BODY} bytes; send fewer answers at once")
+        if self._size > self._most:
+            raise _refused(413, f"the body has more than {self._most} bytes; send fewer answers at once")
         return message
 
 

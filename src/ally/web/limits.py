@@ -1,9 +1,10 @@
-"""Rate limit per client: a token bucket; and who is one client."""
+"""Limits per client: requests a second by a token bucket, and requests at once; and who is one client."""
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address
@@ -38,6 +39,16 @@ class Buckets:
         """The last request of this client did not count."""
         level, at = self._levels.get(client, (self.burst, self.clock()))
         self._levels[client] = (min(self.burst, level + 1.0), at)
+
+
+class Turns:
+    """At most `most` requests of one person are worked on at once, the others wait: no one takes all threads."""
+
+    def __init__(self, most: int) -> None:
+        self._turns: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(most))
+
+    def of(self, person: str) -> asyncio.Semaphore:
+        return self._turns[person]
 
 
 def client_of(scope: Scope) -> str:

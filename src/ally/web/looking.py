@@ -31,7 +31,7 @@ def add_routes(router: Routes, campaign: Campaign, events: Events, access: Acces
         classes = [] if settings.task == "regression" else list(campaign.classes)
         return schemas.CampaignInfo(
             name=_short(campaign.name),
-            identity=hashlib.sha256(campaign.name.encode()).hexdigest()[:12],
+            identity=hashlib.sha256(campaign.name.encode("utf-8", "surrogatepass")).hexdigest()[:12],
             task=settings.task,
             kind=campaign.source.samples.kind,
             classes=[schemas.Class(label=label, text=text_of(label)) for label in classes],
@@ -226,15 +226,15 @@ def add_routes(router: Routes, campaign: Campaign, events: Events, access: Acces
         return schemas.Link(annotator=body.annotator, secret=access.new_link(body.annotator))
 
     @router.post("/links/end")
-    def end_link(body: schemas.NewLink) -> schemas.Links:
+    def end_link(body: schemas.EndLink) -> schemas.Links:
         """Revoke an annotator's access; the answers stay. For the owner."""
         access.end(body.annotator)
         return links()
 
 
 def _short(name: str) -> str:
-    """The campaign without its folder or its server."""
-    return name.rsplit("/", 1)[-1].removesuffix(".db")
+    """The campaign without its folder, or its server and what else stands in its address."""
+    return (name.partition("?")[0] if "://" in name else name).rsplit("/", 1)[-1].removesuffix(".db")
 
 
 def _range(numbers: list[float]) -> schemas.Range | None:

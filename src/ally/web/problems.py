@@ -35,6 +35,7 @@ TITLES = {
     415: "Not JSON",
     422: "The input cannot be used",
     429: "Too many requests",
+    431: "The request is too large",
     500: "Something went wrong in the server",
     503: "The campaign cannot be reached",
 }
@@ -87,6 +88,8 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def of_server(_: Request, error: HTTPException) -> Response:
+        if error.status_code == 400:  # FastAPI gives no reason
+            return problem(400, "the body cannot be read as JSON; send less deep and shorter values")
         return problem(error.status_code, str(error.detail), dict(error.headers or {}))
 
     @app.exception_handler(RecursionError)

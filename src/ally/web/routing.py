@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar, get_type_hints
 
 from fastapi import Depends, FastAPI, Request, Response
 from pydantic import BaseModel
+from pydantic_core import PydanticSerializationError
 from starlette.exceptions import HTTPException
 
 from ally.web.access import Person
@@ -93,7 +95,15 @@ def _written(endpoint: Callable[..., Any]) -> tuple[Callable[..., Any], type[Bas
 
 
 def _json(found: BaseModel) -> Response:
-    return Response(found.model_dump_json(), media_type="application/json")
+    return Response(write_json(found), media_type="application/json")
+
+
+def write_json(found: BaseModel) -> str:
+    """A text out of somebody else's file, or the name of the file, may be no valid Unicode: it is escaped."""
+    try:
+        return found.model_dump_json()
+    except PydanticSerializationError:
+        return json.dumps(found.model_dump())
 
 
 def person_of(request: Request) -> Person:

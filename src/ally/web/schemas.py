@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic_core import PydanticCustomError
 
 from ally.types import find_text_fault
 
@@ -20,6 +22,16 @@ Text: TypeAlias = Annotated[str, AfterValidator(_check_text)]
 LabelValue: TypeAlias = bool | int | float | str
 ClassName: TypeAlias = Annotated[Text, StringConstraints(max_length=1000)]
 SentLabel: TypeAlias = bool | int | float | ClassName
+STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+"""Characters that steer a terminal, end a line or turn the direction of what follows."""
+
+
+def check_plain(value: str) -> str:
+    if not value.strip() or STEERING.search(value):
+        raise PydanticCustomError("plain_text", "a name has letters, and no control characters or line ends")
+    return value
+
+
 Id: TypeAlias = Annotated[Text, StringConstraints(min_length=1, max_length=1000)]
 Key: TypeAlias = Annotated[Text, StringConstraints(min_length=1, max_length=200)]
 Number: TypeAlias = Annotated[int, Field(ge=1, le=2**62)]
@@ -71,13 +83,19 @@ class Secret(Body):
 
 
 class NewLink(Body):
-    annotator: Annotated[Text, StringConstraints(min_length=1, max_length=100)]
+    annotator: Annotated[Text, StringConstraints(max_length=100), AfterValidator(check_plain)]
+
+
+class EndLink(Body):
+    annotator: Annotated[Text, StringConstraints(min_length=1, max_length=200)]
 
 
 class Changes(Body):
     """Settings that the owner may change here."""
 
-    classes: Annotated[list[ClassName | int], Field(max_length=5000)] | None = None
+    classes: (
+        Annotated[list[ClassName | Annotated[int, Field(ge=-(2**62), le=2**62)]], Field(max_length=5000)] | None
+    ) = None
     budget: Annotated[int, Field(ge=1, le=10**9)] | None = None
 
 

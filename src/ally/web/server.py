@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import resource
 import socket
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ally.campaign import Campaign
 from ally.campaign.people import user
 from ally.errors import InputError
 from ally.web.access import Person, open_access
 from ally.web.app import Page
+from ally.web.connection import Connection, ConnectionLimits
 
-MOST_AT_ONCE = 1000
-HEAD_SECONDS = 10.0
-"""How long a connection may take to send its headers."""
+CHECKED_EVERY = 3
+"""Ticks of the server, ten a second, between two looks for connections that are late."""
+BACKLOG = 100
+"""Connections that are accepted in one go: all of them are open files before the first can be refused."""
 TRIED = 20
 """Ports to try for a free one."""
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -44,6 +47,7 @@ class Plan:
     first: int = 8642
     rate: float = 100.0
     key_file: Path | None = None
+    limits: ConnectionLimits = ConnectionLimits()
 
 
 @dataclass(frozen=True)
@@ -54,9 +58,15 @@ class Ready:
     socket: socket.socket
     address: str
     lines: tuple[str, ...]
+    limits: ConnectionLimits
 
     def serve(self, ready: Callable[[], None] = lambda: None) -> None:
-        serve(self.page, [self.socket], ready)
+        """Returns when the process is interrupted or terminated."""
+        server: Any = Server(self.page, ready, self.limits)
+        gc.collect()
+        gc.freeze()  # what is there now stays: nobody should wait while all modules are looked through
+        with suppress(KeyboardInterrupt):  # raised again by uvicorn when all is closed
+            server.run(sockets=[self.socket])
 
 
 def prepare(campaign: Campaign, plan: Plan) -> Ready:
@@ -70,8 +80,9 @@ def prepare(campaign: Campaign, plan: Plan) -> Ready:
     names = [*LOOPBACK, mine, *(own if plan.share else ()), *(host.rpartition("://")[2] for host in plan.hosts)]
     page = Page(campaign, access, hosts(dict.fromkeys(names), port), rate=plan.rate)
     here = f"http://{mine}:{port}/"
+    limits = choose_limits(plan)
     if not plan.share:
-        return Ready(page, opened, here, (f"{campaign.name}: label at {here} (Ctrl-C ends it)",))
+        return Ready(page, opened, here, (f"{campaign.name}: label at {here} (Ctrl-C ends it)",), limits)
     others = [name for name in plan.annotators if name != me]
     secret, *more = access.new_links([Person(me, "owner"), *(Person(name, "annotator") for name in others)])
     first = (plan.hosts or own or (mine,))[0]
@@ -81,7 +92,25 @@ def prepare(campaign: Campaign, plan: Plan) -> Ready:
     lines += [f"  {name}  {outside}#{secret}" for name, secret in zip(others, more, strict=True)]
     lines += [f"  {problem}"] if problem else []
     lines.append("  Nobody between you and them should read along: put a proxy with TLS in front (docs/security.md).")
-    return Ready(page, opened, f"{here}#{secret}", tuple(lines))
+    return Ready(page, opened, f"{here}#{secret}", tuple(lines), limits)
+
+
+def choose_limits(plan: Plan) -> ConnectionLimits:
+    """Half of the files that this process may open at most; all from one address where that is a proxy's."""
+    most = min(plan.limits.most, _raise_file_limit(2 * plan.limits.most) // 2)
+    of_address = most if any("://" in host for host in plan.hosts) else min(plan.limits.most_of_address, most)
+    return replace(plan.limits, most=most, most_of_address=of_address)
+
+
+def _raise_file_limit(wanted: int) -> int:
+    """How many files this process may open then."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return wanted
+    possible = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (possible, hard))
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
 def choose_address(plan: Plan) -> str:
@@ -123,29 +152,14 @@ def _own_names() -> tuple[str, ...]:
     return tuple(name for name in (address, socket.gethostname()) if name)
 
 
-class Impatient(H11Protocol):
-    """Closes a connection that has not sent the head of its first request in time."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self._head = self.loop.call_later(HEAD_SECONDS, self._late)
-
-    def _late(self) -> None:
-        if self.cycle is None:
-            self.transport.close()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._head.cancel()
-        super().connection_lost(exc)
-
-
 class Server(uvicorn.Server):
     """Announces when it is ready, and closes event streams on shutdown."""
 
-    def __init__(self, page: Page, ready: Callable[[], None]) -> None:
+    def __init__(self, page: Page, ready: Callable[[], None], limits: ConnectionLimits = ConnectionLimits()) -> None:
+        connection: Any = partial(Connection, limits=limits)
         config = uvicorn.Config(
             page.app,
-            http=Impatient,
+            http=connection,
             ws="none",
             lifespan="on",
             log_level="error",
@@ -153,8 +167,9 @@ class Server(uvicorn.Server):
             proxy_headers=False,
             server_header=False,
             date_header=False,
-            limit_concurrency=MOST_AT_ONCE,
-            timeout_keep_alive=30,
+            limit_concurrency=limits.most,
+            timeout_keep_alive=limits.idle_seconds,
+            backlog=BACKLOG,
             timeout_graceful_shutdown=2,
             h11_max_incomplete_event_size=32_768,
         )
@@ -166,6 +181,14 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             self._ready()
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % CHECKED_EVERY == 0:
+            now = asyncio.get_running_loop().time()
+            for connection in list(self.server_state.connections):
+                if isinstance(connection, Connection):
+                    connection.close_if_late(now)
+        return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self._page.events.close()
@@ -196,12 +219,3 @@ def hosts(names: Iterable[str], port: int) -> list[str]:
     for name in names:
         found += [name, f"{name}:{port}"] if port not in (80, 443) else [name]
     return found
-
-
-def serve(page: Page, sockets: list[socket.socket], ready: Callable[[], None] = lambda: None) -> None:
-    """Returns when the process is interrupted or terminated."""
-    server: Any = Server(page, ready)
-    gc.collect()
-    gc.freeze()  # what is there now stays: nobody should wait while all modules are looked through
-    with suppress(KeyboardInterrupt):  # raised again by uvicorn when all is closed
-        server.run(sockets=sockets)

@@ -3,8 +3,9 @@
 Whoever can write to the database could write such rows too. So each is signed with a key that the owner gives those
 machines and that is not in the database, and a row without a valid signature counts for nothing. Rows are numbered, and
 the number is signed: one that comes again later is passed over, and where one is missing, what came before it lets
-nobody in, since it may have been an end. What remains is that all of the list is set back to an earlier state: a server
-that has seen the later one lets nobody in then, one that starts afterwards cannot know.
+nobody in, since it may have been an end. Where all of the list was set back to an earlier state, a machine that has
+seen the later one lets nobody in: it remembers in its state folder how long the list was. What remains is a machine
+that never saw it.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from ally.campaign import Campaign
-from ally.errors import InputError, StoreDamaged
-from ally.state import load_key
+from ally.errors import InputError, StateUnavailable, StoreDamaged
+from ally.state import load_key, lock_state, open_state_folder, read_private, write_private
 from ally.web.access_list import AccessEntry, AccessList, Admitted, Decide
 
 VARIABLE = "ALLY_PAGE_KEY"
@@ -63,6 +64,8 @@ class SignedRows(AccessList):
         self._last_event: Any = None
         self._place = 0
         self._admitted = Admitted()
+        self._memory = _find_memory(campaign.id, key)
+        self._highest = _recall(self._memory)
         self.read()
 
     def read(self) -> Admitted:
@@ -98,12 +101,16 @@ class SignedRows(AccessList):
             if found_place > place:
                 admitted = (admitted if found_place == place + 1 else Admitted()).with_entries([entry])
                 place = found_place
-        if place < self._place:
+        if place < self._highest:
+            forget = "" if self._memory is None else f"remove {self._memory}, "
             raise StoreDamaged(
-                f"the list of who may come in, in {self._campaign.name}, was set back from {self._place} entries to "
-                f"{place}; end this server and start it again if you restored the database"
+                f"the list of who may come in, in {self._campaign.name}, was set back from {self._highest} entries to "
+                f"{place}, and somebody who was sent away may be in it; if you restored the database, "
+                f"{forget}start this server again, and send them away once more"
             )
-        self._place, self._admitted = place, admitted
+        if place > self._highest:
+            _remember(self._memory, place)
+        self._place, self._admitted, self._highest = place, admitted, place
         if events:
             self._last_event = events[-1]
 
@@ -125,3 +132,26 @@ class SignedRows(AccessList):
         if signed.pop("campaign") != self._campaign.id:
             return None
         return signed.pop("place"), AccessEntry(**signed)
+
+
+def _find_memory(campaign: str, key: bytes) -> Path | None:
+    """The file of this machine for lists signed with this key; None where no state can be kept."""
+    name = hmac.new(key, f"length {campaign}".encode(), hashlib.sha256).hexdigest()[:32]
+    try:
+        return open_state_folder("access") / f"{name}.length"
+    except StateUnavailable:
+        return None
+
+
+def _recall(memory: Path | None) -> int:
+    data = None if memory is None else read_private(memory)
+    return int(data) if data is not None and data.isdigit() else 0
+
+
+def _remember(memory: Path | None, length: int) -> None:
+    """Two servers of this machine may do so at once: the greater one stays."""
+    if memory is None:
+        return
+    with lock_state(memory.with_suffix(".lock")):
+        if length > _recall(memory):
+            write_private(memory, str(length).encode())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-import threading
+import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -69,7 +69,7 @@ def label(
         raise InputError("several annotators need --share; name one, or share the page")
     if port is not None and not 0 <= port <= 65535:
         raise InputError.about("port", port, "must be between 0 and 65535")
-    with opened(name, moved) as campaign:
+    with opened(name, moved) as campaign, tempfile.TemporaryDirectory(prefix="ally-label-") as private:
         if key_file is not None and not campaign.is_on_server:
             raise InputError("--key-file is for a campaign on PostgreSQL; this one is a file, so leave it out")
         plan = Plan(share, tuple(annotator or ()), tuple(host or ()), listen, port, PORT, key_file=key_file)
@@ -80,9 +80,9 @@ def label(
             for line in running.lines:
                 print(line, flush=True)
             if browser:
-                import webbrowser
+                from ally.web.browser import open_browser
 
-                threading.Thread(target=webbrowser.open, args=(running.address,), daemon=True).start()
+                open_browser(running.address, Path(private))
 
         running.serve(ready)
     print("the page is closed; every answer that it showed as saved is on record")
