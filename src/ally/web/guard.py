@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ally.errors import AllyError
 from ally.web.access import Access, Person
-from ally.web.limits import Buckets, Turns, client_of
+from ally.web.limits import Buckets, RequestTurns, client_of
 from ally.web.problems import problem
 
 CSP = "; ".join(
@@ -72,7 +72,7 @@ class Guard:
         self.hosts = frozenset(host.lower() for host in hosts)
         self.known = Buckets(rate, 6 * rate)
         self.unknown = Buckets(20.0, 100.0)
-        self.turns = Turns(MOST_AT_ONCE)
+        self.turns = RequestTurns(MOST_AT_ONCE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":

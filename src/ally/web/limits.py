@@ -41,7 +41,7 @@ class Buckets:
         self._levels[client] = (min(self.burst, level + 1.0), at)
 
 
-class Turns:
+class RequestTurns:
     """At most `most` requests of one person are worked on at once, the others wait: no one takes all threads."""
 
     def __init__(self, most: int) -> None:
