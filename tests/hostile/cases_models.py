@@ -266,7 +266,9 @@ HEADERS: dict[str, tuple[str, EditFacts, str, bool]] = {
     "a projection of terabytes": (
         "neighbours", lambda facts: facts.update(geometry="transformed", projected=2**40), REFUSED, False,
     ),
-    "a fingerprint that lies": ("linear", lambda facts: facts["about"].update(fingerprint={"from": 7}), REFUSED, True),
+    "a fingerprint that lies": (
+        "linear", lambda facts: facts["about"]["fingerprint"].update({"from": 7}), REFUSED, True,
+    ),
     "a figure that lies": (
         "linear", lambda facts: facts["about"].update(measured={"labels": "x", "by": 3}), REFUSED, False,
     ),

@@ -14,7 +14,6 @@ from ally.campaign.values import Figure
 from ally.errors import DataError
 from ally.json_form import find_misfit
 from ally.learning.trained import Trained
-from ally.sources.fingerprint import find_fingerprint_misfit
 
 TWO = b"ally: two models"
 ABOUT: Mapping[str, Any] = {
@@ -55,11 +54,10 @@ def _read(data: bytes, name: str, trusted: Container[str]) -> Trained:
 
 
 def check_about(trained: Trained) -> None:
-    """Raises `DataError` unless what a model says of itself has the types that it must have."""
+    """Raises `DataError` unless what a model says of itself has the types that it must have; whoever opens a source by
+    its fingerprint checks that."""
     known = {name: value for name, value in trained.about.items() if name in ABOUT}
     misfit = find_misfit(known, ABOUT, "the model's record")
-    if misfit is None and "fingerprint" in known:
-        misfit = find_fingerprint_misfit(known["fingerprint"])
     if misfit is None and len(known.get("range", (0, 0))) != 2:
         misfit = "the range of labels is not two numbers"
     if misfit is not None:
