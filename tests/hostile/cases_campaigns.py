@@ -173,6 +173,7 @@ SCHEMA = {
         "WHERE name = 'models'"
     ],
     "table on page a thousand million": ["UPDATE sqlite_master SET rootpage = 1000000000 WHERE name = 'models'"],
+    "name that is no text": ["UPDATE sqlite_master SET name = CAST(x'ae' AS TEXT), sql = 'evil' WHERE name = 'events'"],
     "two versions": ["INSERT INTO alembic_version VALUES ('0003')"],
     "version that is a path": ["UPDATE alembic_version SET version_num = '../../../tmp/evil'"],
     "version that is a module": ["UPDATE alembic_version SET version_num = 'os:system'"],

@@ -125,6 +125,11 @@ class Database(ABC):
         except DBAPIError as error:
             first = _find_first(error)
             raise first if isinstance(first, StoreError) else self.failure(first) from error
+        except UnicodeDecodeError as error:
+            # SQLite's messages have names out of the file in them.
+            raise StoreDamaged(
+                f"{self.name} holds a name that is no text ({error}); the campaign is damaged: restore a backup"
+            ) from error
         except (NoResultFound, MultipleResultsFound) as error:
             raise StoreDamaged(
                 f"{self.name} has no line or several where there must be one ({error}); the campaign is damaged: "

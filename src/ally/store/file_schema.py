@@ -37,7 +37,7 @@ _VERSION_WORDS = (
 )
 
 
-class Part(NamedTuple):
+class SchemaPart(NamedTuple):
     """A table, index, view or trigger. `words` are those of its text: blanks and needless quotes differ between
     versions of the library that writes it."""
 
@@ -70,12 +70,12 @@ def check_schema(connection: sqlite3.Connection) -> None:
     _compare(parts, build_parts(revision))
 
 
-def digest_parts(parts: list[Part]) -> str:
+def digest_parts(parts: list[SchemaPart]) -> str:
     return hashlib.sha256(repr([tuple(part) for part in parts]).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @cache
-def build_parts(revision: str) -> list[Part]:
+def build_parts(revision: str) -> list[SchemaPart]:
     """What our migrations make, up to this revision."""
     engine = create_engine("sqlite://")
     with engine.begin() as connection:
@@ -85,7 +85,7 @@ def build_parts(revision: str) -> list[Part]:
     return sorted(parts)
 
 
-def _read_parts(connection: sqlite3.Connection) -> list[Part]:
+def _read_parts(connection: sqlite3.Connection) -> list[SchemaPart]:
     lines = connection.execute(_PARTS).fetchall()
     pages = [line[4] for line in lines if line[0] in ("table", "index") and line[4]]
     if len(set(pages)) != len(pages):
@@ -93,9 +93,9 @@ def _read_parts(connection: sqlite3.Connection) -> list[Part]:
     return sorted(_take_apart(*line[:4]) for line in lines)
 
 
-def _take_apart(kind: object, name: object, table: object, sql: object) -> Part:
+def _take_apart(kind: object, name: object, table: object, sql: object) -> SchemaPart:
     words = _WORDS.findall("" if sql is None else str(sql))
-    return Part(str(kind), str(name), str(table), " ".join(_QUOTED_NAME.sub(r"\1", word) for word in words))
+    return SchemaPart(str(kind), str(name), str(table), " ".join(_QUOTED_NAME.sub(r"\1", word) for word in words))
 
 
 def _read_revision(connection: sqlite3.Connection) -> str:
@@ -105,7 +105,7 @@ def _read_revision(connection: sqlite3.Connection) -> str:
     return lines[0]
 
 
-def _compare(parts: list[Part], expected: list[Part]) -> None:
+def _compare(parts: list[SchemaPart], expected: list[SchemaPart]) -> None:
     names = {(part.kind, part.name) for part in expected}
     for part in parts:
         if (part.kind, part.name) not in names:
