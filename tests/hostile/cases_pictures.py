@@ -129,6 +129,7 @@ CONTENTS: dict[str, tuple[str, Callable[[], bytes], bool]] = {
     },
     "16 bits a colour in a few kilobytes": ("a.png", lambda: pack_png(9000, 9000, 16, 2), True),
     "16 bits a gray in a few kilobytes": ("a.png", lambda: pack_png(9400, 9400, 16, 0), False),
+    "deep colours within the limits": ("a.png", lambda: pack_png(7600, 7600, 16, 2), False),
     "colours at the limit of pixels": ("a.png", lambda: pack_png(9459, 9459), False),
     "clear colours at the limit of pixels": ("a.png", lambda: pack_png(9459, 9459, 8, 6), False),
     "a billion pixels": ("a.png", lambda: pack_png(30000, 30000, 8, 0), False),
@@ -151,7 +152,15 @@ CONTENTS: dict[str, tuple[str, Callable[[], bytes], bool]] = {
     ),
     "no bytes at all": ("a.png", lambda: b"", False),
 }
-ACCEPTED = ("strip", "16 bits a gray", "colours at the limit of pixels", "an EXIF", "texts that", "a colour profile")
+ACCEPTED = (
+    "a strip",
+    "deep colours",
+    "16 bits a gray",
+    "colours at the limit of pixels",
+    "an EXIF",
+    "texts that",
+    "a colour profile",
+)
 """These may be samples like others, if they stay within time and memory."""
 
 

@@ -122,7 +122,7 @@ def write_blank_png(path, width, height, depth=8, colours=0):
 def test_bytes_are_bounded_and_a_variable_raises_the_bound(tmp_path, monkeypatch):
     path = write_blank_png(tmp_path / "a.png", 400, 300, 16, 6)
     monkeypatch.setenv("ALLY_FILE_GB", "0.0001")
-    with pytest.raises(DataError, match=r"decoding it takes 938 KiB; at most 105 KiB.*ALLY_FILE_GB"):
+    with pytest.raises(DataError, match=r"decoding it takes 1.26 MiB; at most 105 KiB.*ALLY_FILE_GB"):
         read_all(path)
     monkeypatch.setenv("ALLY_FILE_GB", "0.1")
     assert read_all(path).shape == (3, 300, 400)
@@ -171,5 +171,5 @@ def test_bytes_without_an_ending_open_if_they_are_safe():
     data.seek(0)
     with open_header(data, "sample") as picture:
         assert picture.size == (4, 3)
-    with pytest.raises(DataError, match="no kind of picture"), open_header(io.BytesIO(b"%!PS-Adobe-3.0"), "sample"):
+    with pytest.raises(DataError, match="cannot identify"), open_header(io.BytesIO(b"%!PS-Adobe-3.0"), "sample"):
         pass

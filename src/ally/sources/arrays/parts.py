@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ally.errors import DataError
+from ally.sources.arrays.array_files import map_array
 from ally.sources.arrays.carried import Carried
 from ally.sources.arrays.memory import ArraySource
 from ally.sources.rows.parquet import pyarrow_parquet
@@ -31,7 +32,7 @@ class NpyPart:
     path: str
 
     def __call__(self) -> ArraySource:
-        return ArraySource(np.load(self.path, mmap_mode="r", allow_pickle=False), name=self.path)
+        return ArraySource(map_array(Path(self.path)), name=self.path)
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def open_parts(folder: Path) -> PoolParts:
     for path in map(str, files):
         try:
             if kinds == {".npy"}:
-                array = np.load(path, mmap_mode="r", allow_pickle=False)
+                array = map_array(Path(path))
                 runs, sizes, shapes = [*runs, NpyPart(path)], [*sizes, len(array)], [*shapes, array.shape[1:]]
                 continue
             with pyarrow_parquet().ParquetFile(path) as file:

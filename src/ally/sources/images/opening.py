@@ -55,12 +55,8 @@ def open_picture(source: Path | IO[bytes], name: str, near: int | None = None) -
 
     With `near`, a JPEG is decoded at a fraction of its size, but not below twice `near`: much faster for photographs.
     """
-    with open_header(source, name) as picture:
-        pixels = picture.width * picture.height
-        if near is not None:
-            picture.draft(None, (2 * near, 2 * near))
-        with BUDGET.reserve(_count_bytes(picture, pixels)):
-            yield picture
+    with open_header(source, name) as picture, BUDGET.reserve(prepare_decoding(picture, near)):
+        yield picture
 
 
 @contextmanager
@@ -86,6 +82,17 @@ def open_header(source: Path | IO[bytes], name: str) -> Iterator[Any]:
         raise unreadable(os_reason(error) if system else first_line(error)) from error
 
 
+def prepare_decoding(picture: Any, near: int | None = None) -> int:
+    """The bytes that decoding will take at its peak; raises `DataError` if they are too many."""
+    pixels = picture.width * picture.height
+    if near is not None:
+        picture.draft(None, (2 * near, 2 * near))
+    size, limit = _count_bytes(picture, pixels), find_limit(MEMORY)
+    if size > limit:
+        raise unreadable(f"decoding it takes {in_words(size)}; {advise(limit)}")
+    return size
+
+
 def unreadable(reason: str) -> DataError:
     return DataError(f"{UNREADABLE} ({reason})")
 
@@ -100,7 +107,7 @@ def _find_format(head: bytes, name: str) -> str:
     if not head:
         raise DataError("the file is empty")
     if kind is None:
-        raise unreadable("its first bytes are those of no kind of picture that is read")
+        raise unreadable("cannot identify image: its first bytes are those of no kind that is read")
     raise unreadable(f"it is {kind} and is called {ending or 'without ending'}; rename it")
 
 
@@ -157,7 +164,7 @@ def _ensure_size(size: tuple[int, int], most: int | None) -> None:
     if width < 1 or height < 1:
         raise unreadable(f"it has the size {width}×{height}")
     if most is not None and width * height > most:
-        raise unreadable(f"Image size ({width}×{height} pixels) exceeds the limit of {most} pixels; make it smaller")
+        raise unreadable(f"Image size ({width}×{height} pixels) exceeds the limit of {most}: a decompression bomb?")
 
 
 def _ensure_few_scans(stream: IO[bytes], pixels: int) -> None:
@@ -181,6 +188,9 @@ def _count_bytes(picture: Any, pixels: int) -> int:
         own = 2 * pixels * sum(shares) // max(1, *shares)
     if picture.format == "TIFF":
         own = stored * _count_strip(picture)
+    if any(";16" in str(tile[3]) for tile in picture.tile) and stored == 4:
+        # Deep colours become bytes, but are unpacked whole.
+        own += 3 * pixels
     return int(picture.width * picture.height * (stored + copies) + own)
 
 
@@ -207,10 +217,8 @@ class DecodingBudget:
 
     @contextmanager
     def reserve(self, size: int) -> Iterator[None]:
-        """Waits until there is room; a picture that has none even when it is alone is refused."""
+        """Waits until there is room, or until there is no other picture."""
         limit = find_limit(MEMORY)
-        if size > limit:
-            raise unreadable(f"decoding it takes {in_words(size)}; {advise(limit)}")
         with self._changed:
             self._changed.wait_for(lambda: not self._taken or self._taken + size <= limit)
             self._taken += size

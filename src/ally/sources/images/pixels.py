@@ -8,12 +8,14 @@ from typing import IO, Any
 
 import numpy as np
 
-from ally.sources.images.opening import open_header, open_picture, pillow
+from ally.sources.images.opening import open_header, open_picture, pillow, prepare_decoding
 from ally.types import AnyArray
 
 GRAY = ("1", "L", "LA")
 AT_ONCE = 2**20
 """Pixels that are converted in one piece: a conversion takes up to nine times the memory of its result."""
+NEAR = 32
+"""The side for which a JPEG is looked at before anyone reads it."""
 ORIENTATION = 0x0112
 MIRRORED, UPSIDE_DOWN, FLIPPED, TRANSPOSED, LEFT, TRANSVERSED, RIGHT = range(2, 9)
 """How the rows and columns of a picture lie, as its file says; 1 is upright."""
@@ -41,8 +43,8 @@ def read_size(source: Path | IO[bytes], name: str) -> tuple[int, int]:
 
 def check_header(path: Path) -> None:
     """Raises `DataError` unless a file begins as a picture of a size that can be read."""
-    with open_header(path, path.name):
-        pass
+    with open_header(path, path.name) as picture:
+        prepare_decoding(picture, NEAR)
 
 
 def check_pixels(path: Path) -> None:
@@ -54,15 +56,20 @@ def check_pixels(path: Path) -> None:
 def check_whole(path: Path) -> None:
     """Raises `DataError` if a PNG file is damaged anywhere: each of its parts has a checksum."""
     with open_header(path, path.name) as picture:
+        prepare_decoding(picture)
         picture.verify()
 
 
 def _scale_square(picture: Any, side: int) -> AnyArray:
     orientation = find_orientation(picture)
     if picture.mode == "RGB" and picture.width * picture.height > AT_ONCE:
-        channels = (np.asarray(picture.getchannel(number))[None] for number in range(3))
-        return np.concatenate([squared(turn(channel, orientation), side) for channel in channels])
+        return np.concatenate([squared(turn(_read_channel(picture, n), orientation), side) for n in range(3)])
     return squared(turn(convert_pixels(picture), orientation), side)
+
+
+def _read_channel(picture: Any, number: int) -> AnyArray:
+    strips = (np.asarray(strip.getchannel(number)) for strip in _cut_strips(picture))
+    return _join(strips, picture.height)[None]
 
 
 def _find_size(picture: Any) -> tuple[int, int]:
