@@ -16,7 +16,7 @@ from ally.errors import DataError
 from ally.sources.arrays.array_files import map_array
 from ally.sources.arrays.carried import Carried
 from ally.sources.arrays.memory import ArraySource
-from ally.sources.rows.parquet import pyarrow_parquet
+from ally.sources.rows.parquet import open_parquet
 
 KINDS = (".npy", ".parquet")
 
@@ -43,7 +43,7 @@ class ParquetPart:
     group: int
 
     def __call__(self) -> ArraySource:
-        with pyarrow_parquet().ParquetFile(self.path) as file:
+        with open_parquet(Path(self.path)) as file:
             table = file.read_row_group(self.group)
         odd = next((field for field in table.schema if not _is_number(field.type)), None)
         if odd is not None:
@@ -81,7 +81,7 @@ def open_parts(folder: Path) -> PoolParts:
                 array = map_array(Path(path))
                 runs, sizes, shapes = [*runs, NpyPart(path)], [*sizes, len(array)], [*shapes, array.shape[1:]]
                 continue
-            with pyarrow_parquet().ParquetFile(path) as file:
+            with open_parquet(Path(path)) as file:
                 for group in range(file.metadata.num_row_groups):
                     runs.append(ParquetPart(path, group))
                     sizes.append(file.metadata.row_group(group).num_rows)
