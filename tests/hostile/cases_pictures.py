@@ -17,7 +17,7 @@ COMMANDS: tuple[Words, ...] = (
     ("query", "{path}", "--n", "1", "--label", "folder", "--strategy", "random", "--model", "linear"),
     ("new", "pets", "--from", "{path}", "--classes", "cat,dog", "--evaluate", "0"),
 )
-UNREAD = "cannot be read|are left out|is not read|unreadable"
+UNREAD = "cannot be read|are left out|problems?:"
 
 
 def pack_png(width: int, height: int, depth: int = 8, colours: int = 2, extra: bytes = b"") -> bytes:

@@ -20,6 +20,8 @@ BICUBIC = 3
 """Pillow's number for it, as model folders write it."""
 THREADS = 4
 """Photos that are decoded at the same time, at most."""
+LARGEST_SIDE = 2048
+"""Pixels of an edge that a model may ask for."""
 LONGEST = 8
 """Times the shorter edge; models look at the middle square, or at the whole squeezed into one."""
 
@@ -92,6 +94,12 @@ class Prepare:
         size, crop = _size(config.get("size", 224)), None
         if config.get("do_center_crop") and config.get("do_resize", True):
             crop = _pair(config.get("crop_size", size if isinstance(size, tuple) else (size, size)))
+        for edge in (*(size if isinstance(size, tuple) else (size,)), *(crop or ())):
+            if not 1 <= edge <= LARGEST_SIDE:
+                raise DataError(
+                    f"the picture size {edge} in preprocessor_config.json is out of range; use a model that reads "
+                    f"pictures of 1 to {LARGEST_SIDE} pixels a side"
+                )
         share = config.get("crop_pct")
         if share is not None and isinstance(size, int) and size < 384:
             size, crop = int(size / float(share)), (size, size)

@@ -13,6 +13,10 @@ from ally.sources.paths import file_stamp
 from ally.sources.rows.base import BadRow, Row
 from ally.sources.rows.headers import ensure_few_columns, find_repeated, header_notes
 from ally.sources.rows.workbook import read_first_sheet
+from ally.sources.size_limits import ensure_unpacked_fits
+
+CELL, CELLS, CELL_RATIO = 16, 2**25, 100
+"""Bytes for each place of a table, filled or not, and how many there may be at least, and times the file's size."""
 
 
 class HeldRows:
@@ -35,6 +39,9 @@ class HeldRows:
         self._rows = [dict(row) for row in rows]
         self._columns = tuple(dict.fromkeys(str(name) for row in self._rows for name in row))
         ensure_few_columns(self._columns, place)
+        if path is not None:
+            cells = len(self._rows) * len(self._columns)
+            ensure_unpacked_fits(path, CELL * cells, path.stat().st_size, CELLS, CELL_RATIO)
         self._place, self._path, self._first = place, path, first
         self.notes = notes
 

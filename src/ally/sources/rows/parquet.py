@@ -22,8 +22,8 @@ VALUE, ROW = 8, 64
 """Bytes that a value, and a row beside its values, take at least."""
 DECODED = 2**30
 """Bytes of texts that may be repeated in all rows together, of which few are held at a time."""
-LENGTH = 4
-"""Bytes before each text of a column that is written plainly."""
+LENGTH = 8
+"""Bytes a value: a column that takes less keeps few texts, each for many rows."""
 
 
 def pyarrow_parquet() -> Any:
@@ -153,7 +153,7 @@ def _count_bytes(group: Any) -> int:
 
 
 def _find_repeating(group: Any) -> list[str]:
-    """Columns of texts that take less room than texts can that are written one after another."""
+    """Columns of texts that may be kept once for many rows, and would then take too much."""
     columns = [group.column(number) for number in range(group.num_columns)]
     return [
         column.path_in_schema
