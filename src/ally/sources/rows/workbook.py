@@ -35,7 +35,7 @@ Cells = dict[int, Any]
 """Values by column, from 0 on; empty cells are absent."""
 
 
-class Part(NamedTuple):
+class BookPart(NamedTuple):
     """A relation of a workbook: the kind is the last word of its type."""
 
     kind: str
@@ -78,7 +78,7 @@ def _ensure_openpyxl() -> None:
         raise MissingPart("reading .xlsx needs openpyxl: pip install 'ally-learn[xlsx]'") from error
 
 
-def _list_relations(archive: zipfile.ZipFile, of: str) -> dict[str, Part]:
+def _list_relations(archive: zipfile.ZipFile, of: str) -> dict[str, BookPart]:
     """By id, those of a part, or of the whole where it is empty."""
     folder, name = posixpath.split(of)
     place = posixpath.join(folder, "_rels", f"{name}.rels")
@@ -86,7 +86,7 @@ def _list_relations(archive: zipfile.ZipFile, of: str) -> dict[str, Part]:
         return {}
     listed = (attributes for _, attributes in _list_elements(archive, place, {"Relationship"}))
     return {
-        one["Id"]: Part(
+        one["Id"]: BookPart(
             one["Type"].rpartition("/")[2], posixpath.normpath(posixpath.join("/", folder, one["Target"])).lstrip("/")
         )
         for one in listed
