@@ -20,7 +20,7 @@ WITH_POINT = re.compile(r"\s*-?\d*\.\d+\s*")
 THOUSANDS = re.compile(r"\s*-?\d{1,3}(\.\d{3})+,\d+\s*")
 MOST_LINES = 2**16
 """Lines of one row, in quoted fields."""
-READ_AGAIN = 2**24
+READ_AGAIN = 2**22
 LOOKED_AT = 1000
 """Rows that tell whether numbers are written with a comma."""
 
