@@ -191,7 +191,7 @@ def test_arrays_that_cannot_be_used(tmp_path):
     with pytest.raises(DataError, match=r"labels .* have shape \(4,\) and X \(3, 2\)"):
         load(str(tmp_path / "b.npz"))
     np.save(tmp_path / "o.npy", np.asarray([{"a": 1}], dtype=object), allow_pickle=True)
-    with pytest.raises(DataError, match="without object arrays"):
+    with pytest.raises(DataError, match="without objects"):
         load(str(tmp_path / "o.npy"), target=str(tmp_path / "o.npy"))
     with pytest.raises(InputError, match="give the path of a second"):
         load(str(tmp_path / "o.npy"))

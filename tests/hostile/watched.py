@@ -35,10 +35,13 @@ def main() -> None:
 
 def import_everything() -> None:
     """What commands import, so that it is there after a fork."""
+    import matplotlib.pyplot  # noqa: F401
+
     import ally.campaign.training.run
     import ally.cli.app
     import ally.learning.fitted_estimator
     import ally.learning.trained
+    import ally.report.write
     import ally.sources.images.pixels
     import ally.web.app  # noqa: F401
 

@@ -53,7 +53,7 @@ def test_parts_that_do_not_belong_together_are_named(tmp_path):
     with pytest.raises(DataError, match=r"b\.npy has samples of \(4,\) and .*a\.npy of \(3,\)"):
         as_source(str(tmp_path))
     (tmp_path / "b.npy").write_bytes(b"nothing")
-    with pytest.raises(DataError, match=r"b\.npy cannot be read"):
+    with pytest.raises(DataError, match=r"b\.npy is not a complete .npy file"):
         as_source(tmp_path)
     parquet.write_table(pa.table({"a": ["x"]}), tmp_path / "c.parquet")
     with pytest.raises(DataError, match=r"both \.npy and \.parquet"):

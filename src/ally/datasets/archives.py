@@ -13,9 +13,14 @@ from typing import IO
 
 from ally.errors import DataError
 from ally.files import replacing
+from ally.sources.archive_files import check_members
+from ally.sources.damage import refuse_damage
+from ally.sources.paths import inside, open_regular
 
 LARGEST_MEMBER = 64 * 2**20
 """Images in an archive that claim to be larger than this are not read."""
+MEMBERS = 1_000_000
+"""Files in an archive of images."""
 DAMAGED = (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, NotImplementedError, RuntimeError)
 
 
@@ -67,24 +72,22 @@ class Tree:
         if place.is_dir():
             self.names = sorted(str(PurePosixPath(*path.relative_to(place).parts)) for path in _files(place))
             return
-        try:
+        with refuse_damage(f"{place} cannot be opened as a zip", "fetch it again"):
             self._zip = zipfile.ZipFile(place)
-        except (*DAMAGED, OSError) as error:
-            raise DataError(f"{place} cannot be opened as a zip ({error}); fetch it again") from error
+            check_members(self._zip, place, MEMBERS)
         self.names = sorted(ensure_inside(info.filename, place) for info in self._zip.infolist() if not info.is_dir())
 
     def read(self, name: str) -> bytes:
         if self._zip is None:
-            return (self.place / name).read_bytes()
-        try:
+            with open_regular(inside(self.place, name)) as stream:
+                return stream.read()
+        with refuse_damage(f"{name} in {self.place} cannot be read", "fetch the file again"):
             info = self._zip.getinfo(name)
             if info.file_size > LARGEST_MEMBER:
                 raise DataError(
                     f"{name} in {self.place} claims to hold {info.file_size} bytes; at most {LARGEST_MEMBER} are read"
                 )
             return self._zip.read(info)
-        except (KeyError, *DAMAGED) as error:
-            raise DataError(f"{name} in {self.place} cannot be read ({error}); fetch the file again") from error
 
     def __enter__(self) -> Tree:
         return self

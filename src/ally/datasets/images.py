@@ -10,7 +10,8 @@ import numpy as np
 
 from ally.datasets.archives import Tree
 from ally.errors import DataError
-from ally.sources.images.pixels import read_pixels, reason, squared, unreadable
+from ally.sources.images.opening import UNREADABLE
+from ally.sources.images.pixels import read_small, squared
 from ally.sources.paths import is_image
 from ally.types import AnyArray, BoolArray
 
@@ -73,8 +74,7 @@ class _Picture(NamedTuple):
 def _attempt(tree: Tree, name: str) -> _Picture | str:
     """The image, or why there is none."""
     try:
-        pixels = read_pixels(io.BytesIO(tree.read(name)))
-    except unreadable() as error:
-        return reason(error)
-    size = pixels.shape[1:]
-    return _Picture(squared(pixels, SIDE) if max(size) > LARGEST_KEPT else pixels, size)
+        pixels, size = read_small(io.BytesIO(tree.read(name)), name, LARGEST_KEPT, SIDE)
+    except DataError as error:
+        return str(error).removeprefix(f"{UNREADABLE} (").removesuffix(")")
+    return _Picture(np.ascontiguousarray(pixels), size)

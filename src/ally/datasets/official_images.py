@@ -16,6 +16,7 @@ from ally.datasets.dataset import Parts
 from ally.datasets.places import locate
 from ally.datasets.splits import holdout
 from ally.errors import DataError
+from ally.sources.size_limits import ensure_unpacked_fits
 from ally.types import AnyArray
 
 IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
@@ -57,7 +58,8 @@ def _parse_idx(stream: io.BufferedIOBase, path: Path) -> AnyArray:
     shape = struct.unpack(f">{magic[3]}I", header)
     dtype = np.dtype(IDX_TYPES[magic[2]])
     wanted = math.prod(shape) * dtype.itemsize
-    data = stream.read()
+    ensure_unpacked_fits(path, wanted, path.stat().st_size)
+    data = stream.read(wanted + 1)
     if len(data) != wanted:
         raise DataError(
             f"{path} holds {len(data)} bytes of values and its header {shape} says {wanted}; fetch it again"
@@ -129,10 +131,14 @@ def read_svhn(folder: Path) -> Parts:
 def read_digits(path: Path) -> tuple[AnyArray, AnyArray]:
     """Images (n, 3, 32, 32) and digits 0 to 9 of a Matlab file with X (32, 32, 3, n) and y (n, 1), where the digit 0 is
     written as 10."""
-    from scipy.io import loadmat
+    from scipy.io import loadmat, whosmat
 
     try:
+        held = {name: math.prod(shape) for name, shape, _ in whosmat(str(path)) if name in ("X", "y")}
+        ensure_unpacked_fits(path, sum(held.values()), path.stat().st_size)
         content = loadmat(str(path), variable_names=["X", "y"])
+    except DataError:
+        raise
     except OSError as error:
         raise DataError(f"{path} cannot be read ({error}); fetch it again") from error
     except Exception as error:  # the parser raises many kinds on damaged files

@@ -6,7 +6,6 @@ first folder on its path, at any depth below.
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
@@ -18,6 +17,7 @@ from ally.datasets.images import decode, is_image
 from ally.datasets.splits import holdout
 from ally.datasets.targets import decide
 from ally.errors import DataError, InputError
+from ally.sources.arrays.array_files import map_array, open_arrays
 from ally.types import AnyArray, Task
 
 TEST_FOLDERS = ("test", "val", "valid", "validation")
@@ -51,17 +51,11 @@ def _npz(path: Path, target: str | None) -> tuple[AnyArray, AnyArray]:
         raise InputError.about(
             "target", target, "; an .npz file has its features in X and its labels in y: leave target out"
         )
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            if "X" not in arrays or "y" not in arrays:
-                raise DataError(
-                    f"{path} holds {', '.join(arrays) or 'nothing'}; save the features as X and the labels as y"
-                )
-            return arrays["X"], arrays["y"]
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise DataError(
-            f"{path} cannot be read as .npz ({error}); save it again with numpy, without object arrays"
-        ) from error
+    with open_arrays(path) as arrays:
+        if "X" not in arrays or "y" not in arrays:
+            held = ", ".join(arrays.names[:20]) or "nothing"
+            raise DataError(f"{path} holds {held}; save the features as X and the labels as y")
+        return arrays.read("X"), arrays.read("y")
 
 
 def _npy(path: Path, target: str | None) -> tuple[AnyArray, AnyArray]:
@@ -74,12 +68,7 @@ def _npy(path: Path, target: str | None) -> tuple[AnyArray, AnyArray]:
         raise InputError.about(
             "target", target, f"is not a file; give the path of a .npy file with one label per row of {path}"
         )
-    try:
-        return np.load(path, allow_pickle=False), np.load(labels, allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
-        raise DataError(
-            f"{path} or {labels} cannot be read as .npy ({error}); save it again with numpy, without object arrays"
-        ) from error
+    return map_array(path), map_array(labels)
 
 
 def read_folder(folder: Path) -> Parts:

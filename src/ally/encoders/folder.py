@@ -16,6 +16,7 @@ from typing import Any
 
 from ally.encoders.base import EncoderKind
 from ally.errors import DataError, InputError, MissingPart
+from ally.sources.paths import open_regular
 
 PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 WANTED = ["*.json", "*.txt", "*.model", "*.safetensors"]
@@ -146,10 +147,11 @@ class ModelFolder:
     def read(self, name: str) -> dict[str, Any]:
         """A JSON file of the folder; nothing if it is not there."""
         try:
-            found = json.loads((self.path / name).read_text("utf-8"))
+            with open_regular(self.path / name) as stream:
+                found = json.loads(stream.read().decode("utf-8"))
         except FileNotFoundError:
             return {}
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise DataError(f"{self.path / name} cannot be read ({error}); get the file again") from error
         return found if isinstance(found, dict) else {"": found}
 

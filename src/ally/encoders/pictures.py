@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,61 +12,53 @@ from typing import Any
 import numpy as np
 
 from ally.errors import DataError
-from ally.sources.images.pixels import pillow, reason, unreadable
+from ally.sources.images.opening import open_picture, pillow
+from ally.sources.images.pixels import convert_pixels, find_orientation, is_deep, turn
 from ally.types import AnyArray
 
 BICUBIC = 3
 """Pillow's number for it, as model folders write it."""
 THREADS = 4
 """Photos that are decoded at the same time, at most."""
+LARGEST_SIDE = 2048
+"""Pixels of an edge that a model may ask for."""
+LONGEST = 8
+"""Times the shorter edge; models look at the middle square, or at the whole squeezed into one."""
 
 
 def read_pictures(paths: Sequence[Path], side: int) -> list[AnyArray | DataError]:
     """Each (3, h, w) uint8, upright, or why it cannot be read. The shorter edge has at least ``2 · side`` pixels where
-    the photo has so many, and less than twice that.
+    the photo has so many, and less than twice that; of a photo longer than `LONGEST` times that it is the middle.
 
     A JPEG is decoded at a fraction of its size. Any other photo is decoded whole and made smaller at once, at most
     `THREADS` at a time; one above Pillow's limit of 89 million pixels counts as unreadable.
     """
-    Image = pillow()
-    # Around all threads: filters of warnings are those of the whole process.
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        warnings.simplefilter("error", Image.DecompressionBombWarning)
-        if len(paths) < 2:
-            return [_read(path, side) for path in paths]
-        with ThreadPoolExecutor(min(THREADS, os.cpu_count() or 1)) as threads:
-            return list(threads.map(lambda path: _read(path, side), paths))
+    if len(paths) < 2:
+        return [_read(path, side) for path in paths]
+    with ThreadPoolExecutor(min(THREADS, os.cpu_count() or 1)) as threads:
+        return list(threads.map(lambda path: _read(path, side), paths))
 
 
 def _read(path: Path, side: int) -> AnyArray | DataError:
-    Image = pillow()
-    from PIL import ImageOps
-
     try:
-        with Image.open(path) as photo:
-            photo.draft("RGB", (2 * side, 2 * side))
+        with open_picture(path, path.name, near=side) as photo:
+            orientation = find_orientation(photo)
             factor = max(1, min(photo.size) // (2 * side))
-            small = photo if factor == 1 or photo.mode in ("1", "P", "I;16") else photo.reduce(factor)
-            return _rgb(ImageOps.exif_transpose(small) if small is photo else _upright(small, photo))
-    except unreadable() as error:
-        return error if isinstance(error, DataError) else DataError(f"the image cannot be read ({reason(error)})")
+            small = photo if factor == 1 or photo.mode in ("1", "P") or is_deep(photo) else photo.reduce(factor)
+            pixels = turn(convert_pixels(_cut_middle(small)), orientation)
+            return np.broadcast_to(pixels, (3, *pixels.shape[1:]))
+    except DataError as error:
+        return error
 
 
-def _upright(small: Any, photo: Any) -> Any:
-    """A reduced copy has lost the note about how the camera was held."""
-    from PIL import ImageOps
-
-    small.getexif().update(photo.getexif())
-    return ImageOps.exif_transpose(small)
-
-
-def _rgb(picture: Any) -> AnyArray:
-    if picture.mode in ("I", "I;16", "F"):
-        values = np.asarray(picture, dtype=np.float32)
-        gray = np.clip(values / (1.0 if values.max(initial=0.0) <= 255 else 257.0), 0, 255).round().astype(np.uint8)
-        return np.broadcast_to(gray, (3, *gray.shape))
-    return np.asarray(picture.convert("RGB")).transpose(2, 0, 1)
+def _cut_middle(picture: Any) -> Any:
+    """Without the ends of a strip that would be thousands of times as long as wide once it has the model's size."""
+    width, height = picture.size
+    most = LONGEST * min(width, height)
+    if max(width, height) <= most:
+        return picture
+    left, top = max(0, width - most) // 2, max(0, height - most) // 2
+    return picture.crop((left, top, left + min(width, most), top + min(height, most)))
 
 
 def as_picture(sample: Any) -> AnyArray:
@@ -103,6 +94,12 @@ class Prepare:
         size, crop = _size(config.get("size", 224)), None
         if config.get("do_center_crop") and config.get("do_resize", True):
             crop = _pair(config.get("crop_size", size if isinstance(size, tuple) else (size, size)))
+        for edge in (*(size if isinstance(size, tuple) else (size,)), *(crop or ())):
+            if not 1 <= edge <= LARGEST_SIDE:
+                raise DataError(
+                    f"the picture size {edge} in preprocessor_config.json is out of range; use a model that reads "
+                    f"pictures of 1 to {LARGEST_SIDE} pixels a side"
+                )
         share = config.get("crop_pct")
         if share is not None and isinstance(size, int) and size < 384:
             size, crop = int(size / float(share)), (size, size)

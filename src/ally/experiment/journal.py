@@ -13,10 +13,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, NotRequired, get_type_hints
 
 from ally.errors import InputError
 from ally.experiment.cell import Record, Round
+from ally.files import open_in_place
+from ally.json_form import find_misfit
+
+FORM = {
+    name: NotRequired[kind] if name in {"protocol", "positive_duals", "rank_quality", "learner"} else kind
+    for name, kind in get_type_hints(Record).items()
+}
+"""What a record holds; older ones lack some."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +34,10 @@ class Journal:
     def rounds(self) -> list[Round]:
         """What is on disk, in order; a round that was run again counts once."""
         found: dict[int, Round] = {}
-        for line in self._lines()[1:]:
+        for number, line in enumerate(self._lines()[1:], start=2):
+            misfit = find_misfit(line, {"record": FORM, "asked": list[int]})
+            if misfit is not None:
+                raise InputError(f"{self.path} is damaged (line {number}: {misfit}); delete it to run its cell again")
             done = Round(Record(**line["record"]), tuple(line["asked"]))
             found[done.record.round] = done
         return [found[number] for number in sorted(found)]
@@ -34,13 +45,16 @@ class Journal:
     @property
     def settings(self) -> dict[str, Any]:
         lines = self._lines()
+        misfit = find_misfit(lines[0], {"settings": dict[str, Any]}) if lines else None
+        if misfit is not None:
+            raise InputError(f"{self.path} is damaged (line 1: {misfit}); delete it to run its cell again")
         return lines[0]["settings"] if lines else {}
 
     @contextmanager
     def writing(self, settings: dict[str, Any]) -> Iterator[Journal]:
         """Lock the file against other processes, waiting for one that is about to end, and cut off an unfinished
         line."""
-        with self.path.open("ab") as file:
+        with self._open_to_append() as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             os.truncate(file.fileno(), self._whole())
             if not self._whole():
@@ -52,7 +66,7 @@ class Journal:
         self._append({"record": asdict(done.record), "asked": done.asked})
 
     def _append(self, line: dict[str, Any]) -> None:
-        with self.path.open("ab") as file:
+        with self._open_to_append() as file:
             file.write(json.dumps(line).encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
@@ -60,13 +74,20 @@ class Journal:
     def _lines(self) -> list[dict[str, Any]]:
         if not self.path.exists():
             return []
-        content = self.path.read_bytes()
+        content = self._read()
         lines = content[: content.rfind(b"\n") + 1].splitlines()
         try:
             return [json.loads(line) for line in lines]
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InputError(f"{self.path} is damaged ({error}); delete it to run its cell again") from error
 
     def _whole(self) -> int:
         """Bytes up to the last newline."""
-        return self.path.read_bytes().rfind(b"\n") + 1
+        return self._read().rfind(b"\n") + 1
+
+    def _read(self) -> bytes:
+        with os.fdopen(open_in_place(self.path, os.O_RDONLY), "rb") as file:
+            return file.read()
+
+    def _open_to_append(self) -> IO[bytes]:
+        return os.fdopen(open_in_place(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), "ab")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict
@@ -20,7 +21,7 @@ from ally.experiment.ray_tasks import tasks_through
 from ally.experiment.simulate import campaign, simulate
 from ally.experiment.trial import Trial
 from ally.experiment.workers import work_through
-from ally.files import write_whole
+from ally.files import open_in_place, write_whole
 from ally.types import Progress
 
 Load: TypeAlias = Callable[[str], Trial]
@@ -97,10 +98,10 @@ def run_in(
 def missing(out: Path, load: Load, cells: Cells) -> list[int]:
     """Which of the cells are not finished. Raises if the folder's contents come from other data or settings."""
     fingerprints = {name: load(name).fingerprint for name in dict.fromkeys(name for name, _ in cells)}
-    same = {cell.identity(name): (name, cell) for name, cell in cells}
+    same = {repr(list(cell.identity(name))): (name, cell) for name, cell in cells}
     for path in sorted(cells_folder(out).glob("*.jsonl")):
         settings = Journal(path).settings
-        own = same.get(tuple(settings.get("identity", ())))
+        own = same.get(repr(settings.get("identity")))
         if own is not None and journal(out, *own).path != path:
             now = {field: _told(field, value) for field, value in vars(own[1]).items() if field != "rounds"}
             changed = [field for field, value in now.items() if settings.get(field, "None") != value]
@@ -142,6 +143,8 @@ def table(records: Iterable[Record]) -> pd.DataFrame:
 
 def cells_folder(out: Path) -> Path:
     folder = out / "cells"
+    if folder.is_symlink():
+        raise InputError(f"{folder} is a link, and is not followed; choose another folder")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
@@ -150,7 +153,7 @@ def cells_folder(out: Path) -> Path:
 def locked(out: Path) -> Iterator[None]:
     """Only one grid runs in a folder at a time."""
     out.mkdir(parents=True, exist_ok=True)
-    with (out / ".lock").open("w") as file:
+    with os.fdopen(open_in_place(out / ".lock", os.O_RDWR | os.O_CREAT), "r+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -17,6 +17,8 @@ from ally.report.style import Style, styles
 
 Band = Literal["ci", "std"]
 BANDS: dict[Band, str] = {"ci": "95 % interval of the mean", "std": "one standard deviation"}
+LONGEST = 80
+"""Characters of a name in a picture."""
 OTHERS = "other series"
 
 
@@ -125,5 +127,6 @@ def _constant(ax: Axes, value: float, name: str) -> None:
 
 
 def _plain(text: str) -> str:
-    """A leading underscore would hide a name from the legend."""
-    return (" " if text.startswith("_") else "") + text
+    """A leading underscore would hide a name from the legend, dollars would make it a formula."""
+    short = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+    return (" " if text.startswith("_") else "") + short.replace("$", r"\$")

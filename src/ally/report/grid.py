@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ally.errors import InputError
+from ally.json_form import find_misfit
 from ally.metrics import metric_named
 
 NAMES = ("dataset", "model", "objective", "setting", "strategy", "metric")
@@ -20,6 +21,14 @@ OPTIONAL = {"protocol": "", "positive_duals": "", "rank_quality": "", "learner":
 """Columns that older files lack, with their default values. Duals are empty where a strategy has none, and the
 learner where a model was named."""
 COLUMNS = (*NAMES[:5], "seed", "batch", "round", "labels", "validation_labels", "metric", *NUMBERS, *OPTIONAL)
+LARGEST = 10**9
+"""Of a seed, a batch, a round or a number of labels."""
+LARGEST_VALUE = 1e150
+"""The squares of larger ones are no numbers."""
+LONGEST = 2000
+"""Characters of a name: of a model or a setting it is all that makes it."""
+SERIES = 300
+"""Every one is compared with every other of its data set."""
 CAMPAIGN = ["dataset", "strategy", "setting", "objective", "model", "batch", "protocol", "seed"]
 """Columns that identify a simulated campaign."""
 
@@ -31,7 +40,7 @@ def read_results(path: Path) -> pd.DataFrame:
         raise InputError(f"{file} does not exist; give a folder that `ally bench` wrote (it holds results.csv)")
     try:
         table = pd.read_csv(file, dtype=str, keep_default_na=False, encoding="utf-8")
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+    except (ValueError, OSError, RecursionError) as error:
         raise InputError(f"{file} is not a table of comma-separated values: {error}; run the grid again") from None
     missing = [name for name in COLUMNS if name not in table and name not in OPTIONAL]
     if missing:
@@ -50,12 +59,12 @@ def read_results(path: Path) -> pd.DataFrame:
 def _numbers(file: Path, column: pd.Series[str], whole: bool) -> pd.Series[int] | pd.Series[float]:
     """The column as numbers; an error names the line of the first cell that is not one."""
     values = pd.to_numeric(column, errors="coerce").astype(float)
-    bad = ~np.isfinite(values.to_numpy())
+    bad = ~(np.abs(values.to_numpy()) <= LARGEST_VALUE)
     if whole:
-        bad |= ~bad & (values.to_numpy() % 1 != 0)
+        bad |= ~bad & ((values.to_numpy() % 1 != 0) | ~values.between(0, LARGEST).to_numpy())
     if bad.any():
         place = int(np.flatnonzero(bad)[0])
-        kind = "a whole number" if whole else "a finite number"
+        kind = f"a whole number up to {LARGEST}" if whole else "a finite number"
         raise InputError(
             f"{file}, line {place + 2}: {column.name}={column.iloc[place]!r} is not {kind}; remove or rerun that "
             "campaign"
@@ -64,6 +73,13 @@ def _numbers(file: Path, column: pd.Series[str], whole: bool) -> pd.Series[int] 
 
 
 def _check_rows(file: Path, table: pd.DataFrame) -> None:
+    for name in (*NAMES, *OPTIONAL):
+        longest = table[name].astype(str).str.len().max()
+        if longest > LONGEST:
+            raise InputError(f"{file} holds a {name} of {longest} characters; names have at most {LONGEST}")
+    lines = len(table[CAMPAIGN[:-1]].drop_duplicates())
+    if lines > SERIES:
+        raise InputError(f"{file} compares {lines} series, each with each other; at most {SERIES}: split the file")
     for name in ("dataset", "strategy"):
         if (table[name] == "").any():
             raise InputError(f"{file}, line {int(np.flatnonzero(table[name] == '')[0]) + 2}: {name} is empty; name it")
@@ -111,7 +127,7 @@ def read_description(folder: Path) -> Description:
         return Description()
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{file} is not JSON: {error}; fix or remove it") from None
     if not isinstance(found, dict):
         raise InputError(
@@ -129,7 +145,7 @@ def _checked(file: Path, name: str, value: Any) -> Any:
             return {str(key): entry if isinstance(entry, str) else json.dumps(entry) for key, entry in value.items()}
         raise InputError(f"{file}: {name} is {value!r}; it must be an object of names and texts")
     if name == "constants":
-        if isinstance(value, dict) and all(isinstance(entry, (int, float)) for entry in value.values()):
+        if find_misfit(value, dict[str, float]) is None:
             return {str(key): float(entry) for key, entry in value.items()}
         raise InputError(f"{file}: constants is {value!r}; it must be an object of data sets and numbers")
     if name == "notes":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ally.errors import DataError, IdError, InputError, NonFiniteInput
+from ally.sources.arrays.array_files import open_arrays
 from ally.sources.arrays.convert import as_source
 from ally.sources.arrays.samples import read_array, read_ids, texts_of
 from ally.sources.base import Source
 from ally.sources.identity import Index, SeenIds, id_keys
-from ally.sources.paths import ensure_readable
 from ally.sources.rows import TABLES, Row, open_rows
 from ally.sources.rows.columns import as_number
 from ally.sources.samples import ById, Samples
@@ -87,14 +86,11 @@ def open_embeddings(place: Any, id_column: str | None = None) -> Embeddings:
     if path.suffix.lower() in TABLES:
         return _from_table(path, id_column)
     if path.suffix.lower() == ".npz":
-        ensure_readable(path)
-        try:
-            with np.load(path, allow_pickle=False) as arrays:
-                return Embeddings(arrays["X"], texts_of(arrays["ids"], path))
-        except (ValueError, OSError, KeyError, EOFError, zipfile.BadZipFile) as error:
-            raise DataError(
-                f"{path} cannot be read as embeddings ({error}); save the vectors as X and their ids as ids"
-            ) from error
+        with open_arrays(path) as arrays:
+            lost = next((name for name in ("X", "ids") if name not in arrays), None)
+            if lost is not None:
+                raise DataError(f"{path} has no {lost}; save the embeddings as X and the ids of their rows as ids")
+            return Embeddings(arrays.read("X"), texts_of(arrays.read("ids"), path))
     raise DataError(
         f"{path} has no ids; pass embeddings=({path.name!r}, ids), an .npz file with X and ids, or a table with an id "
         "column"

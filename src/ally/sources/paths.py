@@ -6,6 +6,7 @@ import os
 import stat
 import unicodedata
 from pathlib import Path
+from typing import IO
 from urllib.parse import unquote
 
 from ally.errors import DataError, LabelError
@@ -94,6 +95,15 @@ def ensure_readable(path: Path) -> None:
         raise DataError(f"{path} is {'a folder' if path.is_dir() else 'missing'}; give the path of a file")
     if not os.access(path, os.R_OK):
         raise DataError(f"{path} cannot be read (permission denied); change its permissions")
+
+
+def open_regular(path: Path) -> IO[bytes]:
+    """The bytes of a regular file; opening a pipe or a device in its place would wait, or act."""
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise DataError(f"{path.name!r} is not a regular file; put a copy of the file there")
+    return os.fdopen(file, "rb")
 
 
 KEPT = frozenset(" -_.,()+&@!~")

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from ally.errors import DataError
+from ally.sources.arrays.array_files import map_array
 from ally.sources.arrays.carried import Carried
 from ally.sources.arrays.memory import ArraySource
-from ally.sources.rows.parquet import pyarrow_parquet
+from ally.sources.rows.parquet import open_parquet
 
 KINDS = (".npy", ".parquet")
 
@@ -31,7 +32,7 @@ class NpyPart:
     path: str
 
     def __call__(self) -> ArraySource:
-        return ArraySource(np.load(self.path, mmap_mode="r", allow_pickle=False), name=self.path)
+        return ArraySource(map_array(Path(self.path)), name=self.path)
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class ParquetPart:
     group: int
 
     def __call__(self) -> ArraySource:
-        with pyarrow_parquet().ParquetFile(self.path) as file:
+        with open_parquet(Path(self.path)) as file:
             table = file.read_row_group(self.group)
         odd = next((field for field in table.schema if not _is_number(field.type)), None)
         if odd is not None:
@@ -77,10 +78,10 @@ def open_parts(folder: Path) -> PoolParts:
     for path in map(str, files):
         try:
             if kinds == {".npy"}:
-                array = np.load(path, mmap_mode="r", allow_pickle=False)
+                array = map_array(Path(path))
                 runs, sizes, shapes = [*runs, NpyPart(path)], [*sizes, len(array)], [*shapes, array.shape[1:]]
                 continue
-            with pyarrow_parquet().ParquetFile(path) as file:
+            with open_parquet(Path(path)) as file:
                 for group in range(file.metadata.num_row_groups):
                     runs.append(ParquetPart(path, group))
                     sizes.append(file.metadata.row_group(group).num_rows)

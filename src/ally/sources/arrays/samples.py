@@ -3,7 +3,6 @@ numbers."""
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ally.errors import DataError, IdError, InputError
+from ally.sources.arrays.array_files import map_array, open_arrays
 from ally.sources.arrays.convert import as_source
 from ally.sources.arrays.memory import Channels
 from ally.sources.base import Source
@@ -169,31 +169,18 @@ def read_array_file(place: Any) -> ArrayFile:
     """An array as it is, or that of an .npy or .npz file (X, ids, y)."""
     if not isinstance(place, (str, Path)) or Path(place).suffix.lower() == ".npy":
         return ArrayFile(read_array(place) if isinstance(place, (str, Path, np.ndarray)) else place)
-    ensure_readable(Path(place))
-    try:
-        with np.load(place, allow_pickle=False) as arrays:
-            if "X" not in arrays:
-                held = ", ".join(arrays) or "nothing"
-                raise DataError(f"{place} holds {held}; save the features as X (and their ids as ids)")
-            X = arrays["X"]
-            ids = texts_of(arrays["ids"], Path(place)) if "ids" in arrays else None
-            return ArrayFile(X, ids, array_labels(arrays["y"], len(X), place) if "y" in arrays else None)
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise DataError(f"{place} cannot be read as .npz ({error}); save X, and ids, by numpy.savez") from error
+    with open_arrays(Path(place)) as arrays:
+        if "X" not in arrays:
+            held = ", ".join(arrays.names[:SHOWN]) or "nothing"
+            raise DataError(f"{place} holds {held}; save the features as X (and their ids as ids)")
+        X = arrays.read("X")
+        ids = texts_of(arrays.read("ids"), Path(place)) if "ids" in arrays else None
+        return ArrayFile(X, ids, array_labels(arrays.read("y"), len(X), place) if "y" in arrays else None)
 
 
 def read_array(place: Any) -> AnyArray:
     """An array, or a memory map of an .npy file. Nothing is unpickled."""
-    if not isinstance(place, (str, Path)):
-        return np.asarray(place)
-    ensure_readable(Path(place))
-    try:
-        found: AnyArray = np.load(place, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError, EOFError, SyntaxError) as error:
-        raise DataError(
-            f"{place} is not a complete .npy file of numbers; save it again with numpy.save, without objects"
-        ) from error
-    return found
+    return map_array(Path(place)) if isinstance(place, (str, Path)) else np.asarray(place)
 
 
 def read_ids(place: Any) -> list[str]:

@@ -6,28 +6,45 @@ a number or a rating is a label; a cancelled annotation is a skip.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ally.errors import DataError, IdError, LabelError
+from ally.json_form import find_misfit
 from ally.sources.export.answers import Answer
+from ally.sources.json_files import read_json
 from ally.types import SKIP
 
 VALUES = {"choices": "choices", "number": "number", "rating": "rating"}
 """By the type of a result, where its value is."""
 
 
+OBJECTS = list[dict[str, Any]]
+
+
 def read_tasks(path: Path) -> list[dict[str, Any]] | None:
     """The tasks of a file; None if it holds something else."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8-sig"))
-    except (UnicodeDecodeError, ValueError, RecursionError) as error:
-        raise DataError(f"{path} is not JSON ({error}); export the project again, as JSON") from error
+    found = read_json(path, "utf-8", "export the project again, as JSON")
     if isinstance(found, list) and found and all(isinstance(task, dict) and "data" in task for task in found):
+        for number, task in enumerate(found, start=1):
+            _ensure_form(task, number, path)
         return found
     return None
+
+
+def _ensure_form(task: Mapping[str, Any], number: int, path: Path) -> None:
+    """Raises unless what is read of a task is where it should be; what else it holds does not matter."""
+    annotations = task.get("annotations") or task.get("completions") or []
+    fits = isinstance(task["data"], dict) and find_misfit(annotations, OBJECTS) is None
+    results = [annotation.get("result") or [] for annotation in annotations] if fits else []
+    if not fits or not all(
+        find_misfit(some, OBJECTS) is None and all(isinstance(one.get("value") or {}, dict) for one in some)
+        for some in results
+    ):
+        raise DataError(
+            f"task {number} of {path} is not in the form of Label Studio; export the project again, as JSON"
+        )
 
 
 def tasks_as_answers(

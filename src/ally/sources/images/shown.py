@@ -7,18 +7,14 @@ from __future__ import annotations
 
 import os
 import threading
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ally.errors import DataError
 from ally.sources.identity import content_hash
-from ally.sources.images.pixels import pillow, reason, unreadable
+from ally.sources.images.opening import open_picture, pillow
+from ally.sources.images.pixels import ORIENTATION, convert_pixels, find_orientation, is_deep, read_size
 from ally.sources.paths import os_reason
 
 EDGES = {"thumb": 192, "view": 1600, "large": 4096}
@@ -58,10 +54,7 @@ class Pictures:
 
     def frame(self, path: Path) -> ImageFrame:
         """From the head of the file alone. Raises `DataError` with the reason if it is no image."""
-        with _opened(path) as picture:
-            width, height = picture.size
-            if picture.getexif().get(0x0112, 1) in (5, 6, 7, 8):
-                width, height = height, width
+        height, width = read_size(path, path.name)
         return ImageFrame(width, height, _stamp(path))
 
     def make(self, path: Path, size: str) -> Picture:
@@ -98,50 +91,27 @@ def _stamp(path: Path) -> str:
     return content_hash(str(path).encode("utf-8", "surrogateescape"), f"{state.st_size} {state.st_mtime_ns}".encode())
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[Any]:
-    """The file by Pillow; too many pixels, and whatever its readers raise, is a `DataError`."""
-    Image = pillow()
-    try:
-        with warnings.catch_warnings(), path.open("rb") as stream:
-            warnings.simplefilter("ignore")
-            warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(stream) as picture:
-                yield picture
-    except unreadable() as error:
-        if isinstance(error, DataError):
-            raise
-        system = isinstance(error, OSError) and error.errno is not None
-        raise DataError(f"the image cannot be shown ({os_reason(error) if system else reason(error)})") from error
-
-
 def _upright(path: Path, edge: int) -> Any:
     """RGB, L or RGBA, turned as the camera was held, and no longer than `edge` on either side."""
     from PIL import ImageOps
 
     Image = pillow()
-    with _opened(path) as picture:
-        picture.draft(None, (edge, edge))
-        if picture.mode in ("I", "I;16", "F"):
-            values = np.asarray(picture, dtype=np.float64)
-            top = float(values.max(initial=0.0))
-            image = Image.fromarray(np.clip(values / (1.0 if top <= 255 else 257.0), 0, 255).round().astype(np.uint8))
+    with open_picture(path, path.name, near=edge // 2) as picture:
+        picture.load()
+        if is_deep(picture):
+            image = Image.fromarray(convert_pixels(picture)[0])
         else:
             clear = "A" in picture.mode or "transparency" in picture.info
             gray = picture.mode in ("1", "L")
-            image = picture.convert("RGBA" if clear else "L" if gray else "RGB")
+            mode = "RGBA" if clear else "L" if gray else "RGB"
+            # One of the right kind is made smaller as it is: a copy of a large photo takes as much memory again.
+            image = picture if picture.mode == mode else picture.convert(mode)
+        turn = find_orientation(picture)
         image.info = {}
-        turned = ImageOps.exif_transpose(_with_exif(image, picture))
-        turned.thumbnail((edge, edge), Image.Resampling.LANCZOS)
+        image.thumbnail((edge, edge), Image.Resampling.LANCZOS)
+        image.getexif().clear()
+        image.getexif()[ORIENTATION] = turn
+        turned = ImageOps.exif_transpose(image)
         turned.info = {}
         turned.getexif().clear()
         return turned
-
-
-def _with_exif(image: Any, picture: Any) -> Any:
-    """Only its orientation goes along."""
-    image.getexif().clear()
-    turn = picture.getexif().get(0x0112)
-    if turn is not None:
-        image.getexif()[0x0112] = turn
-    return image

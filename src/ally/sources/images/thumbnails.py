@@ -10,16 +10,8 @@ import numpy as np
 
 from ally.errors import DataError
 from ally.sources.identity import content_hash
-from ally.sources.images.pixels import (
-    check_header,
-    check_whole,
-    ensure_readable_kind,
-    read_pixels,
-    reason,
-    squared,
-    unreadable,
-)
-from ally.sources.paths import os_reason
+from ally.sources.images.pixels import check_header, check_pixels, check_whole, read_square
+from ally.sources.paths import open_regular, os_reason
 from ally.types import AnyArray
 
 EDGE = 2**16
@@ -67,18 +59,14 @@ class Thumbnails:
         return pixels
 
     def _decode(self, path: Path) -> AnyArray:
-        try:
-            with path.open("rb") as stream:
-                pixels = squared(read_pixels(stream, near=self.side), self.side)
-        except unreadable() as error:
-            raise _unreadable(error) from error
+        pixels = read_square(path, path.name, self.side, near=self.side)
         return np.ascontiguousarray(np.broadcast_to(pixels, self.shape))
 
 
 def check_image(path: Path) -> str:
     """A hash of size, beginning and end. Raises `DataError` if the file is no image, or is cut short."""
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             size = stream.seek(0, os.SEEK_END)
             if not size:
                 raise DataError("the file is empty")
@@ -86,16 +74,14 @@ def check_image(path: Path) -> str:
             head = stream.read(EDGE)
             stream.seek(max(0, size - EDGE))
             tail = stream.read(EDGE)
-            stream.seek(0)
-            ensure_readable_kind(path.name)
-            check_header(stream)
-            stream.seek(0)
-            if not _ends_well(head, tail):
-                read_pixels(stream)
-            elif head.startswith(PNG):
-                check_whole(stream)
-    except unreadable() as error:
-        raise _unreadable(error) from error
+    except OSError as error:
+        raise DataError(f"the image cannot be read ({os_reason(error)})") from error
+    if not _ends_well(head, tail):
+        check_pixels(path)
+    elif head.startswith(PNG):
+        check_whole(path)
+    else:
+        check_header(path)
     return content_hash(str(size).encode(), head, tail)
 
 
@@ -104,10 +90,3 @@ def _ends_well(head: bytes, tail: bytes) -> bool:
     return (head.startswith(b"\xff\xd8") and b"\xff\xd9" in tail[-1024:]) or (
         head.startswith(PNG) and b"IEND" in tail[-1024:]
     )
-
-
-def _unreadable(error: BaseException) -> DataError:
-    if isinstance(error, DataError):
-        return error
-    system = isinstance(error, OSError) and error.errno is not None
-    return DataError(f"the image cannot be read ({os_reason(error) if system else reason(error)})")

@@ -11,13 +11,16 @@ from typing import IO, Any
 
 from ally.errors import DataError
 from ally.sources.rows.base import BadRow, Row
-from ally.sources.rows.headers import BELOW_HEADER, header_notes
-from ally.sources.rows.lines import TOO_LONG, InLines, Line, Lines
+from ally.sources.rows.headers import BELOW_HEADER, ensure_few_columns, find_repeated, header_notes
+from ally.sources.rows.lines import LONGEST_LINE, TOO_LONG, InLines, Line, Lines
 
 SEPARATORS = (",", ";", "\t", "|")
 WITH_COMMA = re.compile(r"\s*-?\d+,\d+\s*")
 WITH_POINT = re.compile(r"\s*-?\d*\.\d+\s*")
 THOUSANDS = re.compile(r"\s*-?\d{1,3}(\.\d{3})+,\d+\s*")
+MOST_LINES = 2**16
+"""Lines of one row, in quoted fields."""
+READ_AGAIN = 2**22
 LOOKED_AT = 1000
 """Rows that tell whether numbers are written with a comma."""
 
@@ -45,7 +48,8 @@ class DelimitedRows(InLines):
             raise DataError(f"the header of {path} cannot be read ({reason}); name the columns in line 1")
         names = [name.strip() for name in found[1]] if header else [""] * len(found[1])
         self._columns = tuple(name or f"column {number}" for number, name in enumerate(names, start=1))
-        repeated = next((name for number, name in enumerate(self._columns) if name in self._columns[:number]), None)
+        ensure_few_columns(self._columns, path)
+        repeated = find_repeated(self._columns)
         if repeated is not None:
             raise DataError(
                 f"{path} has the column {repeated!r} more than once; give every column its own name, or say "
@@ -120,6 +124,11 @@ class DelimitedRows(InLines):
                 first = feed.row[0]
                 yield first, None, TOO_LONG if first.text is None else f"the row cannot be split into fields ({error})"
                 feed.back_to_second()
+                if feed.read_again > READ_AGAIN:
+                    raise DataError(
+                        f"{self.place} has rows whose quotes are never closed, such as that of line {first.number}; "
+                        "correct its quotes"
+                    ) from error
                 reader = csv.reader(feed, delimiter=self._delimiter, strict=True)
                 continue
             if fields:
@@ -151,6 +160,8 @@ class _Feed:
         self._lines, self._stream = lines, stream
         self._source = lines.read(stream)
         self.row: list[Line] = []
+        self.read_again = 0
+        """Characters that were read once more, behind rows that could not be split."""
 
     def __iter__(self) -> _Feed:
         return self
@@ -160,6 +171,10 @@ class _Feed:
         self.row.append(line)
         if line.text is None:
             raise csv.Error(TOO_LONG)
+        if len(self.row) > 1 and (
+            len(self.row) > MOST_LINES or self._stream.tell() - self.row[0].place > 2 * LONGEST_LINE
+        ):
+            raise csv.Error(f"it goes on for {len(self.row)} lines")
         return line.text
 
     def back_to_second(self) -> None:
@@ -167,5 +182,6 @@ class _Feed:
         their own."""
         if len(self.row) > 1:
             second = self.row[1]
+            self.read_again += self._stream.tell() - second.place
             self._stream.seek(second.place)
             self._source = self._lines.read(self._stream, second.number)

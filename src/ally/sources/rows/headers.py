@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from ally.errors import DataError
 from ally.sources.identity import is_missing
 from ally.sources.rows.columns import as_number
 
@@ -14,6 +15,27 @@ BELOW_HEADER = 100
 """Rows below the first line that tell."""
 AXIS = 3
 """So many numbers that only rise or only fall are names, such as years or wavelengths."""
+
+
+def find_repeated(names: Sequence[str]) -> str | None:
+    """The first name that stands there for the second time."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
+
+
+MOST_COLUMNS = 100_000
+
+
+def ensure_few_columns(names: Collection[str], place: object) -> None:
+    """Every column is looked at and told about by itself."""
+    if len(names) > MOST_COLUMNS:
+        raise DataError(
+            f"{place} has {len(names)} columns; at most {MOST_COLUMNS} are read: save numbers as an .npy array instead"
+        )
 
 
 def header_notes(columns: Sequence[str], rows: Sequence[Mapping[str, Any]], place: object) -> tuple[str, ...]:

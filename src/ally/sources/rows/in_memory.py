@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
 
-from ally.errors import DataError, InputError, MissingPart
-from ally.sources.paths import ensure_readable, file_stamp
+from ally.errors import DataError, InputError
+from ally.sources.json_files import read_json
+from ally.sources.paths import file_stamp
 from ally.sources.rows.base import BadRow, Row
-from ally.sources.rows.headers import header_notes
+from ally.sources.rows.headers import ensure_few_columns, find_repeated, header_notes
+from ally.sources.rows.workbook import read_first_sheet
+from ally.sources.size_limits import ensure_unpacked_fits
+
+CELL, CELLS, CELL_RATIO = 16, 2**25, 100
+"""Bytes for each place of a table, filled or not, and how many there may be at least, and times the file's size."""
 
 
 class HeldRows:
@@ -34,6 +38,10 @@ class HeldRows:
             raise DataError(f"{place} has no rows; give a table with samples")
         self._rows = [dict(row) for row in rows]
         self._columns = tuple(dict.fromkeys(str(name) for row in self._rows for name in row))
+        ensure_few_columns(self._columns, place)
+        if path is not None:
+            cells = len(self._rows) * len(self._columns)
+            ensure_unpacked_fits(path, CELL * cells, path.stat().st_size, CELLS, CELL_RATIO)
         self._place, self._path, self._first = place, path, first
         self.notes = notes
 
@@ -68,32 +76,22 @@ def rows_of_dictionaries(given: Sequence[Any]) -> HeldRows:
 
 def sheet_rows(path: Path, *, header: bool = True) -> HeldRows:
     """The first sheet of a workbook; formulas as the values they had when it was saved."""
-    ensure_readable(path)
-    try:
-        from openpyxl import load_workbook
-        from openpyxl.utils.exceptions import InvalidFileException
-    except ImportError as error:
-        raise MissingPart("reading .xlsx needs openpyxl: pip install 'ally-learn[xlsx]'") from error
-    try:
-        book = load_workbook(path, read_only=True, data_only=True)
-        lines = [list(line) for line in book.worksheets[0].iter_rows(values_only=True)] if book.worksheets else []
-        book.close()
-    except (InvalidFileException, zipfile.BadZipFile, KeyError, ValueError, OSError, EOFError) as error:
-        raise DataError(f"{path} cannot be read as a workbook ({error}); save it again as .xlsx") from error
-    lines = [line for line in lines if any(value is not None for value in line)]
+    lines = read_first_sheet(path)
     if not lines:
         raise DataError(f"the first sheet of {path} is empty; put the table there")
-    width = max(len(line) for line in lines)
-    given = [("" if name is None else str(name).strip()) for name in lines[0]] if header else []
-    names = [name or f"column {number}" for number, name in enumerate([*given, *[""] * (width - len(given))], start=1)]
-    repeated = next((name for number, name in enumerate(names) if name in names[:number]), None)
+    width = max(max(line) for line in lines) + 1
+    given = {place: str(name).strip() for place, name in lines[0].items()} if header else {}
+    names = [given.get(place) or f"column {place + 1}" for place in range(width)]
+    repeated = find_repeated(names)
     if repeated is not None:
         raise DataError(
             f"{path} has the column {repeated!r} more than once; give every column its own name, or say header=False "
             "(--no-header) if the first line holds data"
         )
     body = lines[1:] if header else lines
-    rows = [{name: _plain(value) for name, value in zip(names, line, strict=False)} for line in body]
+    rows: list[dict[str, Any]] = [{names[place]: _plain(value) for place, value in line.items()} for line in body]
+    # The first names all columns, in the order of the sheet.
+    rows[:1] = [{name: row.get(name) for name in names} for row in rows[:1]]
     notes = header_notes(names, rows, path) if header else ()
     return HeldRows(rows, str(path), path=path, first=2 if header else 1, notes=notes)
 
@@ -107,13 +105,7 @@ def _plain(value: Any) -> Any:
 
 def json_rows(path: Path, encoding: str) -> HeldRows:
     """A .json file that holds one list of objects."""
-    ensure_readable(path)
-    try:
-        found = json.loads(path.read_text(encoding="utf-8-sig" if encoding == "utf-8" else encoding))
-    except (UnicodeDecodeError, ValueError, RecursionError) as error:
-        raise DataError(
-            f"{path} is not JSON ({error}); write a list of objects, or one object a line as .jsonl"
-        ) from error
+    found = read_json(path, encoding, "write a list of objects, or one object a line as .jsonl")
     if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
         raise DataError(f"{path} holds no list of objects; write [{{...}}, {{...}}], or one object a line as .jsonl")
     return HeldRows(found, str(path), path=path)

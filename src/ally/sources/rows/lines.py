@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import json
+import sys
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,10 +14,16 @@ from typing import IO, Any, NamedTuple, cast
 from ally.errors import DataError, InputError
 from ally.sources.paths import ensure_readable, file_stamp
 from ally.sources.rows.base import BadRow, Row
+from ally.sources.rows.headers import ensure_few_columns
+from ally.sources.size_limits import UNPACKED, advise, find_limit, in_words
 
 LONGEST_LINE = 2**24
 """Bytes; a longer line is passed over and reported."""
 BOMS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+
+
+PACKED_RATIO = 50
+"""Times its own size that a .gz file may unpack to: it is read a line at a time, so that only time is at stake."""
 
 
 class Line(NamedTuple):
@@ -41,6 +48,8 @@ class Lines:
             raise InputError.about("encoding", encoding, f"does not extend ASCII; convert {path} to UTF-8 first")
         self.path = path
         self.encoding = "utf-8" if encoding.lower().replace("_", "-") in ("utf8", "utf-8-sig") else encoding
+        packed = path.suffix.lower() == ".gz"
+        self._longest = find_limit(max(UNPACKED, PACKED_RATIO * path.stat().st_size)) if packed else sys.maxsize
         if not path.stat().st_size:
             raise DataError(f"{path} is empty; give a file with samples")
 
@@ -62,6 +71,7 @@ class Lines:
         while True:
             try:
                 place = stream.tell()
+                self._ensure_short(place)
                 data = stream.readline(LONGEST_LINE)
             except (EOFError, zlib.error, gzip.BadGzipFile) as error:
                 raise DataError(f"{self.path} is damaged ({error}); compress it again") from error
@@ -70,10 +80,15 @@ class Lines:
             if len(data) >= LONGEST_LINE and not data.endswith(b"\n"):
                 while data and not data.endswith(b"\n"):
                     data = stream.readline(LONGEST_LINE)
+                    self._ensure_short(stream.tell())
                 yield Line(place, number, None)
             else:
                 yield Line(place, number, self._decoded(data, place, number))
             number += 1
+
+    def _ensure_short(self, place: int) -> None:
+        if place > self._longest:
+            raise DataError(f"{self.path} unpacks to more than {in_words(self._longest)}; {advise(self._longest)}")
 
     def _decoded(self, data: bytes, place: int, number: int) -> str:
         if place == 0 and data.startswith(codecs.BOM_UTF8) and self.encoding == "utf-8":
@@ -148,6 +163,7 @@ class JsonRows(InLines):
                 f"{path} holds no JSON object in its first lines ({first_bad or 'they are blank'}); write one object "
                 "per line"
             )
+        ensure_few_columns(columns, path)
         self._columns = tuple(columns)
 
     def scan(self) -> Iterator[Row | BadRow]:

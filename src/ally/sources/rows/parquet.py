@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ally.errors import DataError, MissingPart
+from ally.sources.damage import refuse_damage
 from ally.sources.paths import ensure_readable, file_stamp
 from ally.sources.rows.base import BadRow, Row
+from ally.sources.rows.headers import ensure_few_columns, find_repeated
+from ally.sources.size_limits import ensure_unpacked_fits
 
+Made = TypeVar("Made")
 BATCH = 1024
+VALUE, ROW = 8, 64
+"""Bytes that a value, and a row beside its values, take at least."""
+DECODED = 2**30
+"""Bytes of texts that may be repeated in all rows together, of which few are held at a time."""
+LENGTH = 8
+"""Bytes a value: a column that takes less keeps few texts, each for many rows."""
 
 
 def pyarrow_parquet() -> Any:
@@ -23,19 +34,35 @@ def pyarrow_parquet() -> Any:
     return pyarrow.parquet
 
 
+@contextmanager
+def open_parquet(path: Path) -> Iterator[Any]:
+    """A file whose groups of rows have sizes that can be held; what is raised while it is read is a `DataError`."""
+    ensure_readable(path)
+    parquet = pyarrow_parquet()
+    with refuse_damage(f"{path} cannot be read as Parquet", "write it again"), parquet.ParquetFile(path) as file:
+        groups = (file.metadata.row_group(number) for number in range(file.metadata.num_row_groups))
+        ensure_unpacked_fits(path, max(map(_count_bytes, groups), default=0), path.stat().st_size)
+        yield file
+
+
 class ParquetRows:
     """Rows are found again by their number; one row group, the last that was read, is held in memory."""
 
     def __init__(self, path: Path) -> None:
-        ensure_readable(path)
         self._path = path
-        with self._open() as file:
+        self._repeating: list[str] = []
+        with open_parquet(path) as file:
             self._columns = tuple(file.schema_arrow.names)
-            sizes = [file.metadata.row_group(number).num_rows for number in range(file.metadata.num_row_groups)]
-        repeated = next((name for name in self._columns if self._columns.count(name) > 1), None)
+            ensure_few_columns(self._columns, path)
+            groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+            sizes = [group.num_rows for group in groups]
+            self._size = path.stat().st_size
+            self._repeating = sorted({name for group in groups for name in _find_repeating(group)})
+        repeated = find_repeated(self._columns)
         if repeated is not None:
             raise DataError(f"{path} has the column {repeated!r} more than once; give every column its own name")
         self._ends = np.cumsum(sizes)
+        self._decoded = 0
         self._held: tuple[int, Any] | None = None
         if not sum(sizes):
             raise DataError(f"{path} has no rows; give a table with samples")
@@ -57,10 +84,11 @@ class ParquetRows:
 
     def scan(self) -> Iterator[Row | BadRow]:
         number = 0
+        self._decoded = 0
         with self._open() as file:
             batches = file.iter_batches(batch_size=BATCH)
             while (batch := self._try(lambda: next(batches, None))) is not None:
-                for values in batch.to_pylist():
+                for values in self._to_rows(batch):
                     yield Row(number, f"row {number + 1}", values)
                     number += 1
 
@@ -71,9 +99,9 @@ class ParquetRows:
         for group in np.unique(groups[groups < len(self._ends)]).tolist():
             mine = np.flatnonzero(groups == group)
             start = int(self._ends[group - 1]) if group else 0
-            for place, values in zip(
-                mine.tolist(), self._group(group).take(wanted[mine] - start).to_pylist(), strict=True
-            ):
+            taken = self._group(group).take(wanted[mine] - start)
+            rows = (values for batch in taken.to_batches() for values in self._to_rows(batch))
+            for place, values in zip(mine.tolist(), rows, strict=True):
                 found[place] = values
         return found
 
@@ -86,12 +114,51 @@ class ParquetRows:
 
     def _open(self) -> Any:
         parquet = pyarrow_parquet()
-        return self._try(lambda: parquet.ParquetFile(self._path))
+        return self._try(lambda: parquet.ParquetFile(self._path, read_dictionary=self._repeating))
 
-    def _try(self, work: Callable[[], Any]) -> Any:
-        from pyarrow import ArrowException
+    def _to_rows(self, batch: Any) -> list[dict[str, Any]]:
+        def convert() -> list[dict[str, Any]]:
+            from pyarrow import RecordBatch
 
-        try:
+            columns = [self._write_out(column) for column in batch.columns] if self._repeating else batch.columns
+            rows: list[dict[str, Any]] = RecordBatch.from_arrays(columns, list(self._columns)).to_pylist()
+            return rows
+
+        return self._try(convert)
+
+    def _write_out(self, column: Any) -> Any:
+        """Texts that are kept once for many rows, once for each: a megabyte for every one of a million rows is a few
+        bytes in the file."""
+        from pyarrow import DictionaryArray, compute
+
+        if not isinstance(column, DictionaryArray):
+            return column
+        longest = compute.max(compute.binary_length(column.dictionary)).as_py() or 0
+        ensure_unpacked_fits(self._path, longest * len(column), self._size)
+        plain = column.dictionary_decode()
+        self._decoded += compute.sum(compute.binary_length(plain)).as_py() or 0
+        ensure_unpacked_fits(self._path, self._decoded, self._size, DECODED)
+        return plain
+
+    def _try(self, work: Callable[[], Made]) -> Made:
+        with refuse_damage(f"{self._path} cannot be read as Parquet", "write it again"):
             return work()
-        except (ArrowException, OSError, ValueError) as error:
-            raise DataError(f"{self._path} cannot be read as Parquet ({error}); write it again") from error
+
+
+def _count_bytes(group: Any) -> int:
+    """What a group of rows takes in memory, by what the file says of it."""
+    columns = [group.column(number) for number in range(group.num_columns)]
+    packed = sum(max(column.total_uncompressed_size, VALUE * column.num_values) for column in columns)
+    return int(max(packed, ROW * group.num_rows))
+
+
+def _find_repeating(group: Any) -> list[str]:
+    """Columns of texts that may be kept once for many rows, and would then take too much."""
+    columns = [group.column(number) for number in range(group.num_columns)]
+    return [
+        column.path_in_schema
+        for column in columns
+        if column.physical_type == "BYTE_ARRAY"
+        and column.has_dictionary_page
+        and column.total_uncompressed_size < LENGTH * column.num_values
+    ]
