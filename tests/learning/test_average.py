@@ -11,7 +11,7 @@ from sklearn.svm import LinearSVC
 
 import ally
 from ally.errors import DataError
-from ally.learning.average import Average
+from ally.learning.average import Average, FittedAverage
 from ally.learning.estimator import Estimator
 from ally.learning.learner import Examples
 from ally.learning.linear import LinearLearner
@@ -86,6 +86,14 @@ def test_what_is_written_is_read_back(classes):
     for one, other in zip(trained.predict(as_source(X)), again.predict(as_source(X)), strict=True):
         assert (one is None) == (other is None)
         assert one is None or (one == other).all()
+
+
+def test_learners_that_share_a_tensor_are_written():
+    """As those of texts do, which scale the same vectors."""
+    one = fitted(LinearLearner(), range(2))
+    average = FittedAverage((one, one), (0.5, 0.5), one.report)
+    again = Trained.from_bytes(Trained(average).to_bytes())
+    assert (again.predict(as_source(X))[0] == one.predict(as_source(X))).all()
 
 
 def test_a_file_that_hides_a_builder_among_its_learners_is_refused():

@@ -73,6 +73,14 @@ def open_folder() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
+def test_a_name_that_is_no_unicode_is_a_name(tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"p\xffts?#%20.db")
+    make(path).close()
+    with store.open(path) as opened:
+        assert opened.check() == []
+    assert path.is_file()
+
+
 @pytest.mark.parametrize(
     ("version", "safe"), [("3.40.1", False), ("3.51.2", False), ("3.51.3", True), ("3.52.0", True), ("4.0.0", True)]
 )

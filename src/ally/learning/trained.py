@@ -121,7 +121,9 @@ class Trained:
             "classes": None if self.fit.classes is None else list(self.fit.classes),
             "about": dict(self.about),
         }
-        return save(tensors, {"ally": json.dumps(facts | packed)})
+        # Learners of an average may share a tensor, and safetensors writes none twice.
+        written = {name: tensor.clone() for name, tensor in tensors.items()}
+        return save(written, {"ally": json.dumps(facts | packed)})
 
     def write(self, path: str | Path) -> None:
         write_whole(Path(path), self.to_bytes())

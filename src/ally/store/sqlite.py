@@ -4,6 +4,7 @@ every setting."""
 from __future__ import annotations
 
 import math
+import os
 import re
 import sqlite3
 import threading
@@ -98,7 +99,7 @@ class SQLite(Database):
         else:
             check_beside(self._file)
             # quote: '?' and '#' in a name are not part of a query. rw: a file that is gone is not made again, empty.
-            connection = self._raw(f"file:{quote(str(self._file))}?mode={'rwc' if self.building else 'rw'}")
+            connection = self._raw(f"file:{quote(os.fsencode(self._file))}?mode={'rwc' if self.building else 'rw'}")
         try:
             for line in _SETTINGS:
                 connection.execute(line)
