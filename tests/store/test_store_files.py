@@ -76,7 +76,7 @@ def open_folder() -> Iterator[Path]:
 def test_a_name_that_is_no_unicode_is_a_name(tmp_path: Path) -> None:
     path = tmp_path / os.fsdecode(b"p\xffts?#%20.db")
     make(path).close()
-    with store.open(path) as opened:
+    with stores.open(path) as opened:
         assert opened.check() == []
     assert path.is_file()
 
