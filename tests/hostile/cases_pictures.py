@@ -138,7 +138,7 @@ CONTENTS: dict[str, tuple[str, Callable[[], bytes], bool]] = {
     "texts that unpack to a gigabyte": ("a.png", pack_text_bomb, False),
     "a colour profile that unpacks to a gigabyte": ("a.png", pack_profile_bomb, False),
     "an EXIF directory of lies": ("a.png", pack_exif_bomb, False),
-    "a TIFF tile of a gigabyte": ("a.tif", pack_tile, True),
+    "a TIFF tile of a gigabyte": ("a.tif", pack_tile, False),
     "TIFF tags that lie": ("a.tif", pack_lying_tiff, False),
     "a run-length bitmap": ("a.bmp", pack_bmp, False),
     "a GIF frame beyond its canvas": ("a.gif", pack_gif, False),
@@ -218,7 +218,7 @@ CASES = [
         )
         for name, (file, content, short) in CONTENTS.items()
     ),
-    HostileCase("links out of a folder of photos", make_links, UNREAD, COMMANDS, True),
+    HostileCase("links out of a folder of photos", make_links, UNREAD, COMMANDS, False),
     HostileCase("a pipe called like a photo", make_pipe, UNREAD, COMMANDS, True),
     HostileCase("a device called like a photo", make_device, UNREAD, COMMANDS),
 ]

@@ -122,7 +122,7 @@ CASES = [
     HostileCase(
         "a baseline that is a list", make_run(lambda: write_results(["a"]), set_facts(baseline=[1])), REFUSED, (REPORT,)
     ),
-    HostileCase("results that are a pipe", make_pipe("results.csv"), REFUSED, (REPORT,), True),
+    HostileCase("results that are a pipe", make_pipe("results.csv"), REFUSED, (REPORT,), False),
     HostileCase(
         "a lock that leads to a file of the user", make_link(".lock", "elsewhere/secret.txt"), REFUSED, (BENCH,), True
     ),
