@@ -233,7 +233,7 @@ class Loop:
                 put_last(selection, recalled),
                 replace(aside, exact=copies, recalled=aside.recalled + len(recalled)),
             )
-            frame = why(snapshot, scored.scores, selection, self._ids, self._code)
+            frame = why(snapshot, scored, selection, self._ids, self._code)
         notes += aside.notes
         report.update(
             scored.report, candidates=len(rows), set_aside=asdict(aside), seconds=time.perf_counter() - started

@@ -211,12 +211,14 @@ def test_the_default_strategy_asks_no_more_of_a_model_than_to_predict():
     scene = blobs("classification")
     plain = ally.query(scene.X, scene.y, n=3, model=LinearSVC(), random_state=0)
     assert any(note.startswith("the model gives no probabilities: the batch covers the pool") for note in plain.notes)
-    assert plain.report["doubt"] == "none"
+    assert plain.report["constraint"] is None
+    assert plain.why["dual"].isna().all()
     scene = blobs("regression")
-    for model, doubt in ((KNeighborsRegressor(3), "none"), (ExtraTreesRegressor(10), "spread")):
+    for model, constraint in ((KNeighborsRegressor(3), None), (ExtraTreesRegressor(10), "AbsoluteError")):
         found = ally.query(scene.X, scene.y, n=3, model=model, random_state=0)
         assert len(set(found.ids.tolist())) == 3
-        assert found.report["doubt"] == doubt
+        assert found.report["constraint"] == constraint
+        assert found.why["dual"].notna().all() == (constraint is not None)
         assert "the batch is chosen by Influence" in found.notes
 
 

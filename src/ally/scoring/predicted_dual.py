@@ -81,7 +81,9 @@ class PredictedDual:
         bound = self._bound(snapshot)
         if bound < math.inf:
             report["bound"] = bound
-        return Scored(values, report, math.log1p(bound) + ROUNDING, notes)
+        # A head may rank below 0, and exp overflows above 700.
+        duals = torch.expm1(values.clamp(min=0.0, max=700.0))
+        return Scored(values, report, math.log1p(bound) + ROUNDING, notes, duals)
 
     def _bound(self, snapshot: Snapshot) -> float:
         """The largest λ that may be queried."""
