@@ -360,6 +360,12 @@ class Loop:
             notes.append(
                 f"only {share:.0%} of the duals are positive: the constraints are loose; lower eps or use eps='auto'"
             )
+        duals = fit.duals.get("labelled")
+        if duals is not None and len(duals) > 1 and float(duals.min()) == float(duals.max()) > 0:
+            level = f"{float(duals.max()):.3g}"
+            notes.append(
+                f"every dual is at its cap, {level}, so they rank nothing: raise eps or dual_cap, or lower slope"
+            )
         readouts = self._strategy.readouts
         size = 1 if fit.spreads else max([readout.members for readout in readouts], default=1)
         members = self._members(size)[1:]

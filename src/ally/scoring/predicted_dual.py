@@ -75,8 +75,8 @@ class PredictedDual:
                 )
         else:
             raise InputError(
-                "the predicted dual needs an objective with constraints; use objective='pdcl', 'feasibility' or "
-                "'pdcl-unlabelled'"
+                "the predicted dual needs an objective with constraints; use objective='pdcl', 'feasibility', "
+                "'resilient' or 'pdcl-unlabelled'"
             )
         bound = self._bound(snapshot)
         if bound < math.inf:
