@@ -110,13 +110,13 @@ def test_spreads_are_in_units_of_their_median(make_snapshot):
     c = 3.0
     t = np.asarray(spread[1:])
     expected = t / c * np.sqrt(2 / np.pi) * (1 - np.exp(-(c**2) / (2 * t**2))) + 2 * norm.cdf(-c / t)
-    np.testing.assert_allclose(found.duals, [0.0, *expected], rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(found.duals, [0.0, *expected], rtol=1e-6)
     assert (found.report, found.notes) == ({"constraint": "AbsoluteError"}, ())
 
 
 def test_where_most_spreads_are_zero_the_others_set_the_unit(make_snapshot):
     found = scored(DualByTask(), numbers(make_snapshot, [0.0, 0.0, 0.0, 0.0, 2.0, 4.0]))
-    assert found.duals[:4].tolist() == pytest.approx([0.0] * 4, abs=1e-100)
+    assert found.duals[:4].tolist() == [0.0] * 4
     assert 0 < float(found.duals[4]) < float(found.duals[5]) < 1
 
 

@@ -22,9 +22,6 @@ import torch
 
 from ally.types import CLASSIFICATION, REGRESSION, Task
 
-NARROWEST = 1e-150
-"""A spread below this counts as this, so that its square is a number."""
-
 
 @runtime_checkable
 class ClassConstraint(Protocol):
@@ -94,12 +91,11 @@ class AbsoluteError:
     tasks: ClassVar[frozenset[Task]] = REGRESSION
 
     def mean_dual(self, spread: torch.Tensor, level: float, slope: float, cap: float) -> torch.Tensor:
-        t = spread.clamp(min=NARROWEST)
 
         def integral(bound: float) -> torch.Tensor:
             """∫ P(|y − f| > v) dv up to the bound."""
-            z = bound / (math.sqrt(2) * t)
-            return bound * torch.erfc(z) - math.sqrt(2 / math.pi) * t * torch.exp(-z.square())
+            z = _in_spreads(bound, spread)
+            return bound * torch.erfc(z) - math.sqrt(2 / math.pi) * spread * torch.exp(-z.square())
 
         return (slope * (integral(level + cap / slope) - integral(level))).clamp(0.0, cap)
 
@@ -111,16 +107,20 @@ class SquaredError:
     tasks: ClassVar[frozenset[Task]] = REGRESSION
 
     def mean_dual(self, spread: torch.Tensor, level: float, slope: float, cap: float) -> torch.Tensor:
-        t = spread.clamp(min=NARROWEST)
 
         def integral(bound: float) -> torch.Tensor:
             """∫ P((y − f)² > v) dv up to the bound: 2w P(|y − f| > w) dw up to its root."""
             root = math.sqrt(bound)
-            z = root / (math.sqrt(2) * t)
-            tail = math.sqrt(2 / math.pi) * t * root * torch.exp(-z.square())
-            return bound * torch.erfc(z) + t.square() * torch.erf(z) - tail
+            z = _in_spreads(root, spread)
+            tail = math.sqrt(2 / math.pi) * spread * root * torch.exp(-z.square())
+            return bound * torch.erfc(z) + spread.square() * torch.erf(z) - tail
 
         return (slope * (integral(level + cap / slope) - integral(level))).clamp(0.0, cap)
+
+
+def _in_spreads(bound: float, spread: torch.Tensor) -> torch.Tensor:
+    """bound / (√2 t): P(|y − f| > bound) = erfc of it, which is 0 for a spread of 0."""
+    return (bound / (math.sqrt(2) * spread)).nan_to_num(nan=math.inf, posinf=math.inf)
 
 
 def split_top(p: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
