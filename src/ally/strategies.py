@@ -135,7 +135,9 @@ ALGORITHM_1 = PDCL(slacks="all")
 PAPER_DUAL = PredictedDual(PaperHead())
 CLUSTERS = ClusterTop(shortlist=20)
 CALIBRATED = Margin(calibrated=True)
-ALLY = Strategy(DualByTask(), ByTask(), "erm", "covers the pool, weighted by duals in closed form", first=Herding())
+ALLY = Strategy(
+    DualByTask(), ByTask(), "erm", "samples that cover the pool, weighted by duals in closed form", first=Herding()
+)
 
 CATALOGUE: Registry[Strategy] = Registry(
     "strategy",

@@ -27,7 +27,7 @@ OBJECTIVE_CARDS: dict[str, ObjectiveCard] = {
     "resilient": ObjectiveCard(
         "Some samples cannot meet their level: each may exceed it at a price, and λ stays bounded.",
         "as pdcl",
-        "min_{θ, u ≥ 0}  1/L Σ ℓ_i + 1/L Σ h(u_i)  s.t.  ℓ'_i ≤ ε_i + u_i;  h = ρu²/2, slope κ beyond u = κ/ρ\n"
+        "min_{θ, u ≥ 0}  1/L Σ (ℓ_i + h(u_i))  s.t.  ℓ'_i ≤ ε_i + u_i;  h = ρu²/2, slope κ beyond κ/ρ\n"
         "λ_i ← clip(λ_i + η_d (ℓ'_i − ε_i − λ_i/ρ), 0, κ), which rests at λ_i = min(ρ[ℓ'_i − ε_i]₊, κ)",
         (ref.ALLY, ref.RESILIENT),
     ),
