@@ -43,6 +43,10 @@ class InputError(AllyError, ValueError):
     """An argument cannot be used."""
 
 
+class NoDuals(InputError, AttributeError):
+    """The objective has no dual variables."""
+
+
 class NonFiniteInput(InputError):
     """A feature or a target is NaN or infinite."""
 

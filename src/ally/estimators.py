@@ -14,7 +14,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from ally.errors import InputError, ModelError
+from ally.errors import InputError, ModelError, NoDuals
 from ally.execution.memory import Scratch
 from ally.learning.dual_head import FittedHead, RidgeHead
 from ally.learning.fitted_network import FittedNetwork
@@ -41,6 +41,7 @@ UNUSED_IN_QUERIES = (
     "random_state",
 )
 """Parameters that belong to the objective or the call, not to the model."""
+NO_DUALS = "has no dual variables; use 'pdcl', 'feasibility' or 'resilient'"
 
 
 # scikit-learn has no type information, so its bases count as Any: hence the three marks below.
@@ -92,8 +93,14 @@ class _ConstrainedEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _dual_head(self) -> FittedHead:
         if self._head is None:
-            raise InputError.about("objective", self.objective, "has no dual variables; use 'pdcl' or 'feasibility'")
+            raise NoDuals.about("objective", self.objective, NO_DUALS)
         return self._head
+
+    def __getattr__(self, name: str) -> Any:
+        """Called for what is missing: says why a fitted model has no `duals_`."""
+        if name == "duals_" and "_head" in self.__dict__:
+            raise NoDuals.about("objective", self.objective, NO_DUALS)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _training(self) -> Training:
         """The trainer's settings as one value."""
@@ -213,7 +220,7 @@ class ConstrainedClassifier(ClassifierMixin, _ConstrainedEstimator):  # type: ig
         eps: ε: a number, one per sample, a mapping from class, ``"auto"``, or None for the paper's 0.2 nats.
         dual_lr: η_d. lr: η_p of Adam. epochs, batch_size, patience: see `Training`.
         validation: None, a share of the training samples, or ``(X, y)``; used for early stopping only.
-        objective: ``"pdcl"``, ``"feasibility"``, ``"erm"`` or an objective.
+        objective: ``"pdcl"``, ``"feasibility"``, ``"resilient"``, ``"erm"`` or an objective.
         secondary_loss: ℓ' by name or as a function ``(outputs, targets) -> (B,)``; None means ℓ' = ℓ.
         dual_init: λ₀.
         classes: all classes, if y may not show every one.

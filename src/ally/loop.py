@@ -233,7 +233,7 @@ class Loop:
                 put_last(selection, recalled),
                 replace(aside, exact=copies, recalled=aside.recalled + len(recalled)),
             )
-            frame = why(snapshot, scored.scores, selection, self._ids, self._code)
+            frame = why(snapshot, scored, selection, self._ids, self._code)
         notes += aside.notes
         report.update(
             scored.report, candidates=len(rows), set_aside=asdict(aside), seconds=time.perf_counter() - started
@@ -359,6 +359,12 @@ class Loop:
         if share is not None and share < FEW_POSITIVE_DUALS:
             notes.append(
                 f"only {share:.0%} of the duals are positive: the constraints are loose; lower eps or use eps='auto'"
+            )
+        duals = fit.duals.get("labelled")
+        if duals is not None and len(duals) > 1 and float(duals.min()) == float(duals.max()) > 0:
+            level = f"{float(duals.max()):.3g}"
+            notes.append(
+                f"every dual is at its cap, {level}, so they rank nothing: raise eps or dual_cap, or lower slope"
             )
         readouts = self._strategy.readouts
         size = 1 if fit.spreads else max([readout.members for readout in readouts], default=1)

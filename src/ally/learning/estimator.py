@@ -7,7 +7,7 @@ Algorithm 1, with the estimator as the exact primal step):
 .. math:: \lambda_i \leftarrow \left[\lambda_i + \eta_d\, t^{-1/16} (\ell_i - \varepsilon_i)\right]_+, \qquad t = 1, 2,
 \dots
 
-`Feasibility` takes :math:`w_i = \lambda_i`.
+`Feasibility` takes :math:`w_i = \lambda_i`. Under `Resilient` λ also decays, towards its closed form.
 
 *Where the losses are read.* An estimator that memorises has no loss on its training data. Its losses come from
 held-out folds, each predicted by a clone trained on the other folds with the same weights. `losses="auto"` does so for
@@ -37,7 +37,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from ally.checks import check_count
-from ally.constrained import Power, Slacks, resolve_eps
+from ally.constrained import Slacks, resolve_eps
 from ally.errors import AllyError, InputError, ModelError, OneClassError
 from ally.learning.calibration import folds
 from ally.learning.fitted_estimator import FittedEstimator, read_samples
@@ -120,7 +120,7 @@ class Estimator:
             if objective.secondary_loss is not None or objective.regularizer is not None:
                 return f"{name} has its own loss and penalty; leave secondary_loss and regularizer at None"
         elif not isinstance(objective, ERM) or objective.regularizer is not None:
-            others = ", 'pdcl' or 'feasibility'" if weighable(estimator) and not plain else ""
+            others = ", 'pdcl', 'feasibility' or 'resilient'" if weighable(estimator) and not plain else ""
             return f"{type(objective).__name__} trains networks; train {name} by objective='erm'{others}"
         if plain and {"probabilities", "readouts"} & set(needs):
             return f"the strategy needs probabilities and {name} has no predict_proba; use {_HAVE_IT}"
@@ -373,13 +373,12 @@ def _constrained(work: _Work, objective: PDCL) -> _Fit:
         classes=examples.classes,
         reference_loss=lambda: float(work.read_losses(None).mean()),
     ).numpy()
-    schedule = Power(objective.dual_lr, objective.dual_decay)
     duals = np.full(len(examples), float(objective.dual_init))
     losses: FloatArray | None = None
     for step in range(1, steps + 1):
         if losses is None or objective.weighted:
             losses = work.read_losses(weigh(duals))
-        moved = np.clip(duals + schedule(step) * (losses - eps), 0.0, objective.dual_cap)
+        moved = objective.move_duals(duals, losses - eps, step)
         if objective.weighted and np.array_equal(moved, duals):
             break
         duals = moved
