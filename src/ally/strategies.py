@@ -130,7 +130,7 @@ class Strategy:
         ensure_task(task, self.tasks, name, CATALOGUE)
 
 
-DUALS = PDCL(eps=0.01)
+DUALS = PDCL(eps=0.01, dual_cap=10.0)
 ALGORITHM_1 = PDCL(slacks="all")
 PAPER_DUAL = PredictedDual(PaperHead())
 CLUSTERS = ClusterTop(shortlist=20)
@@ -154,7 +154,7 @@ CATALOGUE: Registry[Strategy] = Registry(
             PredictedDual(), Herding(weighted=True), DUALS, "coverage weighted by predicted duals"
         ),
         "ally-feasibility": Strategy(
-            PredictedDual(), CLUSTERS, Feasibility(eps=0.01), "ALLY trained on the constraints alone"
+            PredictedDual(), CLUSTERS, Feasibility(eps=0.01, dual_cap=10.0), "ALLY trained on the constraints alone"
         ),
         "ally-unlabelled": Strategy(
             PredictedDual(), CLUSTERS, PDCLUnlabelled(), "duals of smoothness constraints over the whole pool"

@@ -1,6 +1,6 @@
 """The mathematics of constrained learning: constraint, multipliers, Lagrangian, step schedules."""
 
-from ally.constrained.constraint import AUTO_FACTOR, Eps, Slacks, resolve_eps
+from ally.constrained.constraint import AUTO_FACTOR, Eps, Slacks, find_residuals, resolve_eps
 from ally.constrained.lagrangian import lagrangian
 from ally.constrained.multipliers import Multipliers
 from ally.constrained.passes import PassMultipliers
@@ -14,6 +14,7 @@ __all__ = [
     "PassMultipliers",
     "Power",
     "Slacks",
+    "find_residuals",
     "lagrangian",
     "resolve_eps",
 ]

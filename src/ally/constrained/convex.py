@@ -27,8 +27,8 @@ import numpy as np
 from ally.errors import TrainingDiverged
 from ally.types import FloatArray, IntArray
 
-CAP = 10.0
-"""The default bound on λ: even a wrong label counts at most eleven times as much as without constraints."""
+UNBOUNDED = 1e5
+"""The bound on λ that stands for none: where constraints cannot be met together, λ grows without end, and stops here."""
 TOLERANCE = 1e-8
 """Tolerance for the gradient's length in units of the curvature (half its square is what is left to gain), and for the
 distance of λ from clip(λ + s, 0, cap)."""
@@ -146,7 +146,7 @@ class Constraints:
     """ℓ_i ≤ eps_i, with λ at most `cap`. `risk` is the objective's a: 1, or 0 for feasibility."""
 
     eps: FloatArray
-    cap: float = CAP
+    cap: float = UNBOUNDED
     risk: float = 1.0
 
 
@@ -192,9 +192,11 @@ def _multipliers(
         if gap > 0.3 * before:
             rho = min(4 * rho, 1e6)
         before, inner = gap, max(min(inner, 0.1 * gap), 0.5 * tolerance)
-    raise TrainingDiverged(
-        f"the duals are {gap:.1e} from their optimum after {MULTIPLIER_STEPS} rounds; lower C or dual_cap, or raise eps"
-    )
+    if not np.isfinite(gap):
+        raise TrainingDiverged(
+            f"the duals are {gap} after {MULTIPLIER_STEPS} rounds; lower C, set dual_cap, or raise eps"
+        )
+    return Solution(theta[:-1], theta[-1], duals, losses, max(gap, residual), steps)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from ally.constrained import Geometric, Slacks
+from ally.constrained import Geometric, Slacks, find_residuals
+from ally.constrained.diagnostics import find_distance
 from ally.errors import InputError, ModelError, TrainingDiverged
 from ally.execution.devices import resolve_device
 from ally.learning.fitted_network import FittedNetwork, evaluate, input_dtype, seen_through, to_tensor
@@ -237,6 +238,14 @@ class Network:
             raise TrainingDiverged(
                 f"the training loss is {train_loss} after epoch {epoch} (lr={training.lr}); lower lr or dual_lr"
             )
+        whole = {name: group.whole(values) for name, values in best.duals.items()}
+        every = None if slacks is None else group.whole(slacks)
+        capped, residual = None, None
+        if every is not None and "labelled" in whole:
+            cap = math.inf if session.dual_cap is None else session.dual_cap
+            capped = float((whole["labelled"] >= cap).float().mean())
+            pairs = (values.double().cpu().numpy() for values in (whole["labelled"], every))
+            residual = float(find_residuals(*pairs, cap).max())
         report = FitReport(
             samples=n,
             epochs=epoch,
@@ -244,9 +253,12 @@ class Network:
             dual_epoch=best.epoch,
             train_loss=train_loss,
             validation_loss=best.loss if held_out is not None else None,
-            positive_duals=_positive({name: group.whole(values) for name, values in best.duals.items()}),
-            slacks=None if slacks is None else Slacks.of(group.whole(slacks)),
+            positive_duals=_positive(whole),
+            slacks=None if every is None else Slacks.of(every),
             eps=session.eps,
+            capped_duals=capped,
+            dual_residual=residual,
+            notes=() if every is None else find_distance(every.double().cpu().numpy()),
         )
         return report, best.duals
 

@@ -75,6 +75,8 @@ class Session(ABC):
     more often per epoch."""
     eps: float | None = None
     """The constraint level for the report, if it is one number for all samples."""
+    dual_cap: float | None = None
+    """The upper bound on λ, if there is one."""
     by_sample: bool = False
     """Whether the loss is a mean over the samples of the batch, plus what depends on the model alone. Several processes
     can then share a batch, each with a session for its own samples."""

@@ -103,6 +103,7 @@ class _ConstrainedSession(Session):
         self._period = objective.primal_steps
         self._per_batch = objective.slacks == "minibatch"
         self._schedule = Power(objective.dual_lr, objective.dual_decay)
+        self.dual_cap = objective.dual_cap
         self._moves = 0
         self._moving = False
         self._eps = resolve_eps(
