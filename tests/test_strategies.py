@@ -36,7 +36,11 @@ def test_the_catalogue_is_what_it_says():
         erm,
     )
     assert ally.CATALOGUE["ally"].first == Herding()
-    assert parts("ally-clusters") == (PredictedDual(RidgeHead()), ClusterTop(shortlist=20), PDCL(eps=0.01, dual_cap=10.0))
+    assert parts("ally-clusters") == (
+        PredictedDual(RidgeHead()),
+        ClusterTop(shortlist=20),
+        PDCL(eps=0.01, dual_cap=10.0),
+    )
     assert parts("ally-paper") == (PredictedDual(PaperHead()), ClusterTop(clusters=None), PDCL(slacks="all"))
     assert ally.CATALOGUE["ally-paper"].patience == 2
     algorithm = resolve_objective(ally.CATALOGUE["ally-paper"].objective)

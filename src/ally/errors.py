@@ -109,6 +109,10 @@ class ModelError(InputError):
     """A model does not have the shape the library needs (backbone + head)."""
 
 
+class NoDuals(ModelError, AttributeError):
+    """A fitted model was asked for duals, or for what only exact duals say, and has none."""
+
+
 class DataError(AllyError):
     """A data set is missing, damaged, or not in the format it claims."""
 

@@ -28,7 +28,7 @@ from ally.errors import TrainingDiverged
 from ally.types import FloatArray, IntArray
 
 UNBOUNDED = 1e5
-"""The bound on λ that stands for none: where constraints cannot be met together, λ grows without end, and stops here."""
+"""The bound on λ that stands for none: where constraints cannot be met together, λ grows without end and stops here."""
 TOLERANCE = 1e-8
 """Tolerance for the gradient's length in units of the curvature (half its square is what is left to gain), and for the
 distance of λ from clip(λ + s, 0, cap)."""
@@ -159,10 +159,16 @@ def solve(
     constraints: Constraints | None = None,
     start: Solution | None = None,
     tolerance: float = TOLERANCE,
+    weights: FloatArray | None = None,
 ) -> Solution:
-    """The optimum for rows (n, r) of a design, with `penalty` in place of 1 / (C n); `start` is a warm start."""
+    """The optimum for rows (n, r) of a design, with `penalty` in place of 1 / (C n); `start` is a warm start.
+
+    With sample `weights` (n,), means are weighted, of the losses and of λ s: a weight of 2 is a sample that is there
+    twice.
+    """
     n, r = rows.shape
-    problem = _Problem(np.column_stack([rows, np.ones(n)]), targets, loss, penalty)
+    relative = None if weights is None else weights / weights.mean()
+    problem = _Problem(np.column_stack([rows, np.ones(n)]), targets, loss, penalty, relative)
     theta = np.zeros((r + 1, outputs))
     if start is not None:
         theta = np.vstack([start.weights, start.intercept])
@@ -234,9 +240,13 @@ class _Problem:
     targets: Any
     loss: PerSampleLoss
     penalty: float
+    weights: FloatArray | None = None
+    """(n,) with mean 1, or None."""
 
     def value(self, theta: FloatArray, losses: FloatArray, outer: _Augmented | None) -> float:
         total = losses if outer is None else outer.value(losses)
+        if self.weights is not None:
+            total = self.weights * total
         return float(total.mean() + 0.5 * self.penalty * np.square(theta[:-1]).sum())
 
     def newton(
@@ -252,6 +262,9 @@ class _Problem:
         for step in range(NEWTON_STEPS):
             slope = np.ones(n) if outer is None else outer.slope(at.losses)
             bend = None if outer is None else outer.bend(at.losses)
+            if self.weights is not None:
+                slope = self.weights * slope
+                bend = None if bend is None else self.weights * bend
             gradient = A.T @ (slope[:, None] * at.gradient) / n + ridge * theta
             curvature = slope[:, None] * at.diagonal
             if bend is not None:

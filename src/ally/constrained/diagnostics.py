@@ -17,13 +17,13 @@ def find_trouble(duals: FloatArray, slacks: FloatArray, cap: float, residual: fl
     if unbounded:
         return (
             f"these constraints cannot be met: λ grows without bound for {unbounded} of {len(duals)} samples (it was "
-            f"stopped at {UNBOUNDED:g}), and the largest loss stays {float(slacks.max()):.3g} above eps; raise eps, bound "
-            "λ by dual_cap=, or pay for slack by objective='resilient'",
+            f"stopped at {UNBOUNDED:g}), and the largest loss stays {float(slacks.max()):.3g} above eps; raise eps, "
+            "bound λ by dual_cap=, or pay for slack by objective='resilient'",
         )
     if residual > STILL:
         return (
-            f"the duals are {residual:.2g} from their optimum (the largest slack is {float(slacks.max()):.3g}): either the "
-            "constraints cannot be met, or λ needs more moves; raise eps, bound λ by dual_cap=, or use a model that is "
+            f"the duals are {residual:.2g} from their optimum (the largest slack is {float(slacks.max()):.3g}): either "
+            "the constraints cannot be met, or λ needs more moves; raise eps, bound λ by dual_cap=, or use a model that is "
             "solved exactly, such as 'linear'",
         )
     if cap < UNBOUNDED and bool((duals >= cap).all()):
@@ -37,6 +37,6 @@ def find_distance(slacks: FloatArray) -> tuple[str, ...]:
     if violated <= MOST_VIOLATED:
         return ()
     return (
-        f"training ended with {violated:.0%} of the constraints violated, by {float(slacks.clip(0).mean()):.3g} on average: "
-        "λ was still growing, and says how long a loss stayed above eps; train for more epochs, or raise eps",
+        f"training ended with {violated:.0%} of the constraints violated, by {float(slacks.clip(0).mean()):.3g} on "
+        "average: λ was still growing, and says how long a loss stayed above eps; train for more epochs, or raise eps",
     )

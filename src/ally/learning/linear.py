@@ -170,6 +170,7 @@ class _Fit:
         self._streams = streams
         self.eps: FloatArray | None = None
         self.notes: tuple[str, ...] = ()
+        self._weights = examples.weights
         self._names = None if examples.classes is None else examples.classes
         self._numbers = torch.from_numpy(examples.labels if self.task == "classification" else self.targets)
 
@@ -186,10 +187,11 @@ class _Fit:
 
     def _solve(self, constraints: Constraints | None, start: Solution | None = None) -> Solution:
         loss = cross_entropy if self.task == "classification" else squared_error
-        penalty = 1 / (self.C * len(self.targets))
+        total = len(self.targets) if self._weights is None else float(self._weights.sum())
         return solve(
-            self.design.rows, self.targets, loss, len(self.seen), penalty, constraints, start, tolerance=TOLERANCE
-        )
+            self.design.rows, self.targets, loss, len(self.seen), 1 / (self.C * total), constraints, start,
+            tolerance=TOLERANCE, weights=self._weights,
+        )  # fmt: skip
 
     def solve(self) -> Solution:
         plain = self._solve(None)

@@ -238,14 +238,14 @@ class Network:
             raise TrainingDiverged(
                 f"the training loss is {train_loss} after epoch {epoch} (lr={training.lr}); lower lr or dual_lr"
             )
-        whole = {name: group.whole(values) for name, values in best.duals.items()}
+        duals = {name: group.whole(values) for name, values in best.duals.items()}
         every = None if slacks is None else group.whole(slacks)
         capped, residual = None, None
-        if every is not None and "labelled" in whole:
+        if every is not None and "labelled" in duals:
             cap = math.inf if session.dual_cap is None else session.dual_cap
-            capped = float((whole["labelled"] >= cap).float().mean())
-            pairs = (values.double().cpu().numpy() for values in (whole["labelled"], every))
-            residual = float(find_residuals(*pairs, cap).max())
+            capped = float((duals["labelled"] >= cap).float().mean())
+            values = duals["labelled"].double().cpu().numpy()
+            residual = float(find_residuals(values, every.double().cpu().numpy(), cap).max())
         report = FitReport(
             samples=n,
             epochs=epoch,
@@ -253,7 +253,7 @@ class Network:
             dual_epoch=best.epoch,
             train_loss=train_loss,
             validation_loss=best.loss if held_out is not None else None,
-            positive_duals=_positive(whole),
+            positive_duals=_positive(duals),
             slacks=None if every is None else Slacks.of(every),
             eps=session.eps,
             capped_duals=capped,

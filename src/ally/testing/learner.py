@@ -172,8 +172,8 @@ def the_report_is_filled(bench: Bench) -> None:
 
 
 def duals_belong_to_the_examples(bench: Bench) -> None:
-    """A wrong label among clear ones has the highest dual. Without a bound, exact duals may be higher where the wrong one
-    bends the model: what a constraint costs is no measure of how wrong a label is."""
+    """A wrong label among clear ones has the highest dual. Without a bound, exact duals may be higher where another
+    bends the model more: what a constraint costs is no measure of how wrong a label is."""
     if bench.learner.supports(PDCL(), bench.task) is not None:
         return
     wrong, examples = 7, bench.examples
