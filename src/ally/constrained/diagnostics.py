@@ -23,8 +23,8 @@ def find_trouble(duals: FloatArray, slacks: FloatArray, cap: float, residual: fl
     if residual > STILL:
         return (
             f"the duals are {residual:.2g} from their optimum (the largest slack is {float(slacks.max()):.3g}): either "
-            "the constraints cannot be met, or λ needs more moves; raise eps, bound λ by dual_cap=, or use a model that is "
-            "solved exactly, such as 'linear'",
+            "the constraints cannot be met, or λ needs more moves; raise eps, bound λ by dual_cap=, or use a model "
+            "that is solved exactly, such as 'linear'",
         )
     if cap < UNBOUNDED and bool((duals >= cap).all()):
         return (f"all duals are at their bound of {cap:g}, so they rank nothing; raise dual_cap or eps",)

@@ -434,7 +434,7 @@ def _solve_exactly(
 
 def _move_until_still(work: _Work, objective: PDCL, eps: FloatArray, cap: float) -> _Moved:
     """Projected ascent until no λ would move by more than `STILL`; the nearest to that if it does not get there. The
-    step of a sample grows while its slack keeps its sign, and shrinks when it changes: λ is far from 0 for a few samples."""
+    step of a sample grows while its slack keeps its sign and shrinks when it changes: λ is far from 0 for a few."""
     work.expected = MOST_MOVES
     weigh = _weights(objective)
     duals = np.full(len(eps), float(objective.dual_init))
