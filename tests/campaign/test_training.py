@@ -293,6 +293,11 @@ def test_review_finds_wrong_labels(table, tmp_path):
         found = {suspect.id for suspect in first} & wrong
         assert len(found) >= 8
         assert all(first[place].dual >= first[place + 1].dual for place in range(9))
+        by_loss = campaign.review(10, by="loss")
+        assert len({suspect.id for suspect in by_loss} & wrong) >= 8
+        assert all(by_loss[place].loss >= by_loss[place + 1].loss for place in range(9))
+        with pytest.raises(InputError, match="pass 'duals' or 'loss'"):
+            campaign.review(10, by="age")
         hits = [suspect for suspect in first if suspect.id in wrong]
         assert sum(hit.predicted == truth[hit.id] for hit in hits) >= 7  # by a learner that did not see the wrong label
         hit = hits[0]

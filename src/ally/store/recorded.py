@@ -33,6 +33,7 @@ class SuspectForm(TypedDict):
     dual: float
     predicted: str | bool | int | float | None
     probability: float | None
+    loss: NotRequired[float | None]
 
 
 CHOICE: Form = {"name": str, "labels": int, "note": str, "weights": NotRequired[dict[str, float]]}
