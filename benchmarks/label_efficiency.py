@@ -33,6 +33,7 @@ import numpy as np
 import pandas as pd
 from sklearn.datasets import load_digits
 
+from ally.constrained import AbsoluteError
 from ally.datasets import load as load_set
 from ally.experiment import Cell, Copies, Trial, run_grid
 from ally.experiment.encoded import encoded_trial
@@ -40,7 +41,7 @@ from ally.features import Inputs
 from ally.files import write_whole
 from ally.learning.objectives import PDCL
 from ally.rng import streams
-from ally.scoring import Constant, Margin, PredictedDual, Reducible
+from ally.scoring import Constant, ConstraintDual, DualByTask, Margin, PredictedDual
 from ally.selection import ByTask, Herding, Influence, Top
 from ally.strategies import ALLY, Strategy
 from label_efficiency_page import labels_to_target, write_page
@@ -66,7 +67,7 @@ PARTS: dict[str, Strategy] = {
 """`ally` with one part changed."""
 ONLY_CLASSES = {"calibrated margin": replace(ALLY, score=Margin(calibrated=True))}
 ONLY_NUMBERS = {
-    "spread as it is": replace(ALLY, score=Reducible(bound=1e9, share=1.0)),
+    "spread as it is": replace(ALLY, score=DualByTask(numbers=ConstraintDual(AbsoluteError(), slope=1e-9))),
     "columns count the same": replace(ALLY, select=Influence(relevance=0.0, features=Inputs())),
 }
 

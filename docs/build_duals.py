@@ -3,7 +3,8 @@
     python docs/build_duals.py
 
 Wine (178 samples, 3 classes), logistic regression with C = 2, ε = .05. For each sample ε is raised and lowered by 1e-4
-and the problem is solved again; the change of the optimum per unit is drawn against −λ/n. Prints the largest difference.
+and the problem is solved again; the change of the optimum per unit is drawn against −λ/n. The
+largest difference is printed.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+import textwrap
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -61,6 +62,22 @@ def test_a_card_is_short_and_complete(card):
     )
 
 
+def test_the_default_is_explained_in_about_ten_lines():
+    meaning = describe("ally")["meaning"]
+    assert len(textwrap.wrap(meaning, 98)) <= 10
+    for words in (
+        "dual λ",
+        "slack u",
+        "min(ρ[ℓ' − ε]₊, κ)",
+        "κ → 0",
+        "1 − (p₁ − p₂)",
+        "covers the pool",
+        "not evidence",
+    ):
+        assert words in meaning
+    assert meaning in PAGE
+
+
 def test_families_are_known_and_used():
     assert {card.family for card in CARDS.values()} == set(FAMILIES)
 
@@ -113,7 +130,7 @@ def test_unknown_names_are_the_catalogues_error():
 def test_parameters_come_from_fields_and_docstrings():
     found = {item.name: item for item in parameters_of(PDCL(eps=0.5))}
     assert (found["eps"].value, found["eps"].default) == ("0.5", "None")
-    assert found["dual_cap"].about == "upper bound on λ, or None."
+    assert found["dual_cap"].about.startswith("upper bound κ on λ, or None. It is a linear price")
     assert parameters_of(Feasibility())[4] == found["dual_cap"], "inherited words"
     assert 'primal step (no extra cost); `"all"` is Algorithm 1' in found["slacks"].about, "words over several lines"
     assert [item.about for item in parameters_of(Herding())].count("") == 0

@@ -240,6 +240,7 @@ def test_why_explains_each_id():
     assert q.why.index.tolist() == q.ids.tolist()
     assert list(q.why) == [
         "score",
+        "dual",
         "percentile",
         "cluster",
         "cluster_size",
@@ -250,6 +251,7 @@ def test_why_explains_each_id():
     ]
     assert q.why["percentile"].between(0, 100).all()
     assert q.why["probability"].between(1 / 3, 1).all()
+    assert q.why["dual"].tolist() == pytest.approx(np.expm1(q.scores).clip(min=0).tolist())
     assert (q.why["cluster_size"] >= 1).all()
     assert set(q.why["nearest_labelled"]) <= {f"s{row}" for row in range(12)}
     assert set(q.why["predicted"]) <= {0.0, 1.0, 2.0}
@@ -257,6 +259,7 @@ def test_why_explains_each_id():
     assert q.report["fit"].positive_duals is not None
     blind = ally.query(scene.X, scene.y, n=3, strategy="random", random_state=0)
     assert blind.why["predicted"].isna().all()
+    assert blind.why["dual"].isna().all()
 
 
 def test_nearest_labelled_is_the_nearest():

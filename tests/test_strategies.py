@@ -7,7 +7,7 @@ from ally.features import Gradient, Inputs, LastLayer
 from ally.learning.dual_head import PaperHead, RidgeHead
 from ally.learning.objectives import PDCL, resolve_objective
 from ally.learning.training import Training
-from ally.scoring import Constant, Entropy, Margin, PredictedDual, Random, Reducible
+from ally.scoring import Constant, DualByTask, Entropy, Margin, PredictedDual, Random
 from ally.selection import (
     LCMD,
     BestMatch,
@@ -31,7 +31,7 @@ def parts(name):
 def test_the_catalogue_is_what_it_says():
     erm = resolve_objective("erm")
     assert parts("ally") == (
-        Reducible(),
+        DualByTask(),
         ByTask(Herding(weighted=True, features=Inputs()), Influence(features=Inputs())),
         erm,
     )

@@ -96,6 +96,7 @@ def _card(name: str, card: Card) -> list[str]:
         f"Picks: {entry.about}.",
         "",
         *_equation(card.equation),
+        *([card.meaning, ""] if card.meaning else []),
         *_list([*facts, *_sources(card.references)]),
     ]
 
@@ -146,7 +147,9 @@ def _parameters(parts: list[Any]) -> list[str]:
         parents = [other for other in parts if type(other) is not type(part) and isinstance(part, type(other))]
         alike = "".join(f" Parameters as for `{type(other).__name__}`." for other in parents)
         rows.append([name, "", "", summary_of(part) + alike])
-        rows += [["", f"`{item.name}`", f"`{item.default}`", item.about] for item in parameters_of(part) if not parents]
+        inherited = {item for other in parents for item in parameters_of(other)}
+        own = [item for item in parameters_of(part) if item not in inherited]
+        rows += [["", f"`{item.name}`", f"`{item.default}`", item.about] for item in own]
     return table(["part", "parameter", "default", "meaning"], rows)
 
 

@@ -72,6 +72,7 @@ OBJECTIVES: Registry[Name] = Registry(
             "smooth-unlabelled",
             "pdcl-unlabelled",
             "feasibility",
+            "resilient",
             "accumulated-loss",
             "learning-loss",
             "vaal",

@@ -10,6 +10,7 @@ import pandas as pd
 import torch
 
 from ally.constrained import Eps, resolve_eps
+from ally.constrained.diagnostics import find_ties
 from ally.errors import InputError, ModelError, NoDuals
 from ally.learning.learner import Examples, Fitted
 from ally.learning.losses import TargetScale
@@ -85,7 +86,9 @@ def dual_report(
     """
     wanted = resolve_objective(objective)
     if not isinstance(wanted, PDCL):
-        raise NoDuals(f"objective={objective!r} has no dual variables of labels; use 'pdcl' or 'feasibility'")
+        raise NoDuals(
+            f"objective={objective!r} has no dual variables of labels; use 'pdcl', 'feasibility' or 'resilient'"
+        )
     samples, own, notes, _ = as_features(X, read=not takes_objects(model), labelled=True)
     source = as_source(samples, objects=takes_objects(model))
     parsed = parse_labels(y, len(source), task=task, classes=classes, missing_label=missing_label)
@@ -121,7 +124,7 @@ def dual_report(
         _read_losses(fitted, examples) - numbers,
         numbers,
         report.dual_residual,
-        (*notes, *parsed.notes, *more, *report.notes),
+        (*notes, *parsed.notes, *more, *report.notes, *find_ties(fitted.duals["labelled"].numpy())),
     )
 
 

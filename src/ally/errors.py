@@ -43,6 +43,10 @@ class InputError(AllyError, ValueError):
     """An argument cannot be used."""
 
 
+class NoDuals(InputError, AttributeError):
+    """A fitted model was asked for duals, or for what only exact duals say, and has none."""
+
+
 class NonFiniteInput(InputError):
     """A feature or a target is NaN or infinite."""
 
@@ -107,10 +111,6 @@ class UnknownName(InputError, KeyError):
 
 class ModelError(InputError):
     """A model does not have the shape the library needs (backbone + head)."""
-
-
-class NoDuals(ModelError, AttributeError):
-    """A fitted model was asked for duals, or for what only exact duals say, and has none."""
 
 
 class DataError(AllyError):

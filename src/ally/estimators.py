@@ -44,6 +44,7 @@ UNUSED_IN_QUERIES = (
     "random_state",
 )
 """Parameters that belong to the objective or the call, not to the model."""
+NO_DUALS = "has no dual variables; use 'pdcl', 'feasibility' or 'resilient'"
 
 
 # scikit-learn has no type information, so its bases count as Any: hence the three marks below.
@@ -95,7 +96,7 @@ class _ConstrainedEstimator(BaseEstimator):  # type: ignore[misc]
         """λ of the samples trained on, (n,)."""
         check_is_fitted(self)
         if self._duals is None:
-            raise NoDuals(self._without_duals())
+            raise NoDuals.about("objective", self.objective, NO_DUALS)
         return self._duals
 
     @property
@@ -119,9 +120,6 @@ class _ConstrainedEstimator(BaseEstimator):  # type: ignore[misc]
         cap = UNBOUNDED if self._dual_bound is None else self._dual_bound
         return np.where(duals >= cap, np.nan, -duals * shares / shares.sum())
 
-    def _without_duals(self) -> str:
-        return f"objective={self.objective!r} has no dual variables; use 'pdcl' or 'feasibility'"
-
     def embed(self, X: Any) -> FloatArray:
         """f_φ(x), the backbone's output: (n, d)."""
         return np.asarray(self._view(X).embeddings.numpy())
@@ -133,7 +131,7 @@ class _ConstrainedEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _dual_head(self) -> FittedHead:
         if self._head is None:
-            raise NoDuals(self._without_duals())
+            raise NoDuals.about("objective", self.objective, NO_DUALS)
         return self._head
 
     def _training(self) -> Training:
@@ -273,7 +271,7 @@ class ConstrainedClassifier(ClassifierMixin, _ConstrainedEstimator):  # type: ig
         eps: ε: a number, one per sample, a mapping from class, ``"auto"``, or None for the paper's 0.2 nats.
         dual_lr: η_d. lr: η_p of Adam. epochs, batch_size, patience: see `Training`.
         validation: None, a share of the training samples, or ``(X, y)``; used for early stopping only.
-        objective: ``"pdcl"``, ``"feasibility"``, ``"erm"`` or an objective.
+        objective: ``"pdcl"``, ``"feasibility"``, ``"resilient"``, ``"erm"`` or an objective.
         secondary_loss: ℓ' by name or as a function ``(outputs, targets) -> (B,)``; None means ℓ' = ℓ.
         dual_init: λ₀.
         classes: all classes, if y may not show every one.

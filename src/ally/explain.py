@@ -8,17 +8,19 @@ import torch
 
 from ally.learning.snapshot import Snapshot
 from ally.pool import Ids, LabelCode
+from ally.scoring import Scored
 from ally.selection import Selection
 from ally.sources import blocks
 from ally.types import AnyArray, FloatArray
 
 
-def why(snapshot: Snapshot, scores: torch.Tensor, selection: Selection, ids: Ids, code: LabelCode) -> pd.DataFrame:
+def why(snapshot: Snapshot, scored: Scored, selection: Selection, ids: Ids, code: LabelCode) -> pd.DataFrame:
     """One row per picked id.
 
-    Columns: ``score`` (what it was picked for), ``percentile`` of its score among the candidates, ``cluster`` and
-    ``cluster_size``, ``predicted`` label and its ``probability``, ``nearest_labelled`` id and the ``distance`` to it in
-    the embedding space (that of ``embeddings=``, where given). What a strategy does not know is missing (NaN or None).
+    Columns: ``score`` (what it was picked for: its own score, or what it adds to the batch), ``dual`` (λ, where the
+    strategy scores by duals), ``percentile`` of its own score among the candidates, ``cluster`` and ``cluster_size``,
+    ``predicted`` label and its ``probability``, ``nearest_labelled`` id and the ``distance`` to it in the embedding
+    space (that of ``embeddings=``, where given). What a strategy does not know is missing (NaN or None).
     """
     n = len(selection.rows)
     places = np.searchsorted(snapshot.candidates.rows, selection.rows)
@@ -38,7 +40,8 @@ def why(snapshot: Snapshot, scores: torch.Tensor, selection: Selection, ids: Ids
     return pd.DataFrame(
         {
             "score": selection.values,
-            "percentile": _percentiles(scores, places),
+            "dual": missing if scored.duals is None else scored.duals.double().numpy()[places],
+            "percentile": _percentiles(scored.scores, places),
             "cluster": missing if selection.clusters is None else selection.clusters,
             "cluster_size": missing if selection.cluster_sizes is None else selection.cluster_sizes,
             "predicted": predicted,

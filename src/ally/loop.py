@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+from ally.constrained.diagnostics import find_ties
 from ally.errors import AllyError, AnswerError, InputError, LabelError
 from ally.execution.engine import Engine, LocalEngine
 from ally.execution.memory import Scratch
@@ -233,7 +234,7 @@ class Loop:
                 put_last(selection, recalled),
                 replace(aside, exact=copies, recalled=aside.recalled + len(recalled)),
             )
-            frame = why(snapshot, scored.scores, selection, self._ids, self._code)
+            frame = why(snapshot, scored, selection, self._ids, self._code)
         notes += aside.notes
         report.update(
             scored.report, candidates=len(rows), set_aside=asdict(aside), seconds=time.perf_counter() - started
@@ -360,6 +361,9 @@ class Loop:
             notes.append(
                 f"only {share:.0%} of the duals are positive: the constraints are loose; lower eps or use eps='auto'"
             )
+        duals = fit.duals.get("labelled")
+        if duals is not None:
+            notes.extend(find_ties(duals.numpy()))
         readouts = self._strategy.readouts
         size = 1 if fit.spreads else max([readout.members for readout in readouts], default=1)
         members = self._members(size)[1:]

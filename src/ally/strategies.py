@@ -24,13 +24,13 @@ from ally.scoring import (
     CriticUncertainty,
     Disagreement,
     Discriminator,
+    DualByTask,
     Entropy,
     Margin,
     MutualInformation,
     PredictedDual,
     PredictedLoss,
     Random,
-    Reducible,
     Score,
 )
 from ally.selection import (
@@ -135,7 +135,9 @@ ALGORITHM_1 = PDCL(slacks="all")
 PAPER_DUAL = PredictedDual(PaperHead())
 CLUSTERS = ClusterTop(shortlist=20)
 CALIBRATED = Margin(calibrated=True)
-ALLY = Strategy(Reducible(), ByTask(), "erm", "labels that reduce the pool's uncertainty most", first=Herding())
+ALLY = Strategy(
+    DualByTask(), ByTask(), "erm", "samples that cover the pool, weighted by duals in closed form", first=Herding()
+)
 
 CATALOGUE: Registry[Strategy] = Registry(
     "strategy",

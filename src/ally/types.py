@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 Task: TypeAlias = Literal["classification", "regression"]
 BOTH_TASKS: frozenset[Task] = frozenset({"classification", "regression"})
 CLASSIFICATION: frozenset[Task] = frozenset({"classification"})
+REGRESSION: frozenset[Task] = frozenset({"regression"})
 
 AnyArray: TypeAlias = NDArray[Any]
 FloatArray: TypeAlias = NDArray[np.floating[Any]]

@@ -345,7 +345,7 @@ def test_settings_of_a_cell_are_on_record(finished_once):
         "settings"
     ]
     assert settings["dataset"] == "blobs"
-    assert settings["composition"].startswith("Strategy(score=Reducible(")
+    assert settings["composition"].startswith("Strategy(score=DualByTask(")
     assert {"ally", "torch", "training", "seed"} <= set(settings)
 
 

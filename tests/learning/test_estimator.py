@@ -31,7 +31,7 @@ from ally.errors import ModelError, NonFiniteInput, OneClassError, UnknownName
 from ally.learning.estimator import Estimator
 from ally.learning.geometry import Leaves, Standardised, Transformed
 from ally.learning.learner import Examples
-from ally.learning.objectives import ERM, PDCL, VAAL, Feasibility, HalfSquaredNorm
+from ally.learning.objectives import ERM, PDCL, VAAL, Feasibility, HalfSquaredNorm, Resilient
 from ally.rng import streams
 from ally.sources import as_source
 from ally.testing.pools import blobs
@@ -43,6 +43,9 @@ MARGIN = X @ np.asarray([1.5, -1.0, 0.5])
 BINARY = (MARGIN + 0.7 * rng.normal(size=N) > 0).astype(int)
 TARGET = MARGIN + 0.4 * rng.normal(size=N)
 TARGET = (TARGET - TARGET.mean()) / TARGET.std()
+
+
+NAMED = Examples.of(X, BINARY, ("no", "yes"))
 
 
 def solved(loss, w, eps, penalty, risk=1.0):
@@ -79,6 +82,17 @@ def test_duals_of_ridge_regression_are_those_of_the_convex_problem(objective, ri
     np.testing.assert_allclose(fitted.estimator[-1].coef_, weights, atol=1e-3)
 
 
+@pytest.mark.parametrize(("slope", "steps", "near"), [(1.0, None, 0.02), (1.0, 30, 1e-3), (2.0, 40, 1e-3)])
+def test_resilient_duals_of_an_estimator_rest_at_the_closed_form(slope, steps, near):
+    objective = Resilient(eps=0.2, slope=slope, dual_cap=0.4)
+    fitted = Estimator(LogisticRegression(tol=1e-8), dual_steps=steps).fit(NAMED, objective, streams(0))
+    losses = -np.log(fitted.estimator.predict_proba(X)[np.arange(N), BINARY])
+    duals = fitted.duals["labelled"].numpy()
+    np.testing.assert_allclose(duals, np.clip(slope * (losses - 0.2), 0, 0.4), atol=near)
+    assert duals.min() == 0
+    assert duals.max() == pytest.approx(0.4, abs=near)
+
+
 class Recorder(ClassifierMixin, BaseEstimator):
     """Remembers what it was told, in a list that clones share."""
 
@@ -105,9 +119,6 @@ class Recorder(ClassifierMixin, BaseEstimator):
 def recorder():
     Recorder.told.clear()
     return Recorder()
-
-
-NAMED = Examples.of(X, BINARY, ("no", "yes"))
 
 
 def test_weights_are_one_plus_the_duals_and_classes_have_their_names(recorder):
@@ -211,12 +222,14 @@ def test_the_default_strategy_asks_no_more_of_a_model_than_to_predict():
     scene = blobs("classification")
     plain = ally.query(scene.X, scene.y, n=3, model=LinearSVC(), random_state=0)
     assert any(note.startswith("the model gives no probabilities: the batch covers the pool") for note in plain.notes)
-    assert plain.report["doubt"] == "none"
+    assert plain.report["constraint"] is None
+    assert plain.why["dual"].isna().all()
     scene = blobs("regression")
-    for model, doubt in ((KNeighborsRegressor(3), "none"), (ExtraTreesRegressor(10), "spread")):
+    for model, constraint in ((KNeighborsRegressor(3), None), (ExtraTreesRegressor(10), "AbsoluteError")):
         found = ally.query(scene.X, scene.y, n=3, model=model, random_state=0)
         assert len(set(found.ids.tolist())) == 3
-        assert found.report["doubt"] == doubt
+        assert found.report["constraint"] == constraint
+        assert found.why["dual"].notna().all() == (constraint is not None)
         assert "the batch is chosen by Influence" in found.notes
 
 

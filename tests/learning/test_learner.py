@@ -14,7 +14,7 @@ from ally.learning.fitted_network import evaluate, to_tensor
 from ally.learning.learner import Examples, Unlabelled
 from ally.learning.losses import absolute_error, brier, cross_entropy, squared_error
 from ally.learning.network import Network
-from ally.learning.objectives import ERM, PDCL, Feasibility, Session
+from ally.learning.objectives import ERM, PDCL, Feasibility, Resilient, Session
 from ally.learning.objectives.base import forward
 from ally.learning.training import Training
 from ally.models import MLP, Split, model_builder
@@ -69,6 +69,7 @@ OBJECTIVES = {
     "pdcl": PDCL(eps=0.3, dual_lr=0.2),
     "pdcl-all": PDCL(eps=0.3, dual_lr=0.2, slacks="all"),
     "feasibility": Feasibility(eps=0.3, dual_lr=0.2),
+    "resilient": Resilient(eps=0.3),
 }
 
 

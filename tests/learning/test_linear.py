@@ -14,7 +14,7 @@ from ally.constrained.strength import grid
 from ally.errors import ModelError
 from ally.learning.learner import Examples, Learner
 from ally.learning.linear import AXES, LinearLearner
-from ally.learning.objectives import ERM, OBJECTIVES, PDCL, Feasibility, HalfSquaredNorm
+from ally.learning.objectives import ERM, OBJECTIVES, PDCL, Feasibility, HalfSquaredNorm, Resilient
 from ally.learning.trained import Trained
 from ally.rng import streams
 from ally.sources import as_source
@@ -72,6 +72,17 @@ def test_duals_are_those_of_the_exact_solver(objective):
     assert found.report.positive_duals == pytest.approx((exact.duals > 0).mean(), abs=0.02)
 
 
+@pytest.mark.parametrize("cap", [0.5, None])
+def test_resilient_duals_are_the_closed_form(cap):
+    found = fit(classes(), Resilient(eps=0.3, slope=2.0, dual_cap=cap), LinearLearner(C=0.7))
+    p = found.view(as_source(X), np.arange(60)).probabilities.double().numpy()[np.arange(60), LABELS[:60]]
+    expected = np.clip(2.0 * (-np.log(p) - 0.3), 0, cap)
+    duals = found.duals["labelled"].numpy()
+    np.testing.assert_allclose(duals, expected, atol=1e-4)
+    assert 0 < found.report.positive_duals < 1
+    assert (duals.max() == 0.5) == (cap is not None)
+
+
 def test_slack_constraints_are_tightened_with_a_note():
     found = fit(classes(), PDCL(eps=50.0))
     assert found.duals["labelled"].max() > 0
@@ -81,9 +92,11 @@ def test_slack_constraints_are_tightened_with_a_note():
     assert loose.report.notes == ()
 
 
-@pytest.mark.parametrize("name", sorted(set(OBJECTIVES) - {"erm", "pdcl", "feasibility", "accumulated-loss"}))
+@pytest.mark.parametrize(
+    "name", sorted(set(OBJECTIVES) - {"erm", "pdcl", "feasibility", "resilient", "accumulated-loss"})
+)
 def test_other_objectives_are_refused(name):
-    with pytest.raises(ModelError, match="solved exactly for erm, pdcl and feasibility"):
+    with pytest.raises(ModelError, match="solved exactly for erm, pdcl, feasibility and resilient"):
         ally.Loop(X, [*LABELS[:40], *[None] * 80], model="linear", strategy="margin", objective=name)
 
 

@@ -12,7 +12,7 @@ from torch import nn
 from ally.errors import AllyError, EngineError, ModelError
 from ally.learning.learner import Examples
 from ally.learning.network import Network
-from ally.learning.objectives import ERM, PDCL, VAAL, Feasibility
+from ally.learning.objectives import ERM, PDCL, VAAL, Feasibility, Resilient
 from ally.learning.objectives.regularizers import HalfSquaredNorm
 from ally.learning.parallel import joined, shared_by
 from ally.learning.training import Training
@@ -50,6 +50,7 @@ CASES = {
     "convex, every slack": (linear, samples(), replace(CONVEX, slacks="all"), None),
     "mlp": (plain, samples(), PDCL(eps=0.3, dual_lr=0.2), None),
     "feasibility": (plain, samples(), Feasibility(eps=0.3, dual_lr=0.2), None),
+    "resilient": (plain, samples(), Resilient(eps=0.3), None),
     "weights and validation": (plain, WEIGHTED, ERM(), samples(seed=1)),
     "numbers, level from a plain fit": (plain, samples(task="regression"), PDCL(eps="auto"), None),
 }

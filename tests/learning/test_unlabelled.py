@@ -413,7 +413,7 @@ def test_a_penalty_has_no_duals_and_nothing_ranks_by_them():
         == 4
     )
     for strategy in ("ally-clusters", "ally-unlabelled"):
-        with pytest.raises(InputError, match="use objective='pdcl', 'feasibility' or 'pdcl-unlabelled'"):
+        with pytest.raises(InputError, match="use objective='pdcl', 'feasibility', 'resilient' or 'pdcl-unlabelled'"):
             ally.query(
                 scene.X, scene.y, n=4, strategy=strategy, objective=SmoothUnlabelled(steps=20), **scene.arguments()
             )

@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -9,7 +7,7 @@ from scipy.stats import entropy as scipy_entropy
 from ally.errors import InputError
 from ally.learning.snapshot import Snapshot, View
 from ally.rng import Streams
-from ally.scoring import Entropy, Margin, PredictedDual, Random, Reducible
+from ally.scoring import Entropy, Margin, PredictedDual, Random
 from ally.scoring.uncertainty import entropy, margin
 
 
@@ -101,48 +99,3 @@ def test_views_hold_their_rows(make_snapshot):
     view = make_snapshot().candidates
     assert isinstance(view, View)
     assert len(view) == 200
-
-
-def numbers(make_snapshot, spread=None):
-    s = make_snapshot(n=6)
-    read = {} if spread is None else {Reducible().readouts[0].name: torch.tensor(spread)}
-    return Snapshot(
-        "regression", View(s.candidates.rows, s.candidates.embeddings, None, torch.zeros(6), read), s.labelled
-    )
-
-
-def test_the_reducible_error_of_classes_is_the_margin(make_snapshot):
-    snapshot = make_snapshot()
-    found = Reducible()(snapshot, Streams(0))
-    assert torch.equal(found.scores, Margin()(snapshot, Streams(0)).scores)
-    assert (found.report, found.notes) == ({"doubt": "margin"}, ())
-
-
-def test_a_spread_is_bounded_and_drawn_towards_its_mean(make_snapshot):
-    snapshot = numbers(make_snapshot, [0.0, 1.0, 1.0, 1.0, 2.0, 50.0])
-    bounded = np.asarray([0.0, 1.0, 1.0, 1.0, 2.0, 3.0])
-    found = Reducible()(snapshot, Streams(0))
-    np.testing.assert_allclose(found.scores, 0.5 * bounded + 0.5 * bounded.mean())
-    assert (found.report, found.notes) == ({"doubt": "spread"}, ())
-    np.testing.assert_allclose(Reducible(bound=100, share=1)(snapshot, Streams(0)).scores[-1], 50)
-
-
-@pytest.mark.parametrize("spread", [None, [0.0] * 6])
-def test_without_a_spread_all_score_alike_and_a_note_says_so(make_snapshot, spread):
-    found = Reducible()(numbers(make_snapshot, spread), Streams(0))
-    assert found.scores.tolist() == [1] * 6
-    assert found.report == {"doubt": "none"}
-    assert found.notes == ("the model gives no uncertainty for its predictions: the batch covers the pool instead",)
-
-
-def test_without_probabilities_all_score_alike_and_a_note_says_so(make_snapshot):
-    s = make_snapshot()
-    found = Reducible()(replace(s, candidates=replace(s.candidates, probabilities=None)), Streams(0))
-    assert set(found.scores.tolist()) == {1}
-    assert found.notes[0].startswith("the model gives no probabilities: the batch covers the pool")
-
-
-def test_settings_of_the_reducible_error_are_checked():
-    for wrong in ({"bound": 0}, {"share": 1.5}, {"samples": 1}):
-        with pytest.raises(InputError, match=next(iter(wrong))):
-            Reducible(**wrong)

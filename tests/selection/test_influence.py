@@ -94,6 +94,26 @@ def test_copies_and_equal_scores_still_give_n_distinct_picks(make_snapshot):
     assert np.isfinite(chosen.values).all()
 
 
+def test_few_uncertain_samples_are_found_in_a_large_pool(make_snapshot):
+    snapshot = make_snapshot(n=300, m=8, d=4)
+    scores = torch.zeros(300, dtype=torch.float64)
+    scores[[17, 290]] = 1.0
+    found = Influence(representatives=5)(snapshot, scores, 4, Streams(0), Limits())
+    assert set(found.rows[:2]) == set(snapshot.candidates.rows[[17, 290]])
+    assert np.isfinite(found.values).all()
+
+
+def test_once_the_rest_is_certain_what_tells_most_about_it_is_next():
+    x = np.asarray([[5.0, 0.0], [4.0, 0.0], [0.0, 0.0], [0.3, 0.0], [1.5, 0.0]])
+    points = Points(ProductRows((torch.from_numpy(x),)), False)
+    doubt = Doubt(Conditioned((np.empty((0, 2)),), 2.0, 0.1), points, np.asarray([0, 0, 1.0, 0, 0]), np.asarray([2]))
+    found, values = greedy(doubt, (x,), np.arange(5), 3)
+    # The only uncertain sample does not count itself, so nothing has a gain: it comes first, then its neighbour.
+    assert found[:2].tolist() == [2, 3]
+    assert len(set(found.tolist())) == 3
+    assert values.tolist() == [0, 0, 0]
+
+
 def test_a_far_off_sample_in_great_doubt_is_not_asked_about(make_snapshot):
     snapshot = make_snapshot(n=200, m=10, d=3)
     snapshot.candidates.embeddings[:5] += 1000.0 * torch.arange(1, 6)[:, None]

@@ -79,6 +79,8 @@ class Card:
     equation: str
     """At most three lines of plain Unicode, so that a terminal and a web page show the same."""
     references: tuple[Reference, ...] = ()
+    meaning: str = ""
+    """Where the equation comes from, in about ten lines, for a strategy that is not explained elsewhere."""
 
 
 @dataclass(frozen=True)

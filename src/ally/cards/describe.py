@@ -28,6 +28,7 @@ def describe(name: str) -> dict[str, Any]:
         "use_when": card.use_when,
         "cost": asdict(card.cost),
         "equation": card.equation,
+        "meaning": card.meaning,
         "references": [asdict(reference) for reference in card.references],
         "parameters": {
             axis: {

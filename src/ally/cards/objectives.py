@@ -24,6 +24,13 @@ OBJECTIVE_CARDS: dict[str, ObjectiveCard] = {
         "min_θ  R(f_θ)  s.t.  ℓ'_i ≤ ε_i, i ∈ L\nθ descends R + 1/L Σ λ_i (ℓ'_i − ε_i);  λ as for pdcl",
         (ref.ALLY,),
     ),
+    "resilient": ObjectiveCard(
+        "Some samples cannot meet their level: each may exceed it at a price, and λ stays bounded.",
+        "as pdcl",
+        "min_{θ, u ≥ 0}  1/L Σ (ℓ_i + h(u_i))  s.t.  ℓ'_i ≤ ε_i + u_i;  h = ρu²/2, slope κ beyond κ/ρ\n"
+        "λ_i ← clip(λ_i + η_d (ℓ'_i − ε_i − λ_i/ρ), 0, κ), which rests at λ_i = min(ρ[ℓ'_i − ε_i]₊, κ)",
+        (ref.ALLY, ref.RESILIENT),
+    ),
     "accumulated-loss": ObjectiveCard(
         "The ablation of pdcl: λ records the slacks, and training does not see it.",
         "as pdcl",

@@ -77,6 +77,7 @@ TYPICLUST = Reference(
     "ICML",
     2022,
 )
+RESILIENT = Reference("Hounie, Ribeiro, Chamon", "Resilient Constrained Learning", "NeurIPS", 2023)
 UHERDING = Reference(
     "Bae, Oliveira, Sutherland", "Uncertainty Herding: One Active Learning Method for All Label Budgets", "ICLR", 2025
 )

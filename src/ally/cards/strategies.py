@@ -19,6 +19,17 @@ _DUAL = Cost("O(nC + b²d); regression O(nLd + b²d)", "O(n + bd); regression O(
 _DUALS = "λ_i ← [λ_i + η (ℓ_i − ε)]₊ while training;  λ̂(x) is predicted from the λ of L"
 _CLUSTERS = "S = argmax λ̂ in each of b k-means clusters of h over the shortlist·b largest λ̂"
 
+_DEFAULT = (
+    "The paper asks how sensitive the optimum is to a sample's constraint ℓ'(f(x), y) ≤ ε: that is its dual λ. Let "
+    "a constraint be exceeded by a slack u at the price ρu²/2, or κ per unit beyond u = κ/ρ (the resilient problem). "
+    "Then λ = min(ρ[ℓ' − ε]₊, κ), in closed form, and as κ → 0 this is plain training: λ/κ is read from a plain fit, "
+    "without constraints in training and without a head that predicts λ. A candidate has no label. For classes its "
+    "constraint is that of the predicted label y, ℓ' = 1 − p_y + max_{k≠y} p_k, how far y is from winning by a margin "
+    "of 1; with ε = 0 and κ/ρ = 1, λ = 1 − (p₁ − p₂). For numbers ℓ' = |y − f|, the mean over y ~ N(f, spread²), with "
+    "ε = 0 and κ/ρ = c, three median spreads. The batch covers the pool, each sample weighted by its λ. This gives "
+    "the weights a meaning; it is not evidence that duals choose better than another uncertainty."
+)
+
 CARDS: Registry[Card] = Registry(
     "card",
     {
@@ -151,12 +162,13 @@ CARDS: Registry[Card] = Registry(
         ),
         "ally": Card(
             "hybrid",
-            "The default, for either task and any model: asks what settles most of the pool's doubt.",
+            "The default, for either task and any model: covers the pool, weighted by duals in closed form.",
             Cost("O(nC + n(m + L)(d + L) + bm(m + L + b)); at worst O(bnmd)", "O(n + md + m(m + L + b))"),
             "classes: next x = argmax_x Σ_{i ∈ U} w_i max_{j ∈ L ∪ S ∪ x} k(x_i, x_j)\n"
             "numbers: next x = argmax_x w_x Σ_{u ≠ x} w_u k_S(u, x)² / (k_S(x, x) + σ²),  k_S: k given L ∪ S\n"
-            "w = 1 − (p₁ − p₂), or half the spread of numbers and half its mean;  k: Gaussian, of inputs",
-            (ref.ALLY, ref.UHERDING),
+            "w = λ = min(ρ[ℓ' − ε]₊, κ): 1 − (p₁ − p₂), or E min(|y − f| / c, 1);  k: Gaussian, of inputs",
+            (ref.ALLY, ref.RESILIENT, ref.UHERDING),
+            _DEFAULT,
         ),
         "ally-clusters": Card(
             "constrained",

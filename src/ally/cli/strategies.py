@@ -91,6 +91,7 @@ def _card(row: dict[str, Any]) -> RenderableType:
         facts.add_row(label, Text(value))
     parts: list[RenderableType] = [Text.assemble((row["name"], "bold"), f": {row['about']}"), "", facts]
     parts += _section("equation", Text(row["equation"]))
+    parts += _section("where it comes from", Text(row["meaning"])) if row["meaning"] else []
     parts += _section("parameters", *(_part(axis, part) for axis, part in row["parameters"].items()))
     call = f'ally.query(X, y, n=20, strategy="{row["name"]}")'
     parts += _section(

@@ -2,6 +2,7 @@ r"""Per-sample constraints :math:`\ell'(f(x_i), y_i) \le \varepsilon_i` (CERM-b)
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -92,6 +93,6 @@ class Slacks:
         return cls(float(slacks.max()), float(slacks.mean()), float(excess.mean()), float((slacks > 0).float().mean()))
 
 
-def find_residuals(duals: FloatArray, slacks: FloatArray, cap: float) -> FloatArray:
-    """|λ − clip(λ + s, 0, cap)|, (n,): 0 where λ would stay, because the constraint is met and λ fits it."""
-    return np.asarray(np.abs(duals - np.clip(duals + slacks, 0.0, cap)))
+def find_residuals(duals: FloatArray, slacks: FloatArray, cap: float, slope: float = math.inf) -> FloatArray:
+    """|λ − clip(λ + s − λ/ρ, 0, cap)|, (n,): 0 where λ would stay. ρ is the `slope` of a resilient problem."""
+    return np.asarray(np.abs(duals - np.clip(duals + slacks - duals / slope, 0.0, cap)))

@@ -11,13 +11,18 @@ to ε_i is −λ_i / n.
 An upper bound on λ turns each constraint into the exact penalty :math:`\lambda_{\max} [\ell_i - \varepsilon_i]_+`. If
 all constraints can hold and no dual exceeds the bound, nothing changes. If they cannot, there is still a solution.
 
-It uses the method of multipliers: :math:`\lambda \leftarrow \operatorname{clip}(\lambda + \rho s, 0, \lambda_{\max})`
-after each exact minimisation of the augmented Lagrangian by Newton steps, whose systems are solved by conjugate
-gradients.
+The resilient problem prices a slack u by ρu²/2 up to :math:`u = \lambda_{\max} / \rho`, and linearly beyond. That is a
+smooth penalty of :math:`\ell_i - \varepsilon_i`, so one minimisation solves it, and its slope at the optimum is
+:math:`\lambda_i = \min(\rho\,[\ell_i - \varepsilon_i]_+, \lambda_{\max})`.
+
+Without that price it is the method of multipliers:
+:math:`\lambda \leftarrow \operatorname{clip}(\lambda + \rho s, 0, \lambda_{\max})` after each exact minimisation of the
+augmented Lagrangian. Newton steps minimise; their systems are solved by conjugate gradients.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
@@ -36,6 +41,8 @@ ROUNDING = 1e-14
 """Rounding error of the objective in float64, as a share: a Newton step is accepted if it seems to lose less."""
 RANK = 1e-12
 """With more features than rows, directions whose variance is below this share of the largest are dropped."""
+ACCEPTED = 1e-4
+"""The longest gradient, in those units, of a minimisation that float64 ends before its tolerance."""
 MULTIPLIER_STEPS, NEWTON_STEPS, CG_STEPS = 200, 100, 500
 
 
@@ -143,11 +150,13 @@ class Solution:
 
 @dataclass(frozen=True)
 class Constraints:
-    """ℓ_i ≤ eps_i, with λ at most `cap`. `risk` is the objective's a: 1, or 0 for feasibility."""
+    """ℓ_i ≤ eps_i, with λ at most `cap`. `risk` is the objective's a: 1, or 0 for feasibility. With a finite `slope` ρ
+    they are those of the resilient problem."""
 
     eps: FloatArray
     cap: float = UNBOUNDED
     risk: float = 1.0
+    slope: float = math.inf
 
 
 def solve(
@@ -175,7 +184,30 @@ def solve(
     if constraints is None:
         theta, losses, residual, steps = problem.newton(theta, None, tolerance)
         return Solution(theta[:-1], theta[-1], np.zeros(n), losses, residual, steps)
+    if math.isfinite(constraints.slope):
+        return _priced(problem, theta, constraints, tolerance)
     return _multipliers(problem, theta, constraints, start, tolerance)
+
+
+def _priced(problem: _Problem, theta: FloatArray, constraints: Constraints, tolerance: float) -> Solution:
+    """The resilient optimum. Slopes rise to ρ, since Newton steps are only sure to be long where the penalty bends
+    gently."""
+    n = len(problem.rows)
+    eps = np.broadcast_to(np.asarray(constraints.eps, dtype=np.float64), n)
+    slope, total = min(1.0, constraints.slope), 0
+    while True:
+        # Around λ = 0 the augmented Lagrangian is the price of the slack.
+        price = _Augmented(np.zeros(n), eps, constraints.cap, slope, constraints.risk)
+        theta, losses, residual, steps = problem.newton(theta, price, tolerance)
+        total += steps
+        if slope == constraints.slope:
+            break
+        slope = min(10 * slope, constraints.slope)
+    if residual > max(tolerance, ACCEPTED):
+        raise TrainingDiverged(
+            f"the gradient is {residual:.1e} from 0 after {total} Newton steps; lower slope or C, or raise eps"
+        )
+    return Solution(theta[:-1], theta[-1], price.moved(losses), losses, residual, total)
 
 
 def _multipliers(

@@ -11,7 +11,7 @@ MOST_VIOLATED = 0.5
 """A network is said to be far from its constraints if it violates more than this share of them."""
 
 
-def find_trouble(duals: FloatArray, slacks: FloatArray, cap: float, residual: float) -> tuple[str, ...]:
+def find_trouble(duals: FloatArray, slacks: FloatArray, residual: float) -> tuple[str, ...]:
     """Notes about duals (n,) that were to be optimal: whether the constraints can be met, and whether λ is found."""
     unbounded = int((duals >= UNBOUNDED).sum())
     if unbounded:
@@ -26,8 +26,6 @@ def find_trouble(duals: FloatArray, slacks: FloatArray, cap: float, residual: fl
             "the constraints cannot be met, or λ needs more moves; raise eps, bound λ by dual_cap=, or use a model "
             "that is solved exactly, such as 'linear'",
         )
-    if cap < UNBOUNDED and bool((duals >= cap).all()):
-        return (f"all duals are at their bound of {cap:g}, so they rank nothing; raise dual_cap or eps",)
     return ()
 
 
@@ -40,3 +38,11 @@ def find_distance(slacks: FloatArray) -> tuple[str, ...]:
         f"training ended with {violated:.0%} of the constraints violated, by {float(slacks.clip(0).mean()):.3g} on "
         "average: λ was still growing, and says how long a loss stayed above eps; train for more epochs, or raise eps",
     )
+
+
+def find_ties(duals: FloatArray) -> tuple[str, ...]:
+    """A note if all duals (n,) are at their bound."""
+    if len(duals) < 2 or not float(duals.min()) == float(duals.max()) > 0:
+        return ()
+    level = f"{float(duals.max()):.3g}"
+    return (f"every dual is at its cap, {level}, so they rank nothing: raise eps or dual_cap, or lower slope",)

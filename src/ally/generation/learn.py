@@ -95,7 +95,8 @@ def learn(
 
     Args:
         X, y: as for `ally.query`: a label per row, NaN or None where there is none.
-        objective: one with a dual for every label: ``"pdcl"``, ``"feasibility"``, or either with settings of yours.
+        objective: one with a dual for every label: ``"pdcl"``, ``"feasibility"``, ``"resilient"``, or one of them with
+            settings of yours.
         head: how λ is predicted: `RidgeHead` or `PaperHead`.
         model: a network by its name in `ally.models.MODELS`.
         validation: labelled rows, drawn at random, that are not trained on: training stops early by them
@@ -122,7 +123,9 @@ def learn(
     with Scratch() as scratch:
         snapshot = pool_learner.snapshot(fit, pool, pool.rows(State.FREE), scratch)
         if snapshot.duals is None or snapshot.labels is None:
-            raise InputError(f"objective {objective!r} has no dual for each label; use 'pdcl' or 'feasibility'")
+            raise InputError(
+                f"objective {objective!r} has no dual for each label; use 'pdcl', 'feasibility' or 'resilient'"
+            )
         fitted = head.fit(Labelled(snapshot.labelled, snapshot.labels, snapshot.duals), seeds.child("dual head"))
         pooled, labelled = (
             RankedRows(side.rows, fitted(side).numpy(), side.predictions.numpy().copy())

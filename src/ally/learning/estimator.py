@@ -7,7 +7,7 @@ Algorithm 1, with the estimator as the exact primal step):
 .. math:: \lambda_i \leftarrow \left[\lambda_i + \eta_d\, t^{-1/16} (\ell_i - \varepsilon_i)\right]_+, \qquad t = 1, 2,
 \dots
 
-`Feasibility` takes :math:`w_i = \lambda_i`.
+`Feasibility` takes :math:`w_i = \lambda_i`. Under `Resilient` λ also decays, towards its closed form.
 
 *How far they are moved.* Logistic regression and ridge regression are solved to optimality (`exact_estimator`). Around
 any other estimator whose losses are read from its training samples, λ moves until it is within `STILL` of its optimum,
@@ -24,6 +24,7 @@ cloned for every fit; a ``random_state`` of None is set from the streams.
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterator
@@ -42,7 +43,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from ally.checks import check_count
-from ally.constrained import Power, Slacks, find_residuals, resolve_eps
+from ally.constrained import Slacks, find_residuals, resolve_eps
 from ally.constrained.convex import UNBOUNDED, Constraints, Design, cross_entropy, solve
 from ally.constrained.diagnostics import STILL, find_trouble
 from ally.errors import AllyError, InputError, ModelError, OneClassError
@@ -52,7 +53,7 @@ from ally.learning.fitted_estimator import FittedEstimator, read_samples
 from ally.learning.geometry import Geometry, Leaves, Nowhere, Standardised, Transformed, is_sparse, scaler_with_gaps
 from ally.learning.learner import Examples, FitReport, Unlabelled
 from ally.learning.losses import TargetScale
-from ally.learning.objectives import ERM, PDCL, Feasibility, Objective
+from ally.learning.objectives import ERM, PDCL, Feasibility, Objective, Resilient
 from ally.learning.pipelines import called, first_steps, last_step, takes_nan
 from ally.rng import Streams
 from ally.sources import Scaler, Source, fit_scaler
@@ -387,16 +388,17 @@ def _constrained(work: _Work, objective: PDCL) -> _Fit:
         reference_loss=lambda: float(work.read_losses(None).mean()),
     ).numpy()
     cap = UNBOUNDED if objective.dual_cap is None else objective.dual_cap
+    slope = objective.slope if isinstance(objective, Resilient) else math.inf
     to_optimum = objective.weighted and learner.dual_steps is None and not work.out_of_fold
     form = find_exact_form(last_step(work.template), len(np.unique(work.y))) if to_optimum else None
     if form is not None:
-        fitted, duals, losses, residual = _solve_exactly(work, form, Constraints(eps, cap, _risk(objective)))
+        fitted, duals, losses, residual = _solve_exactly(work, form, Constraints(eps, cap, _risk(objective), slope))
     else:
         move = _move_until_still if to_optimum else _move_often
-        fitted, duals, losses = move(work, objective, eps, cap)
-        residual = float(find_residuals(duals, losses - eps, cap).max())
+        fitted, duals, losses = move(work, objective, eps, cap, slope)
+        residual = float(find_residuals(duals, losses - eps, cap, slope).max())
     if to_optimum:
-        work.notes += find_trouble(duals, losses - eps, cap, residual)
+        work.notes += find_trouble(duals, losses - eps, residual)
     report = replace(
         fitted.report,
         train_loss=float(losses.mean()),
@@ -432,7 +434,7 @@ def _solve_exactly(
     return fitted, found.duals, found.losses, found.residual
 
 
-def _move_until_still(work: _Work, objective: PDCL, eps: FloatArray, cap: float) -> _Moved:
+def _move_until_still(work: _Work, objective: PDCL, eps: FloatArray, cap: float, slope: float) -> _Moved:
     """Projected ascent until no λ would move by more than `STILL`; the nearest to that if it does not get there. The
     step of a sample grows while its slack keeps its sign and shrinks when it changes: λ is far from 0 for a few."""
     work.expected = MOST_MOVES
@@ -443,32 +445,31 @@ def _move_until_still(work: _Work, objective: PDCL, eps: FloatArray, cap: float)
     for _ in range(MOST_MOVES):
         fitted = work.train(None, weigh(duals))
         losses = work.losses(fitted, work.X, work.examples.labels, LEAST_PROBABILITY["in-sample"])
-        slacks = losses - eps
-        residual = float(find_residuals(duals, slacks, cap).max())
+        residual = float(find_residuals(duals, losses - eps, cap, slope).max())
         if nearest is None or residual < least:
             nearest, least = (fitted, duals, losses), residual
         if residual <= STILL:
             break
-        turned = slacks * before
+        ascent = losses - eps - duals / slope
+        turned = ascent * before
         rates = np.where(turned > 0, GROW * rates, np.where(turned < 0, SHRINK * rates, rates))
-        duals, before = np.clip(duals + rates * slacks, 0.0, cap), slacks
+        duals, before = np.clip(duals + rates * ascent, 0.0, cap), ascent
     assert nearest is not None
     return nearest
 
 
-def _move_often(work: _Work, objective: PDCL, eps: FloatArray, cap: float) -> _Moved:
+def _move_often(work: _Work, objective: PDCL, eps: FloatArray, cap: float, slope: float) -> _Moved:
     """A fixed number of moves, by the steps of the objective."""
     learner = work.learner
     steps = learner.dual_steps or STEPS["out-of-fold" if work.out_of_fold else "in-sample"]
     work.expected = steps * (learner.folds if work.out_of_fold else 1) + 1
     weigh = _weights(objective)
-    schedule = Power(objective.dual_lr, objective.dual_decay)
     duals = np.full(len(eps), float(objective.dual_init))
     losses: FloatArray | None = None
     for step in range(1, steps + 1):
         if losses is None or objective.weighted:
             losses = work.read_losses(weigh(duals))
-        moved = np.clip(duals + schedule(step) * (losses - eps), 0.0, cap)
+        moved = objective.move_duals(duals, losses - eps, step)
         if objective.weighted and np.array_equal(moved, duals):
             break
         duals = moved

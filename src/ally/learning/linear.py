@@ -21,7 +21,7 @@ from ally.errors import InputError, ModelError
 from ally.learning.fitted_network import seen_through
 from ally.learning.learner import Examples, FitReport, Unlabelled
 from ally.learning.losses import PRIMARY, TargetScale, resolve_loss
-from ally.learning.objectives import ERM, PDCL, Feasibility, Objective
+from ally.learning.objectives import ERM, PDCL, Feasibility, Objective, Resilient
 from ally.learning.snapshot import ByBlocks, Seen
 from ally.learning.splits import repeated_splits
 from ally.rng import Streams
@@ -67,9 +67,10 @@ class LinearLearner:
             check_number("C", self.C, positive=True)
 
     def supports(self, objective: Objective, task: Task, needs: Collection[str] = ()) -> str | None:
-        if type(objective) not in (ERM, PDCL, Feasibility):
+        if type(objective) not in (ERM, PDCL, Feasibility, Resilient):
             return (
-                f"a linear model is solved exactly for erm, pdcl and feasibility, not for {objective}; use model='mlp'"
+                "a linear model is solved exactly for erm, pdcl, feasibility and resilient, not for "
+                f"{objective}; use model='mlp'"
             )
         if getattr(objective, "regularizer", None) is not None:
             return "a linear model has a penalty of its own; leave the objective's regularizer out, or use model='mlp'"
@@ -238,9 +239,11 @@ class _Fit:
         assert self.eps is not None
         if not objective.weighted:
             return replace(plain, duals=np.maximum(self._held_out(plain) - self.eps, 0.0))
+        if isinstance(objective, Resilient):
+            return self._solve(Constraints(self.eps, self.cap, slope=objective.slope), plain)
         risk = 0.0 if isinstance(objective, Feasibility) else 1.0
         found = self._solve(Constraints(self.eps, self.cap, risk), plain)
-        self.notes = find_trouble(found.duals, found.losses - self.eps, self.cap, found.residual)
+        self.notes = find_trouble(found.duals, found.losses - self.eps, found.residual)
         return found
 
 

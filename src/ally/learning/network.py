@@ -245,7 +245,7 @@ class Network:
             cap = math.inf if session.dual_cap is None else session.dual_cap
             capped = float((duals["labelled"] >= cap).float().mean())
             values = duals["labelled"].double().cpu().numpy()
-            residual = float(find_residuals(values, every.double().cpu().numpy(), cap).max())
+            residual = float(find_residuals(values, every.double().cpu().numpy(), cap, session.dual_slope).max())
         report = FitReport(
             samples=n,
             epochs=epoch,

@@ -24,13 +24,17 @@ class Scored:
     bound: float = math.inf
     """Candidates that score above this are set aside: no selection sees them, unless fewer than n others are left."""
     notes: tuple[str, ...] = ()
+    duals: torch.Tensor | None = None
+    """λ of each candidate, (n,) float64, where the score is made of duals."""
 
 
 @runtime_checkable
 class Score(Protocol):
     """A frozen dataclass that scores a snapshot."""
 
-    tasks: ClassVar[frozenset[Task]]
+    @property
+    def tasks(self) -> frozenset[Task]: ...
+
     reads: ClassVar[bool]
     """Whether the score reads the snapshot; if nothing does, nothing is trained.
 

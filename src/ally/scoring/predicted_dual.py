@@ -75,13 +75,15 @@ class PredictedDual:
                 )
         else:
             raise InputError(
-                "the predicted dual needs an objective with constraints; use objective='pdcl', 'feasibility' or "
-                "'pdcl-unlabelled'"
+                "the predicted dual needs an objective with constraints; use objective='pdcl', 'feasibility', "
+                "'resilient' or 'pdcl-unlabelled'"
             )
         bound = self._bound(snapshot)
         if bound < math.inf:
             report["bound"] = bound
-        return Scored(values, report, math.log1p(bound) + ROUNDING, notes)
+        # A head may rank below 0, and exp overflows above 700.
+        duals = torch.expm1(values.clamp(min=0.0, max=700.0))
+        return Scored(values, report, math.log1p(bound) + ROUNDING, notes, duals)
 
     def _bound(self, snapshot: Snapshot) -> float:
         """The largest λ that may be queried."""

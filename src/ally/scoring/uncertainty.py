@@ -1,7 +1,4 @@
-"""Uncertainty of the predicted class distribution.
-
-Probabilities are float32, so 1 − p_max would round to 0 for confident samples; the sum of the other entries does not.
-"""
+"""Uncertainty of the predicted class distribution."""
 
 from __future__ import annotations
 
@@ -12,6 +9,7 @@ from typing import ClassVar
 
 import torch
 
+from ally.constrained import split_top
 from ally.learning.calibration import temperature, tempered
 from ally.learning.snapshot import Snapshot, View
 from ally.rng import Streams
@@ -58,20 +56,14 @@ class Margin:
 
 def entropy(p: torch.Tensor) -> torch.Tensor:
     """(n, C) float64 probabilities → (n,)."""
-    others, doubt = _split_top(p)
+    others, doubt, _ = split_top(p)
     return -torch.xlogy(others, others).sum(1) - (1 - doubt) * torch.log1p(-doubt)
 
 
 def margin(p: torch.Tensor) -> torch.Tensor:
     """(n, C) float64 probabilities → (n,)."""
-    others, doubt = _split_top(p)
+    others, doubt, _ = split_top(p)
     return doubt + others.amax(1)
-
-
-def _split_top(p: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The entries other than the largest, (n, C) with 0 in its place, and their sum 1 − p_max, (n,)."""
-    others = p.scatter(1, p.argmax(1, keepdim=True), 0.0)
-    return others, others.sum(1)
 
 
 def _scored(snapshot: Snapshot, function: Callable[[torch.Tensor], torch.Tensor], calibrated: bool) -> Scored:

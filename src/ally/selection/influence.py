@@ -64,7 +64,7 @@ class Influence:
         width: s; None uses the width under which a Gaussian process gives the labels the highest likelihood.
         features: the space of x.
         normalise: scale x to unit length.
-        representatives: a seeded sample of at most this many candidates stands for the pool.
+        representatives: a seeded sample of at most this many candidates with positive weight stands for the pool.
         shortlist: the greedy steps consider this many candidates, those with the largest first gain (at least 4 n).
             Each takes 8 (representatives + labels + n) bytes.
     """
@@ -93,7 +93,8 @@ class Influence:
         space, known, square = self._fitted(snapshot, streams)
         points = space.points(snapshot.candidates)
         weights = coverage_weights(scores).numpy() if self.weighted else np.ones(len(points))
-        chosen = shuffled(points, streams)[: self.representatives]
+        order = shuffled(points, streams)
+        chosen = order[weights[order] > 0][: self.representatives]
         doubt = Doubt(Conditioned(known[:], square, self.noise), points, weights, chosen)
         wanted = max(self.shortlist, 4 * n)
         places = np.arange(len(points))
@@ -253,6 +254,9 @@ def greedy(doubt: Doubt, x: Doubles, places: IntArray, n: int) -> tuple[IntArray
     for number in range(n):
         gains = np.where(taken, -1.0, doubt.gains(places, total, left))
         pick = int(gains.argmax())
+        if gains[pick] <= 0:
+            # No other sample is uncertain: what tells most about the pool, itself included, beats the lowest row.
+            pick = int(np.where(taken, -1.0, total / (left + noise)).argmax())
         positions[number], values[number] = pick, gains[pick] / everything
         taken[pick] = True
         row = tuple(factor[pick : pick + 1] for factor in x)

@@ -57,6 +57,7 @@ REPORT: Form = {
 WHY: Form = {
     "predicted": Label | None,
     "probability": float | None,
+    "dual": float | None,
     "percentile": float | None,
     "cluster_size": float | None,
     "nearest_labelled": str | None,

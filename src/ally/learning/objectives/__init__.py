@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ally.errors import InputError
 from ally.learning.objectives.base import Batch, Objective, Problem, Session, UnlabelledBatch
-from ally.learning.objectives.constrained import PDCL, Feasibility
+from ally.learning.objectives.constrained import PDCL, Feasibility, Resilient
 from ally.learning.objectives.erm import ERM
 from ally.learning.objectives.learning_loss import LearningLoss
 from ally.learning.objectives.regularizers import HalfSquaredNorm
@@ -21,6 +21,7 @@ OBJECTIVES: Registry[Objective] = Registry(
         "smooth-unlabelled": SmoothUnlabelled(),
         "pdcl-unlabelled": PDCLUnlabelled(),
         "feasibility": Feasibility(),
+        "resilient": Resilient(),
         "accumulated-loss": PDCL(eps=0.01, weighted=False),
         "learning-loss": LearningLoss(),
         "vaal": VAAL(),
@@ -55,6 +56,7 @@ __all__ = [
     "OverPool",
     "PDCLUnlabelled",
     "Problem",
+    "Resilient",
     "Session",
     "SmoothUnlabelled",
     "UnlabelledBatch",

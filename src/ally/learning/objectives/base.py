@@ -7,6 +7,7 @@ keep a dual for each of them.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -77,6 +78,8 @@ class Session(ABC):
     """The constraint level for the report, if it is one number for all samples."""
     dual_cap: float | None = None
     """The upper bound on λ, if there is one."""
+    dual_slope: float = math.inf
+    """ρ of the resilient problem."""
     by_sample: bool = False
     """Whether the loss is a mean over the samples of the batch, plus what depends on the model alone. Several processes
     can then share a batch, each with a session for its own samples."""

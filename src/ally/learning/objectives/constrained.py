@@ -1,11 +1,13 @@
-r"""Primal-dual constrained learning (Algorithm 1) and its feasibility form (Appendix C).
+r"""Primal-dual constrained learning (Algorithm 1), its feasibility form (Appendix C) and its resilient form.
 
-Both descend :math:`r + \frac1n\sum_i \lambda_i(\ell'_i - \varepsilon_i)` in θ and ascend it in λ. They differ in r: the
-mean loss plus R(f) for `PDCL`, R(f) alone for `Feasibility`.
+All descend :math:`r + \frac1n\sum_i \lambda_i(\ell'_i - \varepsilon_i)` in θ and ascend it in λ. r is the mean loss
+plus R(f); for `Feasibility`, R(f) alone. `Resilient` also ascends :math:`-\lambda_i^2 / 2\rho`, which is what the price
+of a slack adds (Hounie, Chamon and Ribeiro, 2023).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
@@ -20,6 +22,7 @@ from ally.errors import InputError
 from ally.learning.losses import Loss, resolve_loss
 from ally.learning.objectives.base import Batch, Problem, Session, UnlabelledBatch, forward
 from ally.learning.objectives.regularizers import Regularizer
+from ally.types import FloatArray
 
 Reading = Literal["minibatch", "all"]
 
@@ -34,7 +37,7 @@ class PDCL:
             of standardised targets).
         dual_lr: η_d; the step at the t-th dual move is ``dual_lr * t**-dual_decay``.
         dual_init: λ₀.
-        dual_cap: upper bound on λ, or None.
+        dual_cap: upper bound κ on λ, or None. It is a linear price: a slack u in a constraint costs κu.
         primal_steps: T_p. With ``slacks="minibatch"`` a dual moves once per T_p epochs; with ``"all"`` all duals move
             after every T_p optimiser steps.
         slacks: ``"minibatch"`` reads ℓ' from the forward pass of the primal step (no extra cost); ``"all"`` is
@@ -71,6 +74,11 @@ class PDCL:
     def start(self, problem: Problem) -> Session:
         return _ConstrainedSession(problem, self, risk=True)
 
+    def move_duals(self, duals: FloatArray, slacks: FloatArray, number: int) -> FloatArray:
+        """λ (n,) after its move of this number, 1, 2, …, given the slacks (n,)."""
+        step = Power(self.dual_lr, self.dual_decay)(number)
+        return np.clip(duals + step * slacks, 0.0, self.dual_cap)
+
 
 @dataclass(frozen=True)
 class Feasibility(PDCL):
@@ -89,10 +97,42 @@ class Feasibility(PDCL):
         return _ConstrainedSession(problem, self, risk=False)
 
 
+@dataclass(frozen=True)
+class Resilient(PDCL):
+    """Minimise mean ℓ + mean h(u) subject to ℓ'_i ≤ ε_i + u_i, u ≥ 0: a slack u costs ρu²/2 up to u = κ/ρ, and κ per
+    unit beyond. At the optimum λ_i = min(ρ[ℓ'_i − ε_i]₊, κ), also where a constraint cannot be met. For a steep price
+    without a cap it is PDCL, for a small cap plain training.
+
+    Attributes:
+        slope: ρ; λ decays by η_d/ρ at each move.
+        dual_cap: κ, the largest λ and the price of a slack beyond κ/ρ; None for no cap.
+    """
+
+    dual_lr: float = 0.5
+    dual_cap: float | None = 1.0
+    slope: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_number("slope", self.slope, positive=True)
+        if not self.weighted:
+            raise InputError(
+                "weighted=False: the duals of a plain fit have a closed form; train by objective='erm' and score by "
+                "scoring.ConstraintDual, or leave weighted=True"
+            )
+
+    def start(self, problem: Problem) -> Session:
+        return _ConstrainedSession(problem, self, risk=True, slope=self.slope)
+
+    def move_duals(self, duals: FloatArray, slacks: FloatArray, number: int) -> FloatArray:
+        step = min(Power(self.dual_lr, self.dual_decay)(number), self.slope)
+        return np.clip((1.0 - step / self.slope) * duals + step * slacks, 0.0, self.dual_cap)
+
+
 class _ConstrainedSession(Session):
     by_sample = True
 
-    def __init__(self, problem: Problem, objective: PDCL, *, risk: bool) -> None:
+    def __init__(self, problem: Problem, objective: PDCL, *, risk: bool, slope: float = math.inf) -> None:
         super().__init__(problem)
         self._risk = risk
         self._weighted = objective.weighted
@@ -103,7 +143,7 @@ class _ConstrainedSession(Session):
         self._period = objective.primal_steps
         self._per_batch = objective.slacks == "minibatch"
         self._schedule = Power(objective.dual_lr, objective.dual_decay)
-        self.dual_cap = objective.dual_cap
+        self.dual_cap, self.dual_slope = objective.dual_cap, slope
         self._moves = 0
         self._moving = False
         self._eps = resolve_eps(
@@ -114,7 +154,11 @@ class _ConstrainedSession(Session):
             reference_loss=lambda: problem.reference_loss(self._secondary, objective.regularizer),
         )
         self._multipliers = Multipliers(
-            len(problem.targets), start=objective.dual_init, device=problem.device, cap=objective.dual_cap
+            len(problem.targets),
+            start=objective.dual_init,
+            device=problem.device,
+            cap=objective.dual_cap,
+            slope=slope,
         )
         self._everyone = torch.arange(len(problem.targets), device=problem.device)
 
