@@ -226,6 +226,7 @@ def test_bad_input(name):
         ({"primal_steps": 0}, "primal_steps=0 must be a whole number of at least 1"),
         ({"primal_steps": 1.5}, "primal_steps=1.5"),
         ({"slacks": "some"}, "slacks='some'; pass 'minibatch' or 'all'"),
+        ({"dual_every": "round"}, "dual_every='round'; pass 'step' or 'epoch'"),
     ],
 )
 def test_bad_objective(settings, message):

@@ -236,6 +236,48 @@ def test_with_all_slacks_duals_move_after_every_three_steps():
     assert torch.equal(duals[4], duals[3])
 
 
+def test_with_all_slacks_duals_may_move_once_an_epoch():
+    """After every T_p passes over the samples, from the slacks of the network as it is then."""
+    objective = PDCL(eps=0.0, dual_lr=0.5, dual_decay=0.0, primal_steps=2, slacks="all", dual_every="epoch")
+    data = examples(32)
+    fits = {epoch: learner(epochs=epoch).fit(data, objective, streams(0)) for epoch in range(1, 5)}
+    duals = {epoch: fit.duals["labelled"] for epoch, fit in fits.items()}
+    assert (duals[1] == 0).all()
+    losses = cross_entropy(
+        evaluate(fits[2].model, torch.from_numpy(features(data))), torch.as_tensor(data.labels, dtype=torch.int64)
+    )
+    torch.testing.assert_close(duals[2], 0.5 * losses)
+    assert torch.equal(duals[3], duals[2])
+    assert (duals[4] > duals[3]).all()
+
+
+def test_settings_that_came_later_are_shown_only_where_they_were_chosen():
+    """Experiments know an objective by its repr."""
+    assert repr(PDCL()) == (
+        "PDCL(eps=None, dual_lr=0.05, dual_init=0.0, dual_decay=0.0625, dual_cap=None, primal_steps=1, "
+        "slacks='minibatch', secondary_loss=None, regularizer=None, weighted=True)"
+    )
+    assert repr(PDCL(dual_every="epoch")).endswith("weighted=True, dual_every='epoch')")
+    assert repr(Feasibility()) == repr(PDCL()).replace("PDCL", "Feasibility")
+
+
+def test_of_epochs_with_equal_validation_losses_the_last_is_kept():
+    class Still(nn.Module):
+        """Outputs that no training changes."""
+
+        def __init__(self):
+            super().__init__()
+            self.backbone, self.head = nn.Identity(), nn.Linear(6, 3)
+            nn.init.zeros_(self.head.weight)
+            nn.init.zeros_(self.head.bias)
+            self.head.register_forward_hook(lambda layer, x, y: y - y)
+
+    fit = Network(lambda shape, outputs: Still(), Training(epochs=6, patience=2), standardized=False).fit(
+        examples(), ERM(), streams(0), validation=examples(20, seed=1)
+    )
+    assert (fit.report.kept_epoch, fit.report.epochs) == (6, 6)
+
+
 def test_dual_steps_diminish_with_the_moves():
     """With a frozen network the t-th move adds dual_lr · t^-power · slack."""
     objective = PDCL(eps=0.0, dual_lr=0.5, dual_decay=0.5)

@@ -208,6 +208,7 @@ class Network:
                 total += value.detach()
                 step += 1
                 session.after_step(step, lambda: evaluate(model, x))
+            session.after_epoch(epoch, lambda: evaluate(model, x))
             group.add_up(total)
             if not bool(torch.isfinite(total)):
                 raise TrainingDiverged(
@@ -270,7 +271,8 @@ class _Best:
         self._states: list[dict[str, torch.Tensor]] = []
 
     def offer(self, loss: float, epoch: int, model: nn.Module, session: Session) -> None:
-        if loss < self.loss or not self._states:
+        # Of epochs with equal losses the last is kept: patience runs out only where the loss gets worse.
+        if loss <= self.loss or not self._states:
             self.loss, self.epoch = loss, epoch
             networks = (model, *session.modules().values())
             self._states = [
