@@ -245,7 +245,7 @@ def test_constraints_alone_need_their_weights():
         ({"lr": 0}, "lr=0 must be a finite number > 0"),
         ({"lr": np.nan}, "lr=nan"),
         ({"epochs": 0}, "epochs=0 must be a whole number of at least 1"),
-        ({"patience": 0}, "patience=0"),
+        ({"patience": 0}, "patience=0 must be a whole number of at least 1"),
         ({"batch_size": 0}, "batch_size=0"),
         ({"batch_size": 2.5}, "batch_size=2.5"),
         ({"epochs": 2.5}, "epochs=2.5"),

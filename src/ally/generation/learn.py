@@ -123,7 +123,7 @@ def learn(
         snapshot = pool_learner.snapshot(fit, pool, pool.rows(State.FREE), scratch)
         if snapshot.duals is None or snapshot.labels is None:
             raise InputError(f"objective {objective!r} has no dual for each label; use 'pdcl' or 'feasibility'")
-        fitted = head.fit(Labelled(snapshot.labelled, snapshot.labels, snapshot.duals), seeds.child("dual head"))
+        fitted = head.fit(Labelled.of_known(snapshot), seeds.child("dual head"))
         pooled, labelled = (
             RankedRows(side.rows, fitted(side).numpy(), side.predictions.numpy().copy())
             for side in (snapshot.candidates, snapshot.labelled)

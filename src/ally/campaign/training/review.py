@@ -44,6 +44,7 @@ def suspects(
     if duals is None:
         loop = accumulating()
         duals = loop.fit().duals["labelled"]
+    # Labels that were held out of the training have no dual (NaN), and come last.
     order = np.argsort(-duals.double().numpy(), kind="stable")[:KEPT]
     order = order[duals.numpy()[order] > 0]
     rows = loop.labelled[order].tolist()
