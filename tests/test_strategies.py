@@ -39,7 +39,11 @@ def test_the_catalogue_is_what_it_says():
     )
     assert ally.CATALOGUE["ally"].first == Herding()
     assert parts("ally-clusters") == (PredictedDual(RidgeHead()), ClusterTop(shortlist=20), PDCL(eps=0.01))
-    assert parts("ally-paper") == (PredictedDual(PaperHead()), ClusterTop(clusters=None), PDCL(slacks="all"))
+    assert parts("ally-paper") == (
+        PredictedDual(PaperHead()),
+        ClusterTop(clusters=None),
+        PDCL(slacks="all", dual_every="epoch"),
+    )
     assert ally.CATALOGUE["ally-paper"].patience == 2
     algorithm = resolve_objective(ally.CATALOGUE["ally-paper"].objective)
     assert (algorithm.eps, algorithm.dual_init, algorithm.dual_lr, algorithm.primal_steps) == (None, 0.0, 0.05, 1)
@@ -51,7 +55,11 @@ def test_the_catalogue_is_what_it_says():
     assert parts("bait") == (Constant(), FisherGreedy(), erm)
     assert parts("kmeanspp") == (Constant(), KMeansPP(), erm)
     assert parts("lcmd") == (Constant(), LCMD(LastLayer()), erm)
-    assert parts("uherding") == (Margin(calibrated=True), Herding(weighted=True), erm)
+    assert parts("uherding") == (
+        Margin(calibrated=True),
+        Herding(weighted=True, bandwidth="labelled"),
+        erm,
+    )
 
 
 def test_coverage_needs_no_labels():

@@ -137,7 +137,7 @@ class Strategy:
 
 
 DUALS = PDCL(eps=0.01)
-ALGORITHM_1 = PDCL(slacks="all")
+ALGORITHM_1 = PDCL(slacks="all", dual_every="epoch")
 PAPER_DUAL = PredictedDual(PaperHead())
 CLUSTERS = ClusterTop(shortlist=20)
 CALIBRATED = Margin(calibrated=True)
@@ -188,7 +188,10 @@ CATALOGUE: Registry[Strategy] = Registry(
         "probcover": Strategy(Constant(), ProbCover(), "erm", "covers by balls: few labels, good embeddings"),
         "maxherding": Strategy(Constant(), Herding(), "erm", "covers by a kernel: few labels, nothing to tune"),
         "uherding": Strategy(
-            CALIBRATED, Herding(weighted=True), "erm", "coverage weighted by uncertainty: any number of labels"
+            CALIBRATED,
+            Herding(weighted=True, bandwidth="labelled"),
+            "erm",
+            "coverage weighted by uncertainty: any number of labels",
         ),
         "dropquery": Strategy(
             Disagreement(), ClusterCentre(threshold=0.5), "erm", "predictions that change under dropout, spread out"
