@@ -251,6 +251,17 @@ def test_with_all_slacks_duals_may_move_once_an_epoch():
     assert (duals[4] > duals[3]).all()
 
 
+@pytest.mark.parametrize("primal_steps", [1, 3])
+def test_with_one_batch_an_epoch_both_readings_of_algorithm_1_are_the_same(primal_steps):
+    data, trains = examples(32), learner(epochs=7, batch_size=32)
+    objectives = (
+        PDCL(eps=0.1, dual_lr=0.5, primal_steps=primal_steps, slacks="all", dual_every=every)
+        for every in ("step", "epoch")
+    )
+    one, other = (trains.fit(data, objective, streams(0)) for objective in objectives)
+    assert same(state(one), state(other))
+
+
 def test_settings_that_came_later_are_shown_only_where_they_were_chosen():
     """Experiments know an objective by its repr."""
     assert repr(PDCL()) == (
