@@ -1,6 +1,6 @@
 """`ally-unlabelled`: duals of smoothness constraints over the whole pool, as training and as a choice.
 
-    python benchmarks/pool_duals.py --data-dir DATA [--sets digits mnist parkinsons] [--seeds 3]
+    python benchmarks/pool_duals.py --data-dir DATA [--sets digits parkinsons mnist] [--seeds 3]
         [--out benchmarks/results/pool_duals.csv]
 
 Every strategy is trained by the same constraints over the labels and the pool (`PDCLUnlabelled`), so that what differs
@@ -24,9 +24,9 @@ from ally.learning.training import Training
 from label_efficiency import digits
 from unlabelled import load
 
-SETS = {"digits": (50, 50), "mnist": (100, 100), "parkinsons": (200, 200)}
-"""First labels and batch."""
-ROUNDS, POOL, TEST = 4, 10_000, 5000
+SETS = {"digits": (50, 50, 4), "parkinsons": (200, 200, 4), "mnist": (100, 100, 3)}
+"""First labels, batch and rounds."""
+POOL, TEST = 10_000, 5000
 PLAIN, POOLED = "erm", "pdcl-unlabelled"
 
 
@@ -68,7 +68,7 @@ def main() -> None:
                 if (name, line, objective, seed) in done:
                     continue
                 training = Training(lr=2e-3, epochs=30, batch_size=64)
-                cell = Cell(line, seed, *SETS[name], ROUNDS, "mlp", training=training, objective=objective)
+                cell = Cell(line, seed, *SETS[name], "mlp", training=training, objective=objective)
                 for record in simulate(trial, cell):
                     results.append(
                         {

@@ -168,6 +168,45 @@ def test_without_validation_the_last_epoch_is_kept():
     assert (fit.report.epochs, fit.report.kept_epoch, fit.report.validation_loss) == (25, 25, None)
 
 
+@pytest.mark.parametrize("share", [-0.1, 0.6, np.nan])
+def test_a_share_to_hold_out_is_at_most_a_half(share):
+    with pytest.raises(InputError, match=r"validation_share=.* is not a share; pass a number from 0 to 0.5, or None"):
+        Training(validation_share=share)
+
+
+@pytest.mark.parametrize(("task", "share"), [("classification", 0.2), ("regression", 0.35)])
+def test_a_share_of_the_labels_stops_training(task, share):
+    data = examples(60, task)
+    fit = learner(epochs=60, lr=0.05, patience=2, validation_share=share).fit(data, PDCL(eps=0.1), streams(0))
+    unknown = fit.duals["labelled"].isnan().numpy()
+    assert unknown.sum() == 60 - fit.report.samples == round(60 * share)
+    assert fit.report.epochs == fit.report.kept_epoch + 2 < 60
+    alone = learner(epochs=60, lr=0.05, patience=2).fit(
+        data.at(~unknown), PDCL(eps=0.1), streams(0), validation=data.at(unknown)
+    )
+    assert torch.equal(alone.duals["labelled"], fit.duals["labelled"][~torch.from_numpy(unknown)])
+    assert same(
+        {n: v for n, v in state(fit).items() if n[0] != "λ"}, {n: v for n, v in state(alone).items() if n[0] != "λ"}
+    )
+    given = learner(epochs=60, lr=0.05, patience=2, validation_share=share).fit(
+        data, PDCL(eps=0.1), streams(0), validation=examples(20, task, seed=1)
+    )
+    assert given.report.samples == 60
+
+
+def test_the_only_label_of_a_class_is_never_held_out():
+    data = examples(60)
+    labels = np.where(np.arange(60) == 7, 2, data.labels % 2)
+    for seed in range(5):
+        fit = learner(epochs=1, validation_share=0.5).fit(
+            Examples.of(features(data), labels, CLASSES), PDCL(), streams(seed)
+        )
+        assert not fit.duals["labelled"][7].isnan()
+        held_out = labels[fit.duals["labelled"].isnan().numpy()]
+        assert len(held_out) == 30
+        assert abs((held_out == 0).sum() - (labels == 0).sum() / 2) <= 1
+
+
 def test_empty_validation_is_refused():
     with pytest.raises(InputError, match="validation holds 0 samples"):
         learner().fit(examples(), ERM(), streams(0), validation=examples().at([]))
