@@ -24,7 +24,7 @@ from ally.learning.auto_objective import objective_of
 from ally.learning.learner import Fitted, Learner
 from ally.learning.objectives import Objective
 from ally.learning.pool_learner import PoolLearner, blind
-from ally.learning.resolve import learner_of, takes_objects
+from ally.learning.resolve import learner_of, suit_method, takes_objects
 from ally.learning.snapshot import Snapshot
 from ally.learning.trained import Trained
 from ally.learning.training import Training
@@ -123,8 +123,10 @@ class Loop:
         self._decided = classes is not None or task != "auto"
         if candidates is not None:
             self._pool.restrict(_candidate_rows(candidates, self._ids))
-        default = _training(self._strategy, device)
-        learner, notes = learner_of(model, source.shape, training, default)
+        learner, notes = learner_of(model, source.shape, training, Training(device=device))
+        learner, method_notes = suit_method(
+            learner, source.shape, self._strategy.needs_network, self._strategy.patience
+        )
         next(chunks(1, chunk_size))
         self._streams = streams(random_state)
         self._engine = resolve_engine(engine)
@@ -152,12 +154,9 @@ class Loop:
         self._budget = memory_budget
         self._open: dict[str, IntArray] = {}
         self._fits: list[Fitted] = []
-        self._notes = [*getattr(source, "notes", ()), *notes]
+        self._notes = [*getattr(source, "notes", ()), *notes, *method_notes]
         if self._decided or len(self.labelled):
             self._ensure_supported()
-        settings: Training | None = getattr(learner, "training", None)
-        if self._strategy.patience is not None and validation is None and settings is not None:
-            self._notes.append(_without_validation(settings.epochs))
 
     @property
     def objective(self) -> Objective:
@@ -425,19 +424,6 @@ class Loop:
             self._strategy.ensure_task(parsed.code.task)
             return parsed.code, parsed.notes
         return (self._code if self._code.classes is None else self._code.extended(labels)), self._task_notes
-
-
-def _training(strategy: Strategy, device: str) -> Training:
-    """Default training settings, with the early stopping that the strategy's method calls for."""
-    default = Training(device=device)
-    return default if strategy.patience is None else replace(default, patience=strategy.patience)
-
-
-def _without_validation(epochs: int) -> str:
-    return (
-        f"the method stops training early by validation samples, and there are none: all {epochs} epochs are run, and "
-        "the duals of samples that are fitted by then have fallen back to zero; pass validation=(X, y)"
-    )
 
 
 def _resolve_hygiene(hygiene: Any) -> Hygiene:

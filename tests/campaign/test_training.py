@@ -477,3 +477,26 @@ def test_duals_without_labels_do_not_flag_wrong_labels():
 
     assert asked(PDCLUnlabelled(steps=8))
     assert not asked(PDCL(eps=0.0))
+
+
+def test_the_papers_ally_trains_a_campaign_and_reviews_the_labels_it_trained_on(tmp_path, write_digits, answer_all):
+    source, truth = write_digits(tmp_path)
+    names = sorted(set(truth.values()))
+    # One in six is wrong, so that not every constraint can be met.
+    said = {id: names[(names.index(label) + (place % 6 == 0)) % 3] for place, (id, label) in enumerate(truth.items())}
+    with Campaign.create(
+        tmp_path / "p.db", source, batch=20, evaluate=0, automatic=False, strategy="ally-paper"
+    ) as campaign:
+        for _ in range(3):
+            answer_all(campaign, said, 20)
+        campaign.retrain()
+        report = campaign._store.models.newest().report
+        assert "mlp: the strategy is defined for a network" in report["notes"]
+        assert any(
+            note.startswith("12 of the 60 labels are held out to stop training early") for note in report["notes"]
+        )
+        assert "choice" not in report
+        assert (report["fit"]["samples"], report["handed"]) == (48, 60)
+        assert all(np.isfinite(entry["dual"]) for entry in report["suspects"])
+        assert 0 < len(report["suspects"]) <= 48
+        assert len(campaign.ask(20).samples) == 20

@@ -334,7 +334,7 @@ class Suspect(Value):
     id: str
     label: Any
     annotator: str
-    dual: float
+    dual: float | None
     predicted: Any
     probability: float | None
     loss: float | None = None

@@ -30,7 +30,7 @@ COMPARISON: Form = {
 
 class SuspectForm(TypedDict):
     row: int
-    dual: float
+    dual: float | None
     predicted: str | bool | int | float | None
     probability: float | None
     loss: NotRequired[float | None]

@@ -54,10 +54,15 @@ def suspects(
     order = [place[row] for row in loop.labelled.tolist()]
     seen = _see_from_outside(labelled, samples, fit, seed) if len(labelled) >= LEAST else None
     entries = [
-        {"row": labelled.rows[number], "dual": value, **(_UNSEEN if seen is None else seen.entry(number))}
+        # A label that was held out of the training has no dual.
+        {
+            "row": labelled.rows[number],
+            "dual": value if math.isfinite(value) else None,
+            **(_UNSEEN if seen is None else seen.entry(number)),
+        }
         for number, value in zip(order, dual.tolist(), strict=True)
     ]
-    by_dual = sorted((entry for entry in entries if entry["dual"] > 0), key=lambda entry: -entry["dual"])[:KEPT]
+    by_dual = sorted((entry for entry in entries if (entry["dual"] or 0) > 0), key=lambda entry: -entry["dual"])[:KEPT]
     by_loss = sorted((entry for entry in entries if entry["loss"] is not None), key=lambda entry: -entry["loss"])[:KEPT]
     kept = {entry["row"] for entry in by_dual}
     return by_dual + [entry for entry in by_loss if entry["row"] not in kept]

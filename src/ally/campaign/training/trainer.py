@@ -171,7 +171,7 @@ class Trainer:
             known = (entry for entry in entries if entry["loss"] is not None)
             entries = sorted(known, key=lambda entry: -float(entry["loss"]))
         else:
-            entries = [entry for entry in entries if entry["dual"] > 0]
+            entries = [entry for entry in entries if (entry["dual"] or 0) > 0]
             entries.sort(key=lambda entry: -float(entry["dual"]))
         labels = self.store.answers.labels(self._settings.store_policy)
         touched = {answer.row for answer in self.store.answers.all(0 if model is None else model.seen)}
@@ -182,7 +182,7 @@ class Trainer:
                 id,
                 label.value,
                 label.annotator,
-                float(entry["dual"]),
+                entry["dual"],
                 entry["predicted"],
                 entry["probability"],
                 entry.get("loss"),

@@ -285,7 +285,7 @@ def _line(suspect: Suspect) -> dict[str, Any]:
         "labelled_by": suspect.annotator,
         "predicted": suspect.predicted,
         "probability": None if suspect.probability is None else round(suspect.probability, 4),
-        "dual": round(suspect.dual, 6),
+        "dual": None if suspect.dual is None else round(suspect.dual, 6),
         "loss": None if suspect.loss is None else round(suspect.loss, 6),
     }
 
@@ -299,5 +299,5 @@ def _cells(suspect: Suspect) -> list[str]:
         else str(suspect.predicted)
     )
     probability = "" if suspect.probability is None else f"{suspect.probability:.2f}"
-    loss = "" if suspect.loss is None else f"{suspect.loss:.3f}"
-    return [suspect.id, str(suspect.label), suspect.annotator, predicted, probability, f"{suspect.dual:.3f}", loss]
+    dual, loss = ("" if value is None else f"{value:.3f}" for value in (suspect.dual, suspect.loss))
+    return [suspect.id, str(suspect.label), suspect.annotator, predicted, probability, dual, loss]

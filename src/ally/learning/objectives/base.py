@@ -97,6 +97,9 @@ class Session(ABC):
     def after_step(self, step: int, outputs: Callable[[], torch.Tensor]) -> None:
         """Called after optimiser step 1, 2, …; `outputs()` evaluates all labelled samples in evaluation mode."""
 
+    def after_epoch(self, epoch: int, outputs: Callable[[], torch.Tensor]) -> None:
+        """Called after epoch 1, 2, …, before the validation loss is measured; `outputs()` as for `after_step`."""
+
     def duals(self) -> dict[str, torch.Tensor]:
         """Current duals by group: ``"labelled"`` (n,), ``"unlabelled"`` (n_unlabelled,), NaN where unknown; may be
         empty."""
