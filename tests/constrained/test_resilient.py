@@ -212,7 +212,7 @@ def test_the_duals_of_a_candidates_constraints_add_up_to_its_score(name):
     *_, duals, value = mix(name, slope, cap, delta=delta, frozen=p)
     score = ConstraintDual(CONSTRAINTS[name], slope=slope, cap=cap, label="mean")
     violations = score.constraint.measure_labels(torch.from_numpy(p)[None])
-    expected = float((torch.from_numpy(p) * score.price(violations)).sum())
+    expected = float((torch.from_numpy(p) * score.price_violations(violations)).sum())
     assert expected > 0.05
     assert duals.sum() / delta == pytest.approx(expected, abs=1e-3)
     # Per unit of δ the optimum rises by what the violations cost; per unit of ε and δ it falls by the dual.
@@ -260,7 +260,7 @@ def test_parts_measure_what_the_solver_constrains():
     measured = CrossEntropy().measure_labels(p)[torch.arange(N), torch.from_numpy(y)]
     np.testing.assert_allclose(measured, found.losses, atol=1e-9)
     # A wide cap leaves E|y − f| = t √(2/π).
-    mean = AbsoluteError().mean_dual(torch.tensor([0.5, 2.0], dtype=torch.float64), 0.0, 1.0, 1e3)
+    mean = AbsoluteError().average_dual(torch.tensor([0.5, 2.0], dtype=torch.float64), 0.0, 1.0, 1e3)
     np.testing.assert_allclose(mean, np.sqrt(2 / np.pi) * np.asarray([0.5, 2.0]), rtol=1e-9)
 
 

@@ -93,7 +93,7 @@ def test_an_impossible_label_has_a_finite_dual(make_snapshot):
 def test_the_mean_dual_of_a_number_is_the_integral(constraint, power, level, slope, cap):
     spreads = np.asarray([0.1, 0.5, 1.0, 3.0, 20.0])
     first, last = level ** (1 / power), (level + cap / slope) ** (1 / power)
-    for spread, found in zip(spreads, constraint.mean_dual(torch.tensor(spreads), level, slope, cap), strict=True):
+    for spread, found in zip(spreads, constraint.average_dual(torch.tensor(spreads), level, slope, cap), strict=True):
         rising = quad(
             lambda r, t=spread: slope * (r**power - level) * norm.pdf(r, scale=t),
             first,

@@ -185,11 +185,11 @@ def solve(
         theta, losses, residual, steps = problem.newton(theta, None, tolerance)
         return Solution(theta[:-1], theta[-1], np.zeros(n), losses, residual, steps)
     if math.isfinite(constraints.slope):
-        return _priced(problem, theta, constraints, tolerance)
+        return _solve_priced(problem, theta, constraints, tolerance)
     return _multipliers(problem, theta, constraints, start, tolerance)
 
 
-def _priced(problem: _Problem, theta: FloatArray, constraints: Constraints, tolerance: float) -> Solution:
+def _solve_priced(problem: _Problem, theta: FloatArray, constraints: Constraints, tolerance: float) -> Solution:
     """The resilient optimum. Slopes rise to ρ, since Newton steps are only sure to be long where the penalty bends
     gently."""
     n = len(problem.rows)

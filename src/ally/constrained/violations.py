@@ -40,7 +40,7 @@ class NumberConstraint(Protocol):
 
     tasks: ClassVar[frozenset[Task]]
 
-    def mean_dual(self, spread: torch.Tensor, level: float, slope: float, cap: float) -> torch.Tensor:
+    def average_dual(self, spread: torch.Tensor, level: float, slope: float, cap: float) -> torch.Tensor:
         """E min(ρ[ℓ' − ε]₊, κ) over y ~ N(f, t²), (n,), of spreads t (n,), float64: ρ ∫ P(ℓ' > v) dv from ε to
         ε + κ/ρ."""
         ...
@@ -90,14 +90,14 @@ class AbsoluteError:
 
     tasks: ClassVar[frozenset[Task]] = REGRESSION
 
-    def mean_dual(self, spread: torch.Tensor, level: float, slope: float, cap: float) -> torch.Tensor:
+    def average_dual(self, spread: torch.Tensor, level: float, slope: float, cap: float) -> torch.Tensor:
 
-        def integral(bound: float) -> torch.Tensor:
+        def integrate(bound: float) -> torch.Tensor:
             """∫ P(|y − f| > v) dv up to the bound."""
             z = _in_spreads(bound, spread)
             return bound * torch.erfc(z) - math.sqrt(2 / math.pi) * spread * torch.exp(-z.square())
 
-        return (slope * (integral(level + cap / slope) - integral(level))).clamp(0.0, cap)
+        return (slope * (integrate(level + cap / slope) - integrate(level))).clamp(0.0, cap)
 
 
 @dataclass(frozen=True)
@@ -106,16 +106,16 @@ class SquaredError:
 
     tasks: ClassVar[frozenset[Task]] = REGRESSION
 
-    def mean_dual(self, spread: torch.Tensor, level: float, slope: float, cap: float) -> torch.Tensor:
+    def average_dual(self, spread: torch.Tensor, level: float, slope: float, cap: float) -> torch.Tensor:
 
-        def integral(bound: float) -> torch.Tensor:
+        def integrate(bound: float) -> torch.Tensor:
             """∫ P((y − f)² > v) dv up to the bound: 2w P(|y − f| > w) dw up to its root."""
             root = math.sqrt(bound)
             z = _in_spreads(root, spread)
             tail = math.sqrt(2 / math.pi) * spread * root * torch.exp(-z.square())
             return bound * torch.erfc(z) + spread.square() * torch.erf(z) - tail
 
-        return (slope * (integral(level + cap / slope) - integral(level))).clamp(0.0, cap)
+        return (slope * (integrate(level + cap / slope) - integrate(level))).clamp(0.0, cap)
 
 
 def _in_spreads(bound: float, spread: torch.Tensor) -> torch.Tensor:

@@ -135,7 +135,7 @@ class Estimator:
             if objective.secondary_loss is not None or objective.regularizer is not None:
                 return f"{name} has its own loss and penalty; leave secondary_loss and regularizer at None"
         elif not isinstance(objective, ERM) or objective.regularizer is not None:
-            others = ", 'pdcl' or 'feasibility'" if weighable(estimator) and not plain else ""
+            others = ", 'pdcl', 'feasibility' or 'resilient'" if weighable(estimator) and not plain else ""
             return f"{type(objective).__name__} trains networks; train {name} by objective='erm'{others}"
         if plain and {"probabilities", "readouts"} & set(needs):
             return f"the strategy needs probabilities and {name} has no predict_proba; use {_HAVE_IT}"

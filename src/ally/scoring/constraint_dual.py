@@ -86,9 +86,9 @@ class ConstraintDual:
         spread = candidates.readouts.get(self.readouts[0].name)
         if spread is None or not bool((spread > 0).any()):
             return _score_alike(snapshot, "the model gives no uncertainty for its predictions")
-        return self._report(constraint.mean_dual(_in_medians(spread), self.level, self.slope, self.cap))
+        return self._report(constraint.average_dual(_in_medians(spread), self.level, self.slope, self.cap))
 
-    def price(self, violations: torch.Tensor) -> torch.Tensor:
+    def price_violations(self, violations: torch.Tensor) -> torch.Tensor:
         """min(ρ[ℓ' − ε]₊, κ)."""
         return (self.slope * (violations - self.level)).clamp(0.0, self.cap * (1.0 + ROUNDING))
 
@@ -115,9 +115,9 @@ def _class_duals(score: ConstraintDual, constraint: ClassConstraint, view: View,
         p = view.probabilities[block].double()
         violations = constraint.measure_labels(p)
         if score.label == "mean":
-            duals[block] = (p * score.price(violations)).sum(1)
+            duals[block] = (p * score.price_violations(violations)).sum(1)
         else:
-            duals[block] = score.price(violations.gather(1, p.argmax(1, keepdim=True)).squeeze(1))
+            duals[block] = score.price_violations(violations.gather(1, p.argmax(1, keepdim=True)).squeeze(1))
     return duals
 
 
