@@ -85,6 +85,7 @@ kill-test: $(VENV)/.ready
 docs: $(VENV)/.ready
 	OMP_NUM_THREADS=1 $(BIN)/python docs/build_strategies.py --figure
 	$(BIN)/python docs/build_settings.py
+	$(BIN)/python docs/build_duals.py
 
 clean:
 	rm -rf $(VENV) demo build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

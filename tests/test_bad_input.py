@@ -226,6 +226,7 @@ def test_bad_input(name):
         ({"primal_steps": 0}, "primal_steps=0 must be a whole number of at least 1"),
         ({"primal_steps": 1.5}, "primal_steps=1.5"),
         ({"slacks": "some"}, "slacks='some'; pass 'minibatch' or 'all'"),
+        ({"dual_every": "round"}, "dual_every='round'; pass 'step' or 'epoch'"),
     ],
 )
 def test_bad_objective(settings, message):
@@ -244,7 +245,7 @@ def test_constraints_alone_need_their_weights():
         ({"lr": 0}, "lr=0 must be a finite number > 0"),
         ({"lr": np.nan}, "lr=nan"),
         ({"epochs": 0}, "epochs=0 must be a whole number of at least 1"),
-        ({"patience": 0}, "patience=0"),
+        ({"patience": 0}, "patience=0 must be a whole number of at least 1"),
         ({"batch_size": 0}, "batch_size=0"),
         ({"batch_size": 2.5}, "batch_size=2.5"),
         ({"epochs": 2.5}, "epochs=2.5"),

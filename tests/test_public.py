@@ -15,11 +15,13 @@ def test_public_names():
         "Campaign",
         "ConstrainedClassifier",
         "ConstrainedRegressor",
+        "DualReport",
         "Hygiene",
         "Loop",
         "Query",
         "Strategy",
         "bench",
+        "dual_report",
         "errors",
         "query",
     ]

@@ -9,6 +9,7 @@ from ally import errors
 
 if TYPE_CHECKING:
     from ally.campaign import Campaign
+    from ally.duals import DualReport, dual_report
     from ally.estimators import ConstrainedClassifier, ConstrainedRegressor
     from ally.experiment import bench
     from ally.hygiene import Hygiene
@@ -29,7 +30,9 @@ _LAZY = {
     "Query": "ally.loop",
     "SKIP": "ally.types",
     "Strategy": "ally.strategies",
+    "DualReport": "ally.duals",
     "bench": "ally.experiment",
+    "dual_report": "ally.duals",
     "query": "ally.oneshot",
 }
 
@@ -53,11 +56,13 @@ __all__ = [
     "Campaign",
     "ConstrainedClassifier",
     "ConstrainedRegressor",
+    "DualReport",
     "Hygiene",
     "Loop",
     "Query",
     "Strategy",
     "bench",
+    "dual_report",
     "errors",
     "query",
 ]

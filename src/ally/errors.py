@@ -44,7 +44,7 @@ class InputError(AllyError, ValueError):
 
 
 class NoDuals(InputError, AttributeError):
-    """The objective has no dual variables."""
+    """A fitted model was asked for duals, or for what only exact duals say, and has none."""
 
 
 class NonFiniteInput(InputError):

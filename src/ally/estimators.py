@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -14,12 +14,15 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from ally.constrained.convex import UNBOUNDED
+from ally.constrained.diagnostics import STILL
 from ally.errors import InputError, ModelError, NoDuals
 from ally.execution.memory import Scratch
 from ally.learning.dual_head import FittedHead, RidgeHead
 from ally.learning.fitted_network import FittedNetwork
 from ally.learning.head_features import Labelled
-from ally.learning.learner import Examples, Learner
+from ally.learning.learner import Examples, Fitted, Learner
+from ally.learning.linear import FittedLinear, LinearLearner
 from ally.learning.network import Network
 from ally.learning.objectives import ERM, PDCL, Objective, resolve_objective
 from ally.learning.snapshot import View, view
@@ -58,7 +61,7 @@ class _ConstrainedEstimator(BaseEstimator):  # type: ignore[misc]
         lr: float = 1e-3,
         epochs: int = 40,
         batch_size: int | None = None,
-        patience: int = 10,
+        patience: int | None = None,
         validation: Any = None,
         objective: str | Objective = "pdcl",
         secondary_loss: Any = None,
@@ -66,6 +69,9 @@ class _ConstrainedEstimator(BaseEstimator):  # type: ignore[misc]
         random_state: Any = None,
         device: str = "auto",
         verbose: bool = False,
+        model: Literal["mlp", "linear"] = "mlp",
+        C: float | None = None,
+        dual_cap: float | None = None,
     ) -> None:
         self.hidden = hidden
         self.eps = eps
@@ -81,6 +87,38 @@ class _ConstrainedEstimator(BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.device = device
         self.verbose = verbose
+        self.model = model
+        self.C = C
+        self.dual_cap = dual_cap
+
+    @property
+    def duals_(self) -> FloatArray:
+        """λ of the samples trained on, (n,)."""
+        check_is_fitted(self)
+        if self._duals is None:
+            raise NoDuals.about("objective", self.objective, NO_DUALS)
+        return self._duals
+
+    @property
+    def sensitivities_(self) -> FloatArray:
+        """−λᵢ/n, (n,): how much the optimum (risk and penalty, in units of standardised targets) changes per unit of
+        εᵢ; NaN where λ is at its bound and may be too low. Weighted samples count by their weights."""
+        duals = self.duals_
+        if not isinstance(self._fitted, FittedLinear):
+            raise NoDuals(
+                "the duals of a network are those of a point near which training ended, not of an optimum, so they are "
+                "no sensitivities; use model='linear', whose duals are exact"
+            )
+        residual = self.report_.dual_residual
+        assert residual is not None
+        if residual > STILL:
+            raise NoDuals(
+                f"the duals are {residual:.2g} from their optimum, so they are no sensitivities; raise eps, or set "
+                "dual_cap"
+            )
+        shares = np.ones(len(duals)) if self._weights is None else self._weights
+        cap = UNBOUNDED if self._dual_bound is None else self._dual_bound
+        return np.where(duals >= cap, np.nan, -duals * shares / shares.sum())
 
     def embed(self, X: Any) -> FloatArray:
         """f_φ(x), the backbone's output: (n, d)."""
@@ -96,12 +134,6 @@ class _ConstrainedEstimator(BaseEstimator):  # type: ignore[misc]
             raise NoDuals.about("objective", self.objective, NO_DUALS)
         return self._head
 
-    def __getattr__(self, name: str) -> Any:
-        """Called for what is missing: says why a fitted model has no `duals_`."""
-        if name == "duals_" and "_head" in self.__dict__:
-            raise NoDuals.about("objective", self.objective, NO_DUALS)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
     def _training(self) -> Training:
         """The trainer's settings as one value."""
         return Training(
@@ -115,8 +147,25 @@ class _ConstrainedEstimator(BaseEstimator):  # type: ignore[misc]
         given = {name: value for name, value in self.get_params().items() if name in UNUSED_IN_QUERIES}
         unused = [name for name, own in given.items() if own is not plain[name] and repr(own) != repr(plain[name])]
         note = f"{', '.join(unused)} of the model are not used; pass them as objective=PDCL(...)"
+        if self._is_linear:
+            return LinearLearner(C=self.C), (note,) if unused else ()
         settings = self._training() if device == "auto" else replace(self._training(), device=device)
         return Network(self._network(), training or settings), (note,) if unused else ()
+
+    @property
+    def _is_linear(self) -> bool:
+        if self.model not in ("mlp", "linear"):
+            raise InputError.about("model", self.model, "; pass 'mlp' or 'linear'")
+        return self.model == "linear"
+
+    def _learner(self) -> Learner:
+        if not self._is_linear:
+            return Network(self._network(), self._training())
+        if self.validation is not None:
+            raise InputError.about(
+                "validation", self.validation, "has nothing to stop early in model='linear'; pass None"
+            )
+        return LinearLearner(C=self.C, tighten=False)
 
     def _network(self) -> ModelBuilder:
         """Builds the network."""
@@ -134,32 +183,32 @@ class _ConstrainedEstimator(BaseEstimator):  # type: ignore[misc]
             per_sample = self.eps is not None and not isinstance(self.eps, (str, Mapping)) and np.ndim(self.eps) == 1
             eps = np.asarray(self.eps)[rows] if per_sample and len(self.eps) > rows.max() else self.eps
             return replace(
-                objective, eps=eps, dual_lr=self.dual_lr, dual_init=self.dual_init, secondary_loss=self.secondary_loss
-            )
+                objective, eps=eps, dual_lr=self.dual_lr, dual_init=self.dual_init, dual_cap=self.dual_cap,
+                secondary_loss=self.secondary_loss,
+            )  # fmt: skip
         return objective
 
     def _fit(self, X: Any, labels: FloatArray, code: LabelCode, sample_weight: Any = None) -> None:
-        for name in ("duals_", "_head"):
-            self.__dict__.pop(name, None)
         seeds = streams(self.random_state)
         classes = None if code.classes is None else tuple(code.classes.tolist())
         rows, held_out = self._split(X, labels, code, seeds)
         rows, weights = self._weighted(X, rows, sample_weight)
         source = as_source(X)
-        learner = Network(self._network(), self._training()).prepared(source, rows)
-        self._fitted: FittedNetwork = learner.fit(
+        learner, objective = self._learner().prepared(source, rows), self._objective(rows)
+        self._fitted: Fitted = learner.fit(
             Examples(source, rows, labels[rows], self._task, classes, weights),
-            self._objective(rows),
+            objective,
             seeds.child("training"),
             validation=held_out,
             progress=_print_progress if self.verbose else None,
         )
         self.report_ = self._fitted.report
-        self.training_rows_ = rows
+        self.training_rows_, self._weights = rows, weights
+        self._dual_bound = objective.dual_cap if isinstance(objective, PDCL) else None
         duals = self._fitted.duals.get("labelled")
+        self._duals: FloatArray | None = None if duals is None else duals.numpy()
         self._head: FittedHead | None = None
         if duals is not None:
-            self.duals_ = duals.numpy()
             with Scratch() as scratch:
                 seen = view(self._fitted, source, rows, scratch)
             self._head = RidgeHead().fit(Labelled(seen, torch.tensor(labels[rows]), duals), seeds.child("dual head"))
@@ -197,7 +246,9 @@ class _ConstrainedEstimator(BaseEstimator):  # type: ignore[misc]
         if not isinstance(self._objective(rows), (ERM, PDCL)):
             raise InputError(f"sample_weight does not go with objective={self.objective!r}; use 'erm' or 'pdcl'")
         weights = given[rows]
-        return rows, None if np.all(weights == weights[0]) else weights
+        # Networks have no penalty to weigh against, so only the proportions count.
+        least = 1.0 if self._is_linear else weights[0]
+        return rows, None if np.all(weights == least) else weights
 
     def _view(self, X: Any) -> View:
         check_is_fitted(self)
@@ -225,9 +276,14 @@ class ConstrainedClassifier(ClassifierMixin, _ConstrainedEstimator):  # type: ig
         dual_init: λ₀.
         classes: all classes, if y may not show every one.
         random_state, device, verbose: as usual.
+        model: ``"mlp"``, or ``"linear"``: logistic (ridge) regression, solved to optimality in parameters and duals.
+            The settings of training are for the MLP.
+        C: strength of the linear model's penalty; None chooses it by cross-validation.
+        dual_cap: upper bound on λ, or None.
 
     Attributes:
-        duals_: λ of the samples trained on, which are ``training_rows_`` of X. classes_, n_features_in_, report_.
+        duals_: λ of the samples trained on, which are ``training_rows_`` of X. sensitivities_: −λ/n, exact, for
+            ``model="linear"``. report_: slacks, and how far λ is from optimal. classes_, n_features_in_.
     """
 
     _task: Task = "classification"
@@ -240,7 +296,7 @@ class ConstrainedClassifier(ClassifierMixin, _ConstrainedEstimator):  # type: ig
         lr: float = 1e-3,
         epochs: int = 40,
         batch_size: int | None = None,
-        patience: int = 10,
+        patience: int | None = None,
         validation: Any = None,
         objective: str | Objective = "pdcl",
         secondary_loss: Any = None,
@@ -249,6 +305,9 @@ class ConstrainedClassifier(ClassifierMixin, _ConstrainedEstimator):  # type: ig
         random_state: Any = None,
         device: str = "auto",
         verbose: bool = False,
+        model: Literal["mlp", "linear"] = "mlp",
+        C: float | None = None,
+        dual_cap: float | None = None,
     ) -> None:
         super().__init__(
             hidden,
@@ -265,6 +324,9 @@ class ConstrainedClassifier(ClassifierMixin, _ConstrainedEstimator):  # type: ig
             random_state,
             device,
             verbose,
+            model,
+            C,
+            dual_cap,
         )
         self.classes = classes
 
@@ -323,6 +385,8 @@ def dual_parts(model: Any) -> tuple[FittedNetwork, FittedHead]:
             f"model is a {type(model).__name__}; pass a fitted ConstrainedClassifier or ConstrainedRegressor"
         )
     check_is_fitted(model)
+    if not isinstance(model._fitted, FittedNetwork):
+        raise ModelError("model='linear' has no network to follow the gradient through; use model='mlp'")
     return model._fitted, model._dual_head()
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+from ally.constrained.diagnostics import find_ties
 from ally.errors import AllyError, AnswerError, InputError, LabelError
 from ally.execution.engine import Engine, LocalEngine
 from ally.execution.memory import Scratch
@@ -23,7 +24,7 @@ from ally.learning.auto_objective import objective_of
 from ally.learning.learner import Fitted, Learner
 from ally.learning.objectives import Objective
 from ally.learning.pool_learner import PoolLearner, blind
-from ally.learning.resolve import learner_of, takes_objects
+from ally.learning.resolve import learner_of, suit_method, takes_objects
 from ally.learning.snapshot import Snapshot
 from ally.learning.trained import Trained
 from ally.learning.training import Training
@@ -122,8 +123,10 @@ class Loop:
         self._decided = classes is not None or task != "auto"
         if candidates is not None:
             self._pool.restrict(_candidate_rows(candidates, self._ids))
-        default = _training(self._strategy, device)
-        learner, notes = learner_of(model, source.shape, training, default)
+        learner, notes = learner_of(model, source.shape, training, Training(device=device))
+        learner, method_notes = suit_method(
+            learner, source.shape, self._strategy.needs_network, self._strategy.patience
+        )
         next(chunks(1, chunk_size))
         self._streams = streams(random_state)
         self._engine = resolve_engine(engine)
@@ -151,12 +154,9 @@ class Loop:
         self._budget = memory_budget
         self._open: dict[str, IntArray] = {}
         self._fits: list[Fitted] = []
-        self._notes = [*getattr(source, "notes", ()), *notes]
+        self._notes = [*getattr(source, "notes", ()), *notes, *method_notes]
         if self._decided or len(self.labelled):
             self._ensure_supported()
-        settings: Training | None = getattr(learner, "training", None)
-        if self._strategy.patience is not None and validation is None and settings is not None:
-            self._notes.append(_without_validation(settings.epochs))
 
     @property
     def objective(self) -> Objective:
@@ -361,11 +361,8 @@ class Loop:
                 f"only {share:.0%} of the duals are positive: the constraints are loose; lower eps or use eps='auto'"
             )
         duals = fit.duals.get("labelled")
-        if duals is not None and len(duals) > 1 and float(duals.min()) == float(duals.max()) > 0:
-            level = f"{float(duals.max()):.3g}"
-            notes.append(
-                f"every dual is at its cap, {level}, so they rank nothing: raise eps or dual_cap, or lower slope"
-            )
+        if duals is not None:
+            notes.extend(find_ties(duals.numpy()))
         readouts = self._strategy.readouts
         size = 1 if fit.spreads else max([readout.members for readout in readouts], default=1)
         members = self._members(size)[1:]
@@ -427,19 +424,6 @@ class Loop:
             self._strategy.ensure_task(parsed.code.task)
             return parsed.code, parsed.notes
         return (self._code if self._code.classes is None else self._code.extended(labels)), self._task_notes
-
-
-def _training(strategy: Strategy, device: str) -> Training:
-    """Default training settings, with the early stopping that the strategy's method calls for."""
-    default = Training(device=device)
-    return default if strategy.patience is None else replace(default, patience=strategy.patience)
-
-
-def _without_validation(epochs: int) -> str:
-    return (
-        f"the method stops training early by validation samples, and there are none: all {epochs} epochs are run, and "
-        "the duals of samples that are fitted by then have fallen back to zero; pass validation=(X, y)"
-    )
 
 
 def _resolve_hygiene(hygiene: Any) -> Hygiene:

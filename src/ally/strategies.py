@@ -63,11 +63,16 @@ class Strategy:
     objective: str | Objective = "erm"
     about: str = ""
     patience: int | None = None
-    """Epochs without a better validation loss after which the method stops training, where it says so. Settings of the
-    trainer that the caller gives come first."""
+    """Epochs without a better validation loss after which the method stops training, where it says so. Without
+    validation samples, a share of the labels is held out (`Training.validation_share`). Only a patience that the caller
+    chose comes first."""
     first: Select = field(default=ClusterCentre(), repr=False)
     """What picks the first batch, before there are labels, where the strategy itself needs some. It is no part of the
     repr, by which experiments are known: those start from random labels."""
+
+    needs_network: bool = field(default=False, repr=False)
+    """Whether the method is defined for a network only: ``model="auto"`` is then the network for such samples, and a
+    note says so where another model is used."""
 
     def __post_init__(self) -> None:
         for part, wanted in ((self.score, Score), (self.select, Select), (self.first, Select)):
@@ -91,6 +96,7 @@ class Strategy:
         """What it takes besides a training on the labels."""
         objective = getattr(resolve_objective(self.objective), "needs", ())
         found = {
+            "a network": self.needs_network,
             "probabilities": self.tasks == {"classification"},
             "embeddings": self.select.reads,
             "duals": "duals" in objective,
@@ -130,8 +136,8 @@ class Strategy:
         ensure_task(task, self.tasks, name, CATALOGUE)
 
 
-DUALS = PDCL(eps=0.01)
-ALGORITHM_1 = PDCL(slacks="all")
+DUALS = PDCL(eps=0.01, dual_cap=10.0)
+ALGORITHM_1 = PDCL(slacks="all", dual_every="epoch")
 PAPER_DUAL = PredictedDual(PaperHead())
 CLUSTERS = ClusterTop(shortlist=20)
 CALIBRATED = Margin(calibrated=True)
@@ -143,7 +149,9 @@ CATALOGUE: Registry[Strategy] = Registry(
     "strategy",
     {
         "ally": ALLY,
-        "ally-paper": Strategy(PAPER_DUAL, ClusterTop(), ALGORITHM_1, "ALLY as the paper describes it", patience=2),
+        "ally-paper": Strategy(
+            PAPER_DUAL, ClusterTop(), ALGORITHM_1, "ALLY as the paper describes it", patience=2, needs_network=True
+        ),
         "random": Strategy(Random(), Top(), "erm", "a uniform sample: the baseline to beat"),
         "entropy": Strategy(Entropy(), Top(), "erm", "most uncertain class distribution"),
         "margin": Strategy(Margin(), Top(), "erm", "closest call between the two likeliest classes"),
@@ -156,7 +164,7 @@ CATALOGUE: Registry[Strategy] = Registry(
             PredictedDual(), Herding(weighted=True), DUALS, "coverage weighted by predicted duals"
         ),
         "ally-feasibility": Strategy(
-            PredictedDual(), CLUSTERS, Feasibility(eps=0.01), "ALLY trained on the constraints alone"
+            PredictedDual(), CLUSTERS, Feasibility(eps=0.01, dual_cap=10.0), "ALLY trained on the constraints alone"
         ),
         "ally-unlabelled": Strategy(
             PredictedDual(), CLUSTERS, PDCLUnlabelled(), "duals of smoothness constraints over the whole pool"
@@ -182,7 +190,10 @@ CATALOGUE: Registry[Strategy] = Registry(
         "probcover": Strategy(Constant(), ProbCover(), "erm", "covers by balls: few labels, good embeddings"),
         "maxherding": Strategy(Constant(), Herding(), "erm", "covers by a kernel: few labels, nothing to tune"),
         "uherding": Strategy(
-            CALIBRATED, Herding(weighted=True), "erm", "coverage weighted by uncertainty: any number of labels"
+            CALIBRATED,
+            Herding(weighted=True, bandwidth="labelled"),
+            "erm",
+            "coverage weighted by uncertainty: any number of labels",
         ),
         "dropquery": Strategy(
             Disagreement(), ClusterCentre(threshold=0.5), "erm", "predictions that change under dropout, spread out"

@@ -293,6 +293,11 @@ def test_review_finds_wrong_labels(table, tmp_path):
         found = {suspect.id for suspect in first} & wrong
         assert len(found) >= 8
         assert all(first[place].dual >= first[place + 1].dual for place in range(9))
+        by_loss = campaign.review(10, by="loss")
+        assert len({suspect.id for suspect in by_loss} & wrong) >= 8
+        assert all(by_loss[place].loss >= by_loss[place + 1].loss for place in range(9))
+        with pytest.raises(InputError, match="pass 'duals' or 'loss'"):
+            campaign.review(10, by="age")
         hits = [suspect for suspect in first if suspect.id in wrong]
         assert sum(hit.predicted == truth[hit.id] for hit in hits) >= 7  # by a learner that did not see the wrong label
         hit = hits[0]
@@ -472,3 +477,30 @@ def test_duals_without_labels_do_not_flag_wrong_labels():
 
     assert asked(PDCLUnlabelled(steps=8))
     assert not asked(PDCL(eps=0.0))
+
+
+def test_the_papers_ally_trains_a_campaign_and_reviews_the_labels_it_trained_on(tmp_path, write_digits, answer_all):
+    source, truth = write_digits(tmp_path)
+    names = sorted(set(truth.values()))
+    # One in six is wrong, so that not every constraint can be met.
+    said = {id: names[(names.index(label) + (place % 6 == 0)) % 3] for place, (id, label) in enumerate(truth.items())}
+    with Campaign.create(
+        tmp_path / "p.db", source, batch=20, evaluate=0, automatic=False, strategy="ally-paper"
+    ) as campaign:
+        for _ in range(3):
+            answer_all(campaign, said, 20)
+        campaign.retrain()
+        report = campaign._store.models.newest().report
+        assert "mlp: the strategy is defined for a network" in report["notes"]
+        assert any(
+            note.startswith("12 of the 60 labels are held out to stop training early") for note in report["notes"]
+        )
+        assert "choice" not in report
+        assert (report["fit"]["samples"], report["handed"]) == (48, 60)
+        # Labels that were held out have no dual; they are reviewed by their loss.
+        duals = [entry["dual"] for entry in report["suspects"]]
+        assert duals.count(None) == 12
+        assert all(np.isfinite(dual) for dual in duals if dual is not None)
+        assert 0 < len(campaign.review(60)) <= 48
+        assert len(campaign.review(60, by="loss")) == 60
+        assert len(campaign.ask(20).samples) == 20

@@ -169,6 +169,45 @@ def test_without_validation_the_last_epoch_is_kept():
     assert (fit.report.epochs, fit.report.kept_epoch, fit.report.validation_loss) == (25, 25, None)
 
 
+@pytest.mark.parametrize("share", [-0.1, 0.6, np.nan])
+def test_a_share_to_hold_out_is_at_most_a_half(share):
+    with pytest.raises(InputError, match=r"validation_share=.* is not a share; pass a number from 0 to 0.5, or None"):
+        Training(validation_share=share)
+
+
+@pytest.mark.parametrize(("task", "share"), [("classification", 0.2), ("regression", 0.35)])
+def test_a_share_of_the_labels_stops_training(task, share):
+    data = examples(60, task)
+    fit = learner(epochs=60, lr=0.05, patience=2, validation_share=share).fit(data, PDCL(eps=0.1), streams(0))
+    unknown = fit.duals["labelled"].isnan().numpy()
+    assert unknown.sum() == 60 - fit.report.samples == round(60 * share)
+    assert fit.report.epochs == fit.report.kept_epoch + 2 < 60
+    alone = learner(epochs=60, lr=0.05, patience=2).fit(
+        data.at(~unknown), PDCL(eps=0.1), streams(0), validation=data.at(unknown)
+    )
+    assert torch.equal(alone.duals["labelled"], fit.duals["labelled"][~torch.from_numpy(unknown)])
+    assert same(
+        {n: v for n, v in state(fit).items() if n[0] != "λ"}, {n: v for n, v in state(alone).items() if n[0] != "λ"}
+    )
+    given = learner(epochs=60, lr=0.05, patience=2, validation_share=share).fit(
+        data, PDCL(eps=0.1), streams(0), validation=examples(20, task, seed=1)
+    )
+    assert given.report.samples == 60
+
+
+def test_the_only_label_of_a_class_is_never_held_out():
+    data = examples(60)
+    labels = np.where(np.arange(60) == 7, 2, data.labels % 2)
+    for seed in range(5):
+        fit = learner(epochs=1, validation_share=0.5).fit(
+            Examples.of(features(data), labels, CLASSES), PDCL(), streams(seed)
+        )
+        assert not fit.duals["labelled"][7].isnan()
+        held_out = labels[fit.duals["labelled"].isnan().numpy()]
+        assert len(held_out) == 30
+        assert abs((held_out == 0).sum() - (labels == 0).sum() / 2) <= 1
+
+
 def test_empty_validation_is_refused():
     with pytest.raises(InputError, match="validation holds 0 samples"):
         learner().fit(examples(), ERM(), streams(0), validation=examples().at([]))
@@ -235,6 +274,59 @@ def test_with_all_slacks_duals_move_after_every_three_steps():
     assert (duals[2] > 0).all()
     assert (duals[3] > duals[2]).all()
     assert torch.equal(duals[4], duals[3])
+
+
+def test_with_all_slacks_duals_may_move_once_an_epoch():
+    """After every T_p passes over the samples, from the slacks of the network as it is then."""
+    objective = PDCL(eps=0.0, dual_lr=0.5, dual_decay=0.0, primal_steps=2, slacks="all", dual_every="epoch")
+    data = examples(32)
+    fits = {epoch: learner(epochs=epoch).fit(data, objective, streams(0)) for epoch in range(1, 5)}
+    duals = {epoch: fit.duals["labelled"] for epoch, fit in fits.items()}
+    assert (duals[1] == 0).all()
+    losses = cross_entropy(
+        evaluate(fits[2].model, torch.from_numpy(features(data))), torch.as_tensor(data.labels, dtype=torch.int64)
+    )
+    torch.testing.assert_close(duals[2], 0.5 * losses)
+    assert torch.equal(duals[3], duals[2])
+    assert (duals[4] > duals[3]).all()
+
+
+@pytest.mark.parametrize("primal_steps", [1, 3])
+def test_with_one_batch_an_epoch_both_readings_of_algorithm_1_are_the_same(primal_steps):
+    data, trains = examples(32), learner(epochs=7, batch_size=32)
+    objectives = (
+        PDCL(eps=0.1, dual_lr=0.5, primal_steps=primal_steps, slacks="all", dual_every=every)
+        for every in ("step", "epoch")
+    )
+    one, other = (trains.fit(data, objective, streams(0)) for objective in objectives)
+    assert same(state(one), state(other))
+
+
+def test_settings_that_came_later_are_shown_only_where_they_were_chosen():
+    """Experiments know an objective by its repr."""
+    assert repr(PDCL()) == (
+        "PDCL(eps=None, dual_lr=0.05, dual_init=0.0, dual_decay=0.0625, dual_cap=None, primal_steps=1, "
+        "slacks='minibatch', secondary_loss=None, regularizer=None, weighted=True)"
+    )
+    assert repr(PDCL(dual_every="epoch")).endswith("weighted=True, dual_every='epoch')")
+    assert repr(Feasibility()) == repr(PDCL()).replace("PDCL", "Feasibility")
+
+
+def test_of_epochs_with_equal_validation_losses_the_last_is_kept():
+    class Still(nn.Module):
+        """Outputs that no training changes."""
+
+        def __init__(self):
+            super().__init__()
+            self.backbone, self.head = nn.Identity(), nn.Linear(6, 3)
+            nn.init.zeros_(self.head.weight)
+            nn.init.zeros_(self.head.bias)
+            self.head.register_forward_hook(lambda layer, x, y: y - y)
+
+    fit = Network(lambda shape, outputs: Still(), Training(epochs=6, patience=2), standardized=False).fit(
+        examples(), ERM(), streams(0), validation=examples(20, seed=1)
+    )
+    assert (fit.report.kept_epoch, fit.report.epochs) == (6, 6)
 
 
 def test_dual_steps_diminish_with_the_moves():

@@ -9,7 +9,7 @@ import torch
 from sklearn.linear_model import LogisticRegression, RidgeCV
 
 import ally
-from ally.constrained.convex import Constraints, Design, cross_entropy, solve
+from ally.constrained.convex import UNBOUNDED, Constraints, Design, cross_entropy, solve
 from ally.constrained.strength import grid
 from ally.errors import ModelError
 from ally.learning.learner import Examples, Learner
@@ -64,7 +64,9 @@ def test_targets_are_predicted_as_scikit_learn_does():
 def test_duals_are_those_of_the_exact_solver(objective):
     found = fit(classes(), objective, LinearLearner(C=0.7))
     rows = Design((X[:60] - X[:60].mean(0)) / X[:60].std(0)).rows
-    constraints = Constraints(np.full(60, objective.eps), objective.dual_cap or 10.0, float(type(objective) is PDCL))
+    constraints = Constraints(
+        np.full(60, objective.eps), objective.dual_cap or UNBOUNDED, float(type(objective) is PDCL)
+    )
     exact = solve(rows, LABELS[:60], cross_entropy, 3, 1 / (0.7 * 60), constraints)
     np.testing.assert_allclose(found.duals["labelled"].numpy(), exact.duals, atol=2e-3 * max(1, exact.duals.max()))
     assert found.report.positive_duals == pytest.approx((exact.duals > 0).mean(), abs=0.02)

@@ -48,6 +48,7 @@ CONVEX = PDCL(eps=0.3, dual_lr=0.2, regularizer=HalfSquaredNorm(0.1))
 CASES = {
     "convex": (linear, samples(), CONVEX, None),
     "convex, every slack": (linear, samples(), replace(CONVEX, slacks="all"), None),
+    "convex, every slack once an epoch": (linear, samples(), replace(CONVEX, slacks="all", dual_every="epoch"), None),
     "mlp": (plain, samples(), PDCL(eps=0.3, dual_lr=0.2), None),
     "feasibility": (plain, samples(), Feasibility(eps=0.3, dual_lr=0.2), None),
     "resilient": (plain, samples(), Resilient(eps=0.3), None),

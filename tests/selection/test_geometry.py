@@ -128,6 +128,32 @@ def test_herding(make_snapshot, seed, weighted, normalise, labelled):
     np.testing.assert_allclose(chosen.values, gains, rtol=1e-5)
 
 
+@pytest.mark.parametrize("copies", [0, 6])
+def test_the_width_of_uherding_is_the_smallest_distance_between_two_labelled_samples(make_snapshot, copies):
+    snapshot = make_snapshot(n=120, m=20)
+    known = snapshot.labelled
+    # Copies are at no distance: the next pair counts, also where both of its samples have copies.
+    again = torch.cat([torch.arange(20), torch.arange(copies)])
+    snapshot = replace(snapshot, labelled=replace(known.at(again), rows=np.arange(20 + copies)))
+    x, labelled = (unit(side) for side in seen(snapshot))
+    gaps = pairwise(labelled, labelled)
+    width = np.sqrt(gaps[gaps > 1e-9].min())
+    chosen = Herding(bandwidth="labelled")(snapshot, torch.zeros(120), 30, Streams(0), Limits())
+    assert (chosen.rows - 20).tolist() == naive_herding(x, labelled, np.ones(120), width, 30)[0]
+    assert chosen.rows.tolist() != Herding()(snapshot, torch.zeros(120), 30, Streams(0), Limits()).rows.tolist()
+
+
+@pytest.mark.parametrize("m", [0, 1, 2])
+def test_without_two_different_labelled_samples_the_width_is_that_of_the_pool(make_snapshot, m):
+    snapshot = make_snapshot(n=60, m=1)
+    snapshot = replace(snapshot, labelled=replace(snapshot.labelled.at(torch.zeros(m).long()), rows=np.arange(m)))
+    chosen, plain = (
+        select(snapshot, torch.zeros(60), 8, Streams(0), Limits())
+        for select in (Herding(bandwidth="labelled"), Herding())
+    )
+    assert chosen.rows.tolist() == plain.rows.tolist()
+
+
 def test_herding_on_gradients(make_snapshot):
     snapshot = make_snapshot(n=90)
     chosen = Herding(bandwidth=0.7, features=Gradient())(snapshot, torch.zeros(90), 20, Streams(0), Limits())
@@ -421,6 +447,7 @@ def test_each_distinct_row_comes_before_a_copy(make_snapshot):
     "build",
     [
         lambda: Herding(bandwidth=0.0),
+        lambda: Herding(bandwidth="pool"),
         lambda: Herding(representatives=0),
         lambda: ProbCover(radius=-1.0),
         lambda: ProbCover(purity=1.0),

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -25,6 +27,7 @@ from ally.selection import (
 from ally.selection.base import Limits
 from ally.selection.cluster_top import equal_top
 from ally.selection.kmeans import k_means
+from ally.selection.ties import tie_order
 from ally.selection.top import leaders
 from ally.sources import BLOCK
 
@@ -37,7 +40,8 @@ def test_equal_top_is_fair_and_exact(data):
     n = data.draw(st.integers(1, m))
     clusters = np.asarray(data.draw(st.lists(st.integers(0, k - 1), min_size=m, max_size=m)), dtype=np.int64)
     scores = np.asarray(data.draw(st.lists(st.integers(0, 5), min_size=m, max_size=m)), dtype=float)
-    picks = equal_top(scores, clusters, k, n)
+    ties = np.asarray(data.draw(st.permutations(range(m))), dtype=np.int64)
+    picks = equal_top(scores, clusters, k, n, ties)
     assert len(set(picks.tolist())) == n
     taken = np.bincount(clusters[picks], minlength=k)
     held = np.bincount(clusters, minlength=k)
@@ -46,17 +50,17 @@ def test_equal_top_is_fair_and_exact(data):
         assert taken.max() - taken[full].min() <= 1
     for cluster in range(k):
         members = np.flatnonzero(clusters == cluster)
-        best = members[np.argsort(-scores[members], kind="stable")][: taken[cluster]]
+        best = members[np.lexsort((ties[members], -scores[members]))][: taken[cluster]]
         assert set(best.tolist()) == set(picks[clusters[picks] == cluster].tolist())
 
 
-def naive_equal_top(scores, clusters, n):
+def naive_equal_top(scores, clusters, n, ties):
     """Every member of every cluster in its turn."""
     turns = []
     for cluster in set(clusters.tolist()):
-        members = sorted(np.flatnonzero(clusters == cluster).tolist(), key=lambda member: (-scores[member], member))
-        turns += [(turn, -scores[member], member) for turn, member in enumerate(members)]
-    return [member for _, _, member in sorted(turns)[:n]]
+        members = sorted(np.flatnonzero(clusters == cluster).tolist(), key=lambda one: (-scores[one], ties[one]))
+        turns += [(turn, -scores[member], ties[member], member) for turn, member in enumerate(members)]
+    return [member for *_, member in sorted(turns)[:n]]
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -66,7 +70,8 @@ def test_equal_top_goes_run_by_run(monkeypatch, seed):
     clusters = rng.choice(12, p=rng.dirichlet(np.full(12, 0.5)), size=300)
     scores = rng.integers(0, 20, size=300).astype(float)
     for n in (1, 5, 12, 100, 299, 300):
-        assert equal_top(scores, clusters, 12, n).tolist() == naive_equal_top(scores, clusters, n)
+        ties = tie_order(np.arange(300), seed)
+        assert equal_top(scores, clusters, 12, n, ties).tolist() == naive_equal_top(scores, clusters, n, ties)
 
 
 def test_one_pick_per_cluster_when_k_is_n(make_snapshot):
@@ -140,7 +145,7 @@ def test_shortlisted_rows_are_clustered_as_if_alone(make_snapshot):
     chosen = ClusterTop(shortlist=4)(snapshot, scores, 20, Streams(0), Limits())
     among = np.sort(np.argsort(-scores.numpy())[:80])
     clusters = k_means(snapshot.candidates.embeddings[torch.from_numpy(among)], 20, 20, Streams(0).seed("k-means"))
-    picks = naive_equal_top(scores.numpy()[among], clusters, 20)
+    picks = naive_equal_top(scores.numpy()[among], clusters, 20, among)
     assert chosen.rows.tolist() == snapshot.candidates.rows[among[picks]].tolist()
     assert chosen.clusters.tolist() == clusters[picks].tolist()
 
@@ -211,14 +216,53 @@ def test_leaders(data):
     n, run = data.draw(st.integers(1, len(values))), data.draw(st.integers(1, 20))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(top, "RUN", run)
-        found = leaders(torch.tensor(values, dtype=torch.float64), n, start=7)
-    expected = sorted(range(len(values)), key=lambda place: (-values[place], place))[:n]
+        rows = 3 * np.arange(len(values))
+        found = leaders(torch.tensor(values, dtype=torch.float64), n, rows, 5, start=7)
+    ties = tie_order(rows, 5)
+    expected = sorted(range(len(values)), key=lambda place: (-values[place], ties[place]))[:n]
     assert found.positions.tolist() == [7 + place for place in expected]
     assert found.values.tolist() == [values[place] for place in expected]
 
 
-def test_top_breaks_ties_by_row(make_snapshot):
-    assert Top()(make_snapshot(n=6), torch.ones(6), 3, Streams(0), Limits()).rows.tolist() == [20, 21, 22]
+def test_the_order_of_ties_is_one_to_one_and_changes_with_the_seed():
+    rows = np.concatenate([np.arange(5000), np.arange(2**62, 2**62 + 5000)])
+    orders = [tie_order(rows, seed) for seed in (0, 1, 2**63 - 1)]
+    assert all(len(np.unique(order)) == len(rows) for order in orders)
+    # Of any half of the rows, about a half goes first: 5000 of 10 000, give or take five standard deviations.
+    for order in orders:
+        assert abs((order[:5000].argsort().argsort() < 2500)[:2500].sum() - 1250) < 130
+        assert abs((order < np.median(order))[:5000].sum() - 2500) < 250
+    assert abs(np.corrcoef(orders[0].argsort().argsort(), orders[1].argsort().argsort())[0, 1]) < 0.05
+
+
+TIED = {
+    "top": Top(),
+    "clusters": ClusterTop(clusters=1),
+    "shortlist": ClusterTop(clusters=1, shortlist=2),
+    "margin": ClusterMargin(shortlist=2, clusters=1),
+}
+
+
+@pytest.mark.parametrize("select", TIED.values(), ids=TIED)
+def test_equal_scores_do_not_favour_the_first_rows(make_snapshot, select):
+    """A pool sorted by class would otherwise give one class only."""
+    snapshot = make_snapshot(n=400)
+    scores = torch.zeros(400, dtype=torch.float64)
+    rows = {seed: select(snapshot, scores, 40, Streams(seed), Limits()).rows for seed in range(5)}
+    again = select(snapshot, scores, 40, Streams(0), Limits()).rows
+    assert again.tolist() == rows[0].tolist()
+    assert len({tuple(picks.tolist()) for picks in rows.values()}) == 5
+    late = np.concatenate([picks >= snapshot.candidates.rows[200] for picks in rows.values()])
+    assert 0.35 < late.mean() < 0.65
+
+
+def test_a_row_keeps_its_place_among_equals_when_others_leave(make_snapshot):
+    snapshot = make_snapshot(n=100)
+    scores = torch.zeros(100, dtype=torch.float64)
+    first = Top()(snapshot, scores, 10, Streams(0), Limits()).rows
+    left = torch.from_numpy(np.flatnonzero(~np.isin(snapshot.candidates.rows, first[:5])))
+    part = replace(snapshot, candidates=snapshot.candidates.at(left))
+    assert Top()(part, scores[left], 5, Streams(0), Limits()).rows.tolist() == first[5:].tolist()
 
 
 def test_bait_says_what_it_needs_before_it_starts(make_snapshot):

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from ally.campaign import asking
 from ally.campaign.answers import Vocabulary, said
@@ -296,10 +296,10 @@ class Campaign:
         self.training.start()
         return None
 
-    def review(self, n: int = 20) -> list[Suspect]:
-        """Labels that may be wrong according to the newest model, most suspicious first. Labels changed since then are
-        left out."""
-        return self.training.suspects(check_count("n", n))
+    def review(self, n: int = 20, *, by: Literal["duals", "loss"] = "duals") -> list[Suspect]:
+        """Labels that may be wrong according to the newest model, most suspicious first: by their duals (how hard they
+        were to fit), or by their loss under a model that did not see them. Labels changed since then are left out."""
+        return self.training.suspects(check_count("n", n), by)
 
     def predict(
         self, source: Any = None, *, every_class: bool = False, **options: Unpack[SourceOptions]

@@ -328,11 +328,13 @@ class Status(Value):
 
 @dataclass(frozen=True)
 class Suspect(Value):
-    """A label that may be wrong: its dual (how hard it is to fit), and the prediction of a model that never saw it."""
+    """A label that may be wrong: its dual (how hard it is to fit), the prediction of a model that never saw it, and the
+    loss of the label under that prediction."""
 
     id: str
     label: Any
     annotator: str
-    dual: float
+    dual: float | None
     predicted: Any
     probability: float | None
+    loss: float | None = None

@@ -59,6 +59,7 @@ def python(entry: Strategy) -> str:
     """Code that makes an equal strategy out of its parts, ready to be changed."""
     made = {axis: source_of(getattr(entry, axis)) for axis in ("score", "select", "objective")}
     made |= {} if entry.patience is None else {"patience": str(entry.patience)}
+    made |= {"needs_network": "True"} if entry.needs_network else {}
     made |= {} if entry.first == Strategy.first else {"first": source_of(entry.first)}
     imports = imports_of(entry.score, entry.select, entry.objective, *([entry.first] if "first" in made else []))
     return "\n".join(

@@ -141,7 +141,7 @@ CARDS: Registry[Card] = Registry(
             "Classification, and you cannot tell whether your labels are few or many.",
             Cost("O(nC + (n + L)md); at worst O(bnmd)", "O(n + md)"),
             "next x = argmax_x Σ_{i ∈ U} w_i max_{j ∈ L ∪ S ∪ x} exp(−‖h_i − h_j‖²/σ²),  w = 1 − (p₁ − p₂)\n"
-            "p = softmax(log p / T),  T = argmin of −log p(y) over labels that were held out",
+            "p = softmax(log p / T),  T = argmin of −log p(y) over held-out labels\nσ = min_{i ≠ j ∈ L} ‖h_i − h_j‖",
             (ref.UHERDING, ref.CALIBRATION),
         ),
         "cluster-margin": Card(
@@ -179,9 +179,9 @@ CARDS: Registry[Card] = Registry(
         ),
         "ally-paper": Card(
             "constrained",
-            "You want to reproduce the paper; pass validation samples for early stopping.",
+            "You want the paper's method word for word: a network, stopped early by labels that are held out.",
             Cost("O((n + L)d + nbd)", "O(n + md)"),
-            "min_θ mean_{i ∈ L} ℓ_i  s.t.  ℓ_i ≤ ε;  after each step λ_i ← [λ_i + η (ℓ_i − ε)]₊, all of L\n"
+            "min_θ mean_{i ∈ L} ℓ_i  s.t.  ℓ_i ≤ ε;  after each pass over L λ_i ← [λ_i + η (ℓ_i − ε)]₊\n"
             "λ̂(x) ≥ 0 from a network on h, fitted to λ;  S = argmax λ̂ in each of b k-means clusters of h",
             (ref.ALLY,),
         ),

@@ -1,6 +1,6 @@
 """The mathematics of constrained learning: constraint, multipliers, Lagrangian, step schedules."""
 
-from ally.constrained.constraint import AUTO_FACTOR, Eps, Slacks, resolve_eps
+from ally.constrained.constraint import AUTO_FACTOR, Eps, Slacks, find_residuals, resolve_eps
 from ally.constrained.lagrangian import lagrangian
 from ally.constrained.multipliers import Multipliers
 from ally.constrained.passes import PassMultipliers
@@ -31,6 +31,7 @@ __all__ = [
     "ProbabilityShortfall",
     "Slacks",
     "SquaredError",
+    "find_residuals",
     "lagrangian",
     "resolve_eps",
     "split_top",

@@ -2,6 +2,7 @@ r"""Per-sample constraints :math:`\ell'(f(x_i), y_i) \le \varepsilon_i` (CERM-b)
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -10,6 +11,7 @@ import numpy as np
 import torch
 
 from ally.errors import InputError
+from ally.types import FloatArray
 
 Eps: TypeAlias = "float | str | Sequence[float] | Mapping[Any, float] | np.ndarray[Any, Any] | None"
 """A number, one number per sample, a mapping from class to number, ``"auto"``, or None for the paper's value."""
@@ -79,6 +81,7 @@ class Slacks:
     """A summary of the slacks s_i = ℓ'_i − ε_i, which are positive where the constraint is violated."""
 
     largest: float
+    mean: float
     violation: float
     """Mean of [s_i]₊."""
     violated: float
@@ -87,4 +90,9 @@ class Slacks:
     @classmethod
     def of(cls, slacks: torch.Tensor) -> Slacks:
         excess = slacks.clamp(min=0)
-        return cls(float(slacks.max()), float(excess.mean()), float((slacks > 0).float().mean()))
+        return cls(float(slacks.max()), float(slacks.mean()), float(excess.mean()), float((slacks > 0).float().mean()))
+
+
+def find_residuals(duals: FloatArray, slacks: FloatArray, cap: float, slope: float = math.inf) -> FloatArray:
+    """|λ − clip(λ + s − λ/ρ, 0, cap)|, (n,): 0 where λ would stay. ρ is the `slope` of a resilient problem."""
+    return np.asarray(np.abs(duals - np.clip(duals + slacks - duals / slope, 0.0, cap)))

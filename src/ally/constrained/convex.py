@@ -32,8 +32,8 @@ import numpy as np
 from ally.errors import TrainingDiverged
 from ally.types import FloatArray, IntArray
 
-CAP = 10.0
-"""The default bound on λ: even a wrong label counts at most eleven times as much as without constraints."""
+UNBOUNDED = 1e5
+"""The bound on λ that stands for none: where constraints cannot be met together, λ grows without end and stops here."""
 TOLERANCE = 1e-8
 """Tolerance for the gradient's length in units of the curvature (half its square is what is left to gain), and for the
 distance of λ from clip(λ + s, 0, cap)."""
@@ -154,7 +154,7 @@ class Constraints:
     they are those of the resilient problem."""
 
     eps: FloatArray
-    cap: float = CAP
+    cap: float = UNBOUNDED
     risk: float = 1.0
     slope: float = math.inf
 
@@ -168,10 +168,16 @@ def solve(
     constraints: Constraints | None = None,
     start: Solution | None = None,
     tolerance: float = TOLERANCE,
+    weights: FloatArray | None = None,
 ) -> Solution:
-    """The optimum for rows (n, r) of a design, with `penalty` in place of 1 / (C n); `start` is a warm start."""
+    """The optimum for rows (n, r) of a design, with `penalty` in place of 1 / (C n); `start` is a warm start.
+
+    With sample `weights` (n,), means are weighted, of the losses and of λ s: a weight of 2 is a sample that is there
+    twice.
+    """
     n, r = rows.shape
-    problem = _Problem(np.column_stack([rows, np.ones(n)]), targets, loss, penalty)
+    relative = None if weights is None else weights / weights.mean()
+    problem = _Problem(np.column_stack([rows, np.ones(n)]), targets, loss, penalty, relative)
     theta = np.zeros((r + 1, outputs))
     if start is not None:
         theta = np.vstack([start.weights, start.intercept])
@@ -224,9 +230,11 @@ def _multipliers(
         if gap > 0.3 * before:
             rho = min(4 * rho, 1e6)
         before, inner = gap, max(min(inner, 0.1 * gap), 0.5 * tolerance)
-    raise TrainingDiverged(
-        f"the duals are {gap:.1e} from their optimum after {MULTIPLIER_STEPS} rounds; lower C or dual_cap, or raise eps"
-    )
+    if not np.isfinite(gap):
+        raise TrainingDiverged(
+            f"the duals are {gap} after {MULTIPLIER_STEPS} rounds; lower C, set dual_cap, or raise eps"
+        )
+    return Solution(theta[:-1], theta[-1], duals, losses, max(gap, residual), steps)
 
 
 @dataclass(frozen=True)
@@ -264,9 +272,13 @@ class _Problem:
     targets: Any
     loss: PerSampleLoss
     penalty: float
+    weights: FloatArray | None = None
+    """(n,) with mean 1, or None."""
 
     def value(self, theta: FloatArray, losses: FloatArray, outer: _Augmented | None) -> float:
         total = losses if outer is None else outer.value(losses)
+        if self.weights is not None:
+            total = self.weights * total
         return float(total.mean() + 0.5 * self.penalty * np.square(theta[:-1]).sum())
 
     def newton(
@@ -282,6 +294,9 @@ class _Problem:
         for step in range(NEWTON_STEPS):
             slope = np.ones(n) if outer is None else outer.slope(at.losses)
             bend = None if outer is None else outer.bend(at.losses)
+            if self.weights is not None:
+                slope = self.weights * slope
+                bend = None if bend is None else self.weights * bend
             gradient = A.T @ (slope[:, None] * at.gradient) / n + ridge * theta
             curvature = slope[:, None] * at.diagonal
             if bend is not None:

@@ -37,6 +37,6 @@ def protocol_of(training: Training, validation: int) -> str:
     """The name of the rule that these settings follow."""
     if not validation:
         return "fixed"
-    if training.patience != PATIENCE:
-        return f"patience {training.patience}"
+    if training.stops_after != PATIENCE:
+        return f"patience {training.stops_after}"
     return "paper" if training.keep == "best" else "early-duals"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -117,7 +118,8 @@ def begin(trial: Trial, cell: Cell, oracle: Oracle, streams: Streams) -> Loop:
         candidates=rest[: cell.candidates] if cell.candidates is not None or cell.validation else None,
         hygiene=cell.hygiene,
         random_state=streams,
-        training=cell.training,
+        # An experiment says itself how all of its strategies are stopped (`protocol`).
+        training=replace(cell.training, validation_share=cell.training.validation_share or 0.0),
         validation=validation,
     )
     first = loop(model=cell.model)

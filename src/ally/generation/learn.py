@@ -126,7 +126,7 @@ def learn(
             raise InputError(
                 f"objective {objective!r} has no dual for each label; use 'pdcl', 'feasibility' or 'resilient'"
             )
-        fitted = head.fit(Labelled(snapshot.labelled, snapshot.labels, snapshot.duals), seeds.child("dual head"))
+        fitted = head.fit(Labelled.of_known(snapshot), seeds.child("dual head"))
         pooled, labelled = (
             RankedRows(side.rows, fitted(side).numpy(), side.predictions.numpy().copy())
             for side in (snapshot.candidates, snapshot.labelled)

@@ -9,6 +9,11 @@ Algorithm 1, with the estimator as the exact primal step):
 
 `Feasibility` takes :math:`w_i = \lambda_i`. Under `Resilient` λ also decays, towards its closed form.
 
+*How far they are moved.* Logistic regression and ridge regression are solved to optimality (`exact_estimator`). Around
+any other estimator whose losses are read from its training samples, λ moves until it is within `STILL` of its optimum,
+by steps that grow; `FitReport.dual_residual` says how near it came. Where losses are held out, or with `dual_steps`, λ
+moves a fixed number of times by the formula above, and the residual says how far that is from an optimum.
+
 *Where the losses are read.* An estimator that memorises has no loss on its training data. Its losses come from
 held-out folds, each predicted by a clone trained on the other folds with the same weights. `losses="auto"` does so for
 all estimators except linear and naive Bayes ones (`SMOOTH`), whose number of parameters is bounded.
@@ -19,6 +24,7 @@ cloned for every fit; a ``random_state`` of None is set from the streams.
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterator
@@ -37,14 +43,17 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from ally.checks import check_count
-from ally.constrained import Slacks, resolve_eps
+from ally.constrained import Slacks, find_residuals, resolve_eps
+from ally.constrained.convex import UNBOUNDED, Constraints, Design, cross_entropy, solve
+from ally.constrained.diagnostics import STILL, find_trouble
 from ally.errors import AllyError, InputError, ModelError, OneClassError
 from ally.learning.calibration import folds
+from ally.learning.exact_estimator import ExactForm, find_exact_form, spread_over_features
 from ally.learning.fitted_estimator import FittedEstimator, read_samples
-from ally.learning.geometry import Geometry, Leaves, Nowhere, Standardised, Transformed, scaler_with_gaps
+from ally.learning.geometry import Geometry, Leaves, Nowhere, Standardised, Transformed, is_sparse, scaler_with_gaps
 from ally.learning.learner import Examples, FitReport, Unlabelled
 from ally.learning.losses import TargetScale
-from ally.learning.objectives import ERM, PDCL, Feasibility, Objective
+from ally.learning.objectives import ERM, PDCL, Feasibility, Objective, Resilient
 from ally.learning.pipelines import called, first_steps, last_step, takes_nan
 from ally.rng import Streams
 from ally.sources import Scaler, Source, fit_scaler
@@ -58,7 +67,13 @@ HARDLY = 1e-6
 """The weight of every sample in a feasibility problem while all λ are 0: the limit of vanishing weights, at which an
 estimator minimises its own penalty."""
 STEPS = {"in-sample": 10, "out-of-fold": 3}
-"""How many times duals move by default."""
+"""How many times duals move where they are not moved to their optimum."""
+EXACT = 1e-6
+"""Tolerance of the exact solver."""
+MOST_MOVES = 60
+"""How often duals move at most to get to their optimum."""
+GROW, SHRINK = 1.5, 0.5
+"""What the step of a dual is multiplied by while its slack keeps its sign, and when it changes."""
 SEEN_BEFORE = 20_000
 """At most this many texts or object rows are used to fit the first steps of a pipeline for distances."""
 
@@ -181,7 +196,7 @@ class Estimator:
         if validation is not None:
             inputs = fitted.inputs(validation.source, validation.rows)
             beside = float(work.losses(fitted, inputs, validation.labels, 1e-12).mean())
-        notes = tuple(f"{called(fitted.estimator)} warns: {text}" for text in work.warned)
+        notes = (*(f"{called(fitted.estimator)} warns: {text}" for text in work.warned), *work.notes)
         report = replace(report, validation_loss=beside, seconds=time.perf_counter() - began, notes=notes)
         return replace(fitted, report=report, duals=duals, held_out=work.said_of_held_out())
 
@@ -218,6 +233,7 @@ class _Work:
         self.scale = TargetScale.of(examples.labels) if examples.task == "regression" else TargetScale()
         self.trainings = 0
         self.warned: dict[str, None] = {}
+        self.notes: tuple[str, ...] = ()
 
     @property
     def out_of_fold(self) -> bool:
@@ -362,10 +378,8 @@ def _plain(work: _Work) -> _Fit:
 
 
 def _constrained(work: _Work, objective: PDCL) -> _Fit:
-    examples = work.examples
-    steps = work.learner.dual_steps or STEPS["out-of-fold" if work.out_of_fold else "in-sample"]
-    work.expected = steps * (work.learner.folds if work.out_of_fold else 1) + 1
-    weigh = _weights(objective)
+    """λ by the exact solver where it solves the estimator's own problem, else by moves of λ around trainings."""
+    examples, learner = work.examples, work.learner
     eps = resolve_eps(
         objective.eps,
         torch.from_numpy(np.asarray(examples.labels)),
@@ -373,7 +387,84 @@ def _constrained(work: _Work, objective: PDCL) -> _Fit:
         classes=examples.classes,
         reference_loss=lambda: float(work.read_losses(None).mean()),
     ).numpy()
-    duals = np.full(len(examples), float(objective.dual_init))
+    cap = UNBOUNDED if objective.dual_cap is None else objective.dual_cap
+    slope = objective.slope if isinstance(objective, Resilient) else math.inf
+    to_optimum = objective.weighted and learner.dual_steps is None and not work.out_of_fold
+    form = find_exact_form(last_step(work.template), len(np.unique(work.y))) if to_optimum else None
+    if form is not None:
+        fitted, duals, losses, residual = _solve_exactly(work, form, Constraints(eps, cap, _risk(objective), slope))
+    else:
+        move = _move_until_still if to_optimum else _move_often
+        fitted, duals, losses = move(work, objective, eps, cap, slope)
+        residual = float(find_residuals(duals, losses - eps, cap, slope).max())
+    if to_optimum:
+        work.notes += find_trouble(duals, losses - eps, residual)
+    report = replace(
+        fitted.report,
+        train_loss=float(losses.mean()),
+        positive_duals=float((duals > 0).mean()),
+        capped_duals=float((duals >= cap).mean()),
+        dual_residual=residual,
+        slacks=Slacks.of(torch.from_numpy(losses - eps)),
+        dual_epoch=work.trainings,
+    )
+    return fitted, report, {"labelled": torch.from_numpy(duals)}
+
+
+_Moved = tuple[FittedEstimator, FloatArray, FloatArray]
+"""The estimator trained with λ, λ (n,), and the losses (n,)."""
+
+
+def _solve_exactly(
+    work: _Work, form: ExactForm, constraints: Constraints
+) -> tuple[FittedEstimator, FloatArray, FloatArray, float]:
+    """As `_Moved`, and the residual of the solution."""
+    fitted = work.train()
+    estimator = last_step(fitted.estimator)
+    steps = first_steps(fitted.estimator)
+    features = work.X if steps is None else steps.transform(work.X)
+    design = Design(features if is_sparse(features) else np.asarray(features, dtype=np.float64))
+    targets: AnyArray = work.scale.apply(work.examples.labels)
+    outputs = 1
+    if form.loss is cross_entropy:
+        targets, outputs = np.searchsorted(estimator.classes_, work.y), len(estimator.classes_)
+    penalty = form.penalty / len(work.y)
+    found = solve(design.rows, targets, form.loss, outputs, penalty, constraints, tolerance=EXACT)
+    form.write_into(estimator, *spread_over_features(design, found), work.scale)
+    return fitted, found.duals, found.losses, found.residual
+
+
+def _move_until_still(work: _Work, objective: PDCL, eps: FloatArray, cap: float, slope: float) -> _Moved:
+    """Projected ascent until no λ would move by more than `STILL`; the nearest to that if it does not get there. The
+    step of a sample grows while its slack keeps its sign and shrinks when it changes: λ is far from 0 for a few."""
+    work.expected = MOST_MOVES
+    weigh = _weights(objective)
+    duals = np.full(len(eps), float(objective.dual_init))
+    rates, before = np.full(len(eps), objective.dual_lr), np.zeros(len(eps))
+    nearest, least = None, np.inf
+    for _ in range(MOST_MOVES):
+        fitted = work.train(None, weigh(duals))
+        losses = work.losses(fitted, work.X, work.examples.labels, LEAST_PROBABILITY["in-sample"])
+        residual = float(find_residuals(duals, losses - eps, cap, slope).max())
+        if nearest is None or residual < least:
+            nearest, least = (fitted, duals, losses), residual
+        if residual <= STILL:
+            break
+        ascent = losses - eps - duals / slope
+        turned = ascent * before
+        rates = np.where(turned > 0, GROW * rates, np.where(turned < 0, SHRINK * rates, rates))
+        duals, before = np.clip(duals + rates * ascent, 0.0, cap), ascent
+    assert nearest is not None
+    return nearest
+
+
+def _move_often(work: _Work, objective: PDCL, eps: FloatArray, cap: float, slope: float) -> _Moved:
+    """A fixed number of moves, by the steps of the objective."""
+    learner = work.learner
+    steps = learner.dual_steps or STEPS["out-of-fold" if work.out_of_fold else "in-sample"]
+    work.expected = steps * (learner.folds if work.out_of_fold else 1) + 1
+    weigh = _weights(objective)
+    duals = np.full(len(eps), float(objective.dual_init))
     losses: FloatArray | None = None
     for step in range(1, steps + 1):
         if losses is None or objective.weighted:
@@ -384,16 +475,13 @@ def _constrained(work: _Work, objective: PDCL) -> _Fit:
         duals = moved
     fitted = work.train(None, weigh(duals))
     if not work.out_of_fold:
-        losses = work.losses(fitted, work.X, examples.labels, LEAST_PROBABILITY["in-sample"])
+        losses = work.losses(fitted, work.X, work.examples.labels, LEAST_PROBABILITY["in-sample"])
     assert losses is not None
-    report = replace(
-        fitted.report,
-        train_loss=float(losses.mean()),
-        positive_duals=float((duals > 0).mean()),
-        slacks=Slacks.of(torch.from_numpy(losses - eps)),
-        dual_epoch=work.trainings,
-    )
-    return fitted, report, {"labelled": torch.from_numpy(duals)}
+    return fitted, duals, losses
+
+
+def _risk(objective: PDCL) -> float:
+    return 0.0 if isinstance(objective, Feasibility) else 1.0
 
 
 def _weights(objective: PDCL) -> Callable[[FloatArray], FloatArray | None]:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import torch
 
-from ally.learning.snapshot import View
+from ally.learning.snapshot import Snapshot, View
 from ally.sources import blocks
 
 
@@ -18,6 +18,16 @@ class Labelled:
     view: View
     labels: torch.Tensor
     duals: torch.Tensor
+
+    @classmethod
+    def of_known(cls, snapshot: Snapshot) -> Labelled:
+        """The labelled samples whose λ is known: those held out of the training have none."""
+        assert snapshot.labels is not None
+        assert snapshot.duals is not None
+        known = ~snapshot.duals.isnan()
+        if bool(known.all()):
+            return cls(snapshot.labelled, snapshot.labels, snapshot.duals)
+        return cls(snapshot.labelled.at(known.nonzero().squeeze(1)), snapshot.labels[known], snapshot.duals[known])
 
 
 class HeadFeatures(Protocol):

@@ -129,6 +129,11 @@ class FitReport:
     """The epoch that the duals are from: that of the network, unless `Training.keep` says otherwise."""
     eps: float | None = None
     """ε of constraints over the pool."""
+    capped_duals: float | None = None
+    """Share of the labelled samples whose λ is at its upper bound."""
+    dual_residual: float | None = None
+    """How far λ is from optimal: the largest distance of λ from clip(λ + s, 0, cap), with s the slack; together with
+    what is left of the gradient where parameters and duals are solved for together. 0 means that no dual would move."""
     notes: tuple[str, ...] = ()
     """Sentences that tell the user about the fit."""
 

@@ -14,7 +14,8 @@ import torch
 
 from ally.checks import check_number
 from ally.constrained import Eps, Slacks, resolve_eps
-from ally.constrained.convex import CAP, Constraints, Design, Solution, cross_entropy, solve, squared_error
+from ally.constrained.convex import UNBOUNDED, Constraints, Design, Solution, cross_entropy, solve, squared_error
+from ally.constrained.diagnostics import find_trouble
 from ally.constrained.strength import grid, logistic_strength, ridge_strength
 from ally.errors import DataError, InputError, ModelError
 from ally.learning.fitted_network import seen_through
@@ -135,6 +136,8 @@ class LinearLearner:
             validation_loss=None,
             positive_duals=float((found.duals > 0).mean()) if duals else None,
             slacks=None if fit.eps is None else Slacks.of(torch.from_numpy(found.losses - fit.eps)),
+            capped_duals=None if fit.eps is None else float((found.duals >= fit.cap).mean()),
+            dual_residual=None if fit.eps is None else found.residual,
             seconds=time.perf_counter() - started,
             dual_epoch=1,
             notes=fit.notes,
@@ -161,11 +164,15 @@ class _Fit:
             self.seen, self.targets = np.unique(examples.labels.astype(np.int64), return_inverse=True)
         else:
             self.seen, self.targets = np.zeros(1, np.int64), np.asarray(scale.apply(examples.labels), dtype=np.float64)
+        self.cap = UNBOUNDED
+        if isinstance(objective, PDCL) and objective.dual_cap is not None:
+            self.cap = objective.dual_cap
         self.C = self._chosen(streams) if C is None else C
         self.tighten = tighten
         self._streams = streams
         self.eps: FloatArray | None = None
         self.notes: tuple[str, ...] = ()
+        self._weights = examples.weights
         self._names = None if examples.classes is None else examples.classes
         self._numbers = torch.from_numpy(examples.labels if self.task == "classification" else self.targets)
 
@@ -182,10 +189,11 @@ class _Fit:
 
     def _solve(self, constraints: Constraints | None, start: Solution | None = None) -> Solution:
         loss = cross_entropy if self.task == "classification" else squared_error
-        penalty = 1 / (self.C * len(self.targets))
+        total = len(self.targets) if self._weights is None else float(self._weights.sum())
         return solve(
-            self.design.rows, self.targets, loss, len(self.seen), penalty, constraints, start, tolerance=TOLERANCE
-        )
+            self.design.rows, self.targets, loss, len(self.seen), 1 / (self.C * total), constraints, start,
+            tolerance=TOLERANCE, weights=self._weights,
+        )  # fmt: skip
 
     def solve(self) -> Solution:
         plain = self._solve(None)
@@ -201,6 +209,7 @@ class _Fit:
             self.notes = (
                 f"every label is fitted closer than eps={met:.3g}, so no dual is positive; "
                 f"the duals are those of eps='auto', {float(self.eps.max()):.3g}",
+                *self.notes,
             )
         return felt
 
@@ -232,11 +241,11 @@ class _Fit:
         if not objective.weighted:
             return replace(plain, duals=np.maximum(self._held_out(plain) - self.eps, 0.0))
         if isinstance(objective, Resilient):
-            largest = math.inf if objective.dual_cap is None else objective.dual_cap
-            return self._solve(Constraints(self.eps, largest, slope=objective.slope), plain)
-        cap = CAP if objective.dual_cap is None else objective.dual_cap
+            return self._solve(Constraints(self.eps, self.cap, slope=objective.slope), plain)
         risk = 0.0 if isinstance(objective, Feasibility) else 1.0
-        return self._solve(Constraints(self.eps, cap, risk), plain)
+        found = self._solve(Constraints(self.eps, self.cap, risk), plain)
+        self.notes = find_trouble(found.duals, found.losses - self.eps, found.residual)
+        return found
 
 
 def _every_class(design: Design, found: Solution, seen: IntArray, outputs: int) -> tuple[torch.Tensor, torch.Tensor]:

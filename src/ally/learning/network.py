@@ -14,16 +14,18 @@ import numpy as np
 import torch
 from torch import nn
 
-from ally.constrained import Geometric, Slacks
+from ally.constrained import Geometric, Slacks, find_residuals
+from ally.constrained.diagnostics import find_distance
 from ally.errors import InputError, ModelError, TrainingDiverged
 from ally.execution.devices import resolve_device
 from ally.learning.fitted_network import FittedNetwork, evaluate, input_dtype, seen_through, to_tensor
 from ally.learning.learner import Examples, FitReport, Unlabelled
 from ally.learning.losses import Loss, TargetScale, resolve_loss
-from ally.learning.objectives import ERM, Batch, Objective, Problem, Session, UnlabelledBatch
+from ally.learning.objectives import ERM, PDCL, Batch, Objective, Problem, Session, UnlabelledBatch
 from ally.learning.objectives.regularizers import Regularizer
 from ally.learning.parallel import Group, joined, shared_by
-from ally.learning.training import Training
+from ally.learning.splits import draw_held_out
+from ally.learning.training import FEWEST_TO_SHARE, Training
 from ally.models import MODELS, ModelBuilder, check_split
 from ally.rng import Streams, seeded_torch
 from ally.sources import Scaler, Source, fit_scaler
@@ -82,7 +84,12 @@ class Network:
         progress: Progress | None = None,
         member: int = 0,
     ) -> FittedNetwork:
-        """Members of an ensemble differ only in their random streams: initial weights, shuffling and dropout."""
+        """Members of an ensemble differ only in their random streams: initial weights, shuffling and dropout.
+
+        With a `Training.validation_share` and without `validation`, some labels are held out; their duals are NaN.
+        """
+        if validation is None and self.training.validation_share:
+            return self._hold_out(examples, objective, streams, unlabelled, progress, member)
         group = joined(self.training.processes)
         if group is None:
             labelled = examples.alone()
@@ -166,6 +173,38 @@ class Network:
             self.name,
         )
 
+    def _hold_out(
+        self,
+        examples: Examples,
+        objective: Objective,
+        streams: Streams,
+        unlabelled: Unlabelled | None,
+        progress: Progress | None,
+        member: int,
+    ) -> FittedNetwork:
+        """A fit that is stopped by a share of the examples, spread over the classes or the range of the targets, if
+        there are enough."""
+        plain = replace(self, training=replace(self.training, validation_share=0.0))
+        share = (self.training.validation_share or 0.0) if len(examples) >= FEWEST_TO_SHARE else 0.0
+        drawing = streams.numpy("validation")
+        held_out = draw_held_out(examples.labels, share, drawing, classes=examples.classes is not None)
+        trained = np.setdiff1d(np.arange(len(examples)), held_out)
+        fit = plain.fit(
+            examples.at(trained),
+            _for_some(objective, trained),
+            streams,
+            validation=examples.at(held_out) if len(held_out) else None,
+            unlabelled=unlabelled,
+            progress=progress,
+            member=member,
+        )
+        note = _held_out_note(len(held_out), len(examples), self.training.epochs)
+        duals = dict(fit.duals)
+        if "labelled" in duals:
+            duals["labelled"] = torch.full((len(examples),), torch.nan)
+            duals["labelled"][torch.from_numpy(trained)] = fit.duals["labelled"]
+        return replace(fit, duals=duals, report=replace(fit.report, notes=(*fit.report.notes, note)))
+
     def _train(
         self,
         model: nn.Module,
@@ -208,6 +247,7 @@ class Network:
                 total += value.detach()
                 step += 1
                 session.after_step(step, lambda: evaluate(model, x))
+            session.after_epoch(epoch, lambda: evaluate(model, x))
             group.add_up(total)
             if not bool(torch.isfinite(total)):
                 raise TrainingDiverged(
@@ -223,7 +263,7 @@ class Network:
                     )
                 if not stopped:
                     best.offer(loss, epoch, model, session)
-                    stopped = epoch - best.epoch >= training.patience
+                    stopped = epoch - best.epoch >= training.stops_after
                 if stopped and training.keep == "best":
                     break
         if held_out is None:
@@ -237,6 +277,14 @@ class Network:
             raise TrainingDiverged(
                 f"the training loss is {train_loss} after epoch {epoch} (lr={training.lr}); lower lr or dual_lr"
             )
+        duals = {name: group.whole(values) for name, values in best.duals.items()}
+        every = None if slacks is None else group.whole(slacks)
+        capped, residual = None, None
+        if every is not None and "labelled" in duals:
+            cap = math.inf if session.dual_cap is None else session.dual_cap
+            capped = float((duals["labelled"] >= cap).float().mean())
+            values = duals["labelled"].double().cpu().numpy()
+            residual = float(find_residuals(values, every.double().cpu().numpy(), cap, session.dual_slope).max())
         report = FitReport(
             samples=n,
             epochs=epoch,
@@ -244,9 +292,12 @@ class Network:
             dual_epoch=best.epoch,
             train_loss=train_loss,
             validation_loss=best.loss if held_out is not None else None,
-            positive_duals=_positive({name: group.whole(values) for name, values in best.duals.items()}),
-            slacks=None if slacks is None else Slacks.of(group.whole(slacks)),
+            positive_duals=_positive(duals),
+            slacks=None if every is None else Slacks.of(every),
             eps=session.eps,
+            capped_duals=capped,
+            dual_residual=residual,
+            notes=() if every is None else find_distance(every.double().cpu().numpy()),
         )
         return report, best.duals
 
@@ -270,7 +321,8 @@ class _Best:
         self._states: list[dict[str, torch.Tensor]] = []
 
     def offer(self, loss: float, epoch: int, model: nn.Module, session: Session) -> None:
-        if loss < self.loss or not self._states:
+        # Of epochs with equal losses the last is kept: patience runs out only where the loss gets worse.
+        if loss <= self.loss or not self._states:
             self.loss, self.epoch = loss, epoch
             networks = (model, *session.modules().values())
             self._states = [
@@ -281,6 +333,26 @@ class _Best:
     def restore(self, model: nn.Module, session: Session) -> None:
         for net, state in zip((model, *session.modules().values()), self._states, strict=True):
             net.load_state_dict(state)
+
+
+def _for_some(objective: Objective, places: IntArray) -> Objective:
+    """The objective for the examples at these places: levels given one by one are theirs."""
+    if isinstance(objective, PDCL) and isinstance(objective.eps, tuple):
+        return replace(objective, eps=tuple(objective.eps[place] for place in places.tolist()))
+    return objective
+
+
+def _held_out_note(held_out: int, labels: int, epochs: int) -> str:
+    if held_out:
+        return (
+            f"{held_out} of the {labels} labels are held out to stop training early; pass validation=(X, y) to train "
+            "on all of them"
+        )
+    return (
+        f"the method stops training early by validation samples, and of {labels} labels none is held out (from "
+        f"{FEWEST_TO_SHARE} on): all {epochs} epochs are run, and the duals of samples that are fitted by then have "
+        "fallen back to zero; pass validation=(X, y)"
+    )
 
 
 def _weights(examples: Examples, own: Examples, device: str) -> torch.Tensor | None:

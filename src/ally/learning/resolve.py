@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from ally.catalogue_names import KEPT_MODEL, built_by, ensure_model
@@ -97,6 +98,26 @@ def learner_of(
         learner, notes = model.as_learner(training, default.device)
         return learner, notes
     return resolve_learner(model, shape, training or default), ()
+
+
+def suit_method(
+    learner: Learner, shape: tuple[int, ...], needs_network: bool, patience: int | None
+) -> tuple[Learner, tuple[str, ...]]:
+    """The learner as a method wants it, and notes: a network where the method is defined for one and the choice is
+    open; stopped early with the method's patience, unless its own settings say otherwise."""
+    notes: tuple[str, ...] = ()
+    if needs_network and isinstance(learner, AutoLearner):
+        name = model_name(None, shape)
+        assert name is not None
+        learner, notes = Network.named(name, learner.training), (f"{name}: the strategy is defined for a network",)
+    elif needs_network and not isinstance(learner, Network):
+        notes = (
+            f"the strategy is defined for a network, and {type(learner).__name__} is none: its duals come from "
+            "another solver and its training is not stopped early; use model='auto' or 'mlp' for the method itself",
+        )
+    if isinstance(learner, (Network, AutoLearner)):
+        learner = replace(learner, training=learner.training.stop_early(patience))
+    return learner, notes
 
 
 def takes_objects(model: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeAlias
 
 import torch
@@ -30,6 +30,10 @@ def _sgd(parameters: Iterable[nn.Parameter], lr: float) -> torch.optim.Optimizer
     return torch.optim.SGD(parameters, lr=lr, momentum=0.9)
 
 
+PATIENCE = 10
+VALIDATION_SHARE, FEWEST_TO_SHARE = 0.2, 50
+"""What a method that stops early holds out of the labels where no validation samples are given, and from how many
+labels on: a fifth of fewer says too little about when to stop."""
 OPTIMIZERS: Registry[Optimizer] = Registry("optimizer", {"adam": _adam, "adamw": _adamw, "sgd": _sgd})
 
 
@@ -42,7 +46,8 @@ class Training:
         epochs: the largest number of epochs. Without validation samples all of them are run and the last is kept.
         batch_size: None takes a sixteenth of the labelled set, between 8 and 64, so that few labels still get many
             steps.
-        patience: epochs without a better validation loss before stopping; the best epoch is kept.
+        patience: epochs without a better validation loss before stopping; the best epoch is kept. None is the
+            strategy's, or 10 if it has none (`stops_after`).
         keep: with validation samples, ``"best"`` stops early and keeps the network and the duals of the best epoch.
             ``"last"`` runs all epochs, keeps the network of the last and the duals of the epoch that early stopping
             would have kept.
@@ -55,37 +60,46 @@ class Training:
             applied in training only. What it draws from torch's generators is seeded.
         processes: how many share a training, each with its own samples and their duals (`ally.learning.parallel`). They
             are started for each fit, unless this process is one of a `torch.distributed` group of that many.
+        validation_share: the share of the labels to hold out for early stopping where no validation samples are given,
+            from `FEWEST_TO_SHARE` labels on; 0 holds out none. None is `VALIDATION_SHARE` if the strategy stops early,
+            and otherwise 0.
     """
 
     lr: float = 1e-3
     lr_decay: float = 0.97
     epochs: int = 40
     batch_size: int | None = None
-    patience: int = 10
+    patience: int | None = None
     keep: Literal["best", "last"] = "best"
     device: str = "auto"
     optimizer: str | Optimizer | None = None
     loss: str | Loss | None = None
     augment: Augment | None = None
     processes: int = 1
+    validation_share: float | None = None
 
     def __repr__(self) -> str:
-        """What was chosen; the last four only if they were, so that grids made before keep their names."""
-        shown = [
-            f"{item.name}={getattr(self, item.name)!r}"
+        """What was chosen; the last five only if they were, so that grids made before keep their names."""
+        shown = {
+            item.name: getattr(self, item.name)
             for item in fields(self)
-            if item.name not in ("optimizer", "loss", "augment", "processes")
+            if item.name not in ("optimizer", "loss", "augment", "processes", "validation_share")
             or getattr(self, item.name) != item.default
-        ]
-        return f"Training({', '.join(shown)})"
+        } | {"patience": self.stops_after}
+        return f"Training({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
     def __post_init__(self) -> None:
         for name in ("lr", "lr_decay"):
             check_number(name, getattr(self, name), positive=True)
-        for name in ("epochs", "patience", "processes"):
+        for name in ("epochs", "processes"):
             check_count(name, getattr(self, name))
-        if self.batch_size is not None:
-            check_count("batch_size", self.batch_size)
+        for name in ("batch_size", "patience"):
+            if getattr(self, name) is not None:
+                check_count(name, getattr(self, name))
+        if self.validation_share is not None and not 0 <= self.validation_share <= 0.5:
+            raise InputError.about(
+                "validation_share", self.validation_share, "is not a share; pass a number from 0 to 0.5, or None"
+            )
         if self.keep not in ("best", "last"):
             raise InputError.about("keep", self.keep, "; pass 'best' or 'last'")
         if isinstance(self.optimizer, str):
@@ -94,6 +108,18 @@ class Training:
             value = getattr(self, name)
             if value is not None and not callable(value) and not (isinstance(value, str) and name != "augment"):
                 raise InputError.about(name, value, "is not a function; see ally.learning.training.Training")
+
+    @property
+    def stops_after(self) -> int:
+        """Epochs without a better validation loss before training stops."""
+        return PATIENCE if self.patience is None else self.patience
+
+    def stop_early(self, patience: int | None) -> Training:
+        """The settings for a method that stops early with this patience; what was chosen here stays."""
+        if patience is None:
+            return self
+        share = VALIDATION_SHARE if self.validation_share is None else self.validation_share
+        return replace(self, patience=patience if self.patience is None else self.patience, validation_share=share)
 
     def build_optimizer(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
         wanted = "adam" if self.optimizer is None else self.optimizer

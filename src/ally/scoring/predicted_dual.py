@@ -62,12 +62,10 @@ class PredictedDual:
         if snapshot.candidate_duals is not None and not bool(snapshot.candidate_duals.isnan().all()):
             values, report, notes = self._held(snapshot, snapshot.candidate_duals, streams)
         elif snapshot.duals is not None:
-            assert snapshot.labels is not None
-            head = self.head.fit(
-                Labelled(snapshot.labelled, snapshot.labels, snapshot.duals), streams.child("dual head")
-            )
+            labelled = Labelled.of_known(snapshot)
+            head = self.head.fit(labelled, streams.child("dual head"))
             values = head(snapshot.candidates)
-            zero = _zero(head(snapshot.labelled), snapshot.duals)
+            zero = _zero(head(labelled.view), labelled.duals)
             report = {"rank_quality": head.rank_quality, "positive": _share(values > zero)}
             if snapshot.candidate_duals is not None and len(values):
                 notes = (

@@ -76,15 +76,20 @@ def check_selection(selection: Selection, snapshot: Snapshot, n: int, select: Se
         )
 
 
-def largest(values: torch.Tensor, n: int) -> torch.Tensor:
-    """Positions of the n largest values, largest first, ties by position. (m,) → (n,) int64."""
+def largest(values: torch.Tensor, n: int, ties: torch.Tensor | None = None) -> torch.Tensor:
+    """Positions of the n largest values, largest first. (m,) → (n,) int64. Of equal values, those that are lower in
+    `ties` (m,) go first; None is their position."""
     if n >= len(values):
         keep = torch.arange(len(values))
     else:
         threshold = torch.topk(values, n).values[-1]
         above = torch.nonzero(values > threshold).squeeze(1)
-        equal = torch.nonzero(values == threshold).squeeze(1)[: n - len(above)]
-        keep = torch.cat([above, equal]).sort().values
+        equal = torch.nonzero(values == threshold).squeeze(1)
+        if ties is not None:
+            equal = equal[ties[equal].argsort()]
+        keep = torch.cat([above, equal[: n - len(above)]]).sort().values
+    if ties is not None:
+        keep = keep[ties[keep].argsort()]
     return keep[torch.sort(values[keep], descending=True, stable=True).indices]
 
 

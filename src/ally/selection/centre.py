@@ -43,7 +43,8 @@ class ClusterCentre:
             among = np.flatnonzero(scores.numpy() >= self.threshold)
         points = snapshot.candidates.points
         clusters = k_means(points, n, self.iterations, streams.seed("k-means"), among, limits.engine)
-        best = equal_top(-squared_to_centroid(points, clusters, n, among), clusters, n, n)
+        gaps = squared_to_centroid(points, clusters, n, among)
+        best = equal_top(-gaps, clusters, n, n, np.arange(len(gaps)))
         positions = best if among is None else among[best]
         return Selection(
             rows=snapshot.candidates.rows[positions],

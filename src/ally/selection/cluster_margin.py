@@ -17,6 +17,7 @@ from ally.learning.snapshot import Snapshot
 from ally.rng import Streams
 from ally.selection.base import Limits, Selection
 from ally.selection.kmeans import k_means
+from ally.selection.ties import TIES
 from ally.selection.top import leaders
 from ally.types import BOTH_TASKS, FloatArray, IntArray, Task
 
@@ -49,7 +50,11 @@ class ClusterMargin:
         clusters = k_means(
             snapshot.candidates.points, k, self.iterations, streams.seed("k-means"), engine=limits.engine
         )
-        kept = leaders(scores, self.shortlist * n).positions.sort().values.numpy()
+        kept = (
+            leaders(scores, self.shortlist * n, snapshot.candidates.rows, streams.seed(TIES))
+            .positions.sort()
+            .values.numpy()
+        )
         picks = kept[round_robin(clusters[kept], streams.numpy("round robin").random(len(kept)), n)]
         return Selection(
             rows=snapshot.candidates.rows[picks],

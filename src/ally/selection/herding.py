@@ -9,14 +9,16 @@ with w = 1 (MaxHerding) or w = the score (UHerding). For a large pool, the mean 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
 
 from ally.checks import check_count, check_number
+from ally.errors import InputError
 from ally.features import Embedding, Representation
 from ally.features.product import part
 from ally.learning.snapshot import Snapshot
@@ -35,7 +37,9 @@ class Herding:
 
     Attributes:
         weighted: weight samples by their scores, see `coverage_weights`.
-        bandwidth: σ; None adapts it to the pool and the number of labels, see `covering_radius`.
+        bandwidth: σ; None adapts it to the pool and the number of labels, see `covering_radius`. ``"labelled"`` is the
+            smallest distance between two labelled samples, as the authors of UHerding have it; `covering_radius` while
+            there are no two different ones.
         features: the space of x.
         normalise: scale x to unit length.
         representatives: cover a seeded sample of at most this many candidates with positive weight; every candidate may
@@ -43,7 +47,7 @@ class Herding:
     """
 
     weighted: bool = False
-    bandwidth: float | None = None
+    bandwidth: float | Literal["labelled"] | None = None
     features: Representation = Embedding()
     normalise: bool = True
     representatives: int | None = None
@@ -52,7 +56,10 @@ class Herding:
     label_free: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.bandwidth is not None:
+        if isinstance(self.bandwidth, str):
+            if self.bandwidth != "labelled":
+                raise InputError.about("bandwidth", self.bandwidth, "must be a number > 0, 'labelled' or None")
+        elif self.bandwidth is not None:
             check_number("bandwidth", self.bandwidth, positive=True)
         if self.representatives is not None:
             check_count("representatives", self.representatives)
@@ -66,7 +73,8 @@ class Herding:
         shuffled = streams.numpy("representatives").permutation(len(points))
         weights = coverage_weights(scores).numpy() if self.weighted else np.ones(len(points))
         order = shuffled[weights[shuffled] > 0][: self.representatives or MOST]
-        width = self.bandwidth or covering_radius(points, known, n, shuffled)
+        width = smallest_distance(known) if isinstance(self.bandwidth, str) else self.bandwidth
+        width = width or covering_radius(points, known, n, shuffled)
         cover = Cover(points, known, order, weights[order], Gaussian(width))
         sizes = None if self.representatives else partial(representatives, n=n, size=len(points))
         worker = partial(Covering, self.features, self.normalise, cover.targets)
@@ -82,13 +90,22 @@ def coverage_weights(scores: torch.Tensor) -> torch.Tensor:
     return shifted / shifted.max() if float(shifted.max()) > 0 else torch.ones_like(shifted)
 
 
+def smallest_distance(points: Points) -> float | None:
+    """The smallest distance between two different points; None if there are no two. Copies are at no distance."""
+    if len(points) < 2:
+        return None
+    copies = np.unique(np.concatenate(points[:], axis=1), axis=0, return_inverse=True)[1].reshape(-1)
+    squared = float(nearest(points, points, labels=(copies, copies)).min())
+    return math.sqrt(squared) if 0 < squared < math.inf else None
+
+
 def covering_radius(points: Points, known: Points, n: int, shuffled: IntArray) -> float:
     """The median distance from a candidate to the nearest of the known samples and n random others, over up to `BLOCK`
     candidates.
 
     A pick then covers the neighbourhood it will be nearest to, and the kernel narrows as labels grow, as in UHerding,
-    whose authors use the smallest distance between two labelled samples. Distances of 0 are ignored; 1 if none are
-    left. `shuffled` is a random order of the points.
+    whose authors use the smallest distance between two labelled samples (``bandwidth="labelled"``). Distances of 0 are
+    ignored; 1 if none are left. `shuffled` is a random order of the points.
     """
     order, half = np.asarray(shuffled), len(points) // 2
     probes = points.at(order[: min(BLOCK, half)])

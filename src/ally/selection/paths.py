@@ -96,7 +96,7 @@ def _dual_head(snapshot: Snapshot, policy: Score, streams: Streams) -> FittedHea
     if snapshot.duals is None or snapshot.labels is None:
         return None
     head = policy.head if isinstance(policy, PredictedDual) else RidgeHead()
-    return head.fit(Labelled(snapshot.labelled, snapshot.labels, snapshot.duals), streams.child("simulated duals"))
+    return head.fit(Labelled.of_known(snapshot), streams.child("simulated duals"))
 
 
 def _told(snapshot: Snapshot, picks: View, labels: torch.Tensor, duals: FittedHead | None) -> Snapshot:

@@ -16,8 +16,9 @@ import torch
 from ally.errors import InputError
 from ally.learning.snapshot import Snapshot
 from ally.rng import Streams
-from ally.selection.base import Limits, Selection, picked
+from ally.selection.base import Limits, Selection, largest, picked
 from ally.selection.shards import Shard, shard_crew
+from ally.selection.ties import TIES, tie_order
 from ally.selection.top import NOBODY, RUN, Leaders, joined, overtaken
 from ally.types import BOTH_TASKS, Task
 
@@ -39,7 +40,9 @@ class Perturbed:
             raise InputError(f"{self}: form is 'softmax', 'power' or 'softrank', and sharpness a number > 0")
 
     def __call__(self, snapshot: Snapshot, scores: torch.Tensor, n: int, streams: Streams, limits: Limits) -> Selection:
-        ranked = ranks(scores) if self.form == "softrank" else scores
+        ranked = scores
+        if self.form == "softrank":
+            ranked = ranks(scores, torch.from_numpy(tie_order(snapshot.candidates.rows, streams.seed(TIES))))
         with shard_crew(snapshot, ranked, limits, partial(Noisy, self, n, streams)) as crew:
             first, after = (joined(offers, n) for offers in zip(*crew.each("offer"), strict=True))
         best = torch.cat([first.positions, after.positions])[:n]
@@ -70,15 +73,14 @@ class Noisy:
             weighed = scores > 0 if self._select.form == "power" else torch.ones(len(scores), dtype=torch.bool)
             here, rest = (which.nonzero().squeeze(1) for which in (weighed, ~weighed))
             keys = self._select.log_weights(scores[here]) + noise[here]
-            first = overtaken(first, Leaders(keys, here + self._shard.start + start), self._n)
-            after = overtaken(after, Leaders(noise[rest], rest + self._shard.start + start), self._n)
+            here, rest = (places + self._shard.start + start for places in (here, rest))
+            first = overtaken(first, Leaders(keys, here, here), self._n)
+            after = overtaken(after, Leaders(noise[~weighed], rest, rest), self._n)
         return first, after
 
 
-def ranks(scores: torch.Tensor) -> torch.Tensor:
-    """1 for the highest score, ties by position, (m,) float64."""
+def ranks(scores: torch.Tensor, ties: torch.Tensor) -> torch.Tensor:
+    """1 for the highest score, of equal ones for the lower in `ties`, (m,) float64."""
     result = torch.empty(len(scores), dtype=torch.float64)
-    result[torch.sort(scores, descending=True, stable=True).indices] = torch.arange(
-        1, len(scores) + 1, dtype=torch.float64
-    )
+    result[largest(scores, len(scores), ties)] = torch.arange(1, len(scores) + 1, dtype=torch.float64)
     return result

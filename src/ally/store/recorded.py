@@ -37,9 +37,10 @@ COMPARISON: Form = {
 
 class SuspectForm(TypedDict):
     row: int
-    dual: float
+    dual: float | None
     predicted: str | bool | int | float | None
     probability: float | None
+    loss: NotRequired[float | None]
 
 
 CHOICE: Form = {"name": str, "labels": int, "note": str, "weights": NotRequired[dict[str, float]]}

@@ -101,7 +101,7 @@ def add_routes(router: Routes, campaign: Campaign, events: Events, access: Acces
                     predicted=one.predicted,
                     predicted_text=None if one.predicted is None else text_of(one.predicted),
                     probability=one.probability,
-                    dual=one.dual,
+                    dual=one.dual or 0.0,
                 )
                 for one in campaign.review(n)
             ],

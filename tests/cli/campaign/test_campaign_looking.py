@@ -133,7 +133,7 @@ def test_review_finds_a_wrong_label_and_takes_the_correction(ally, rows):
     listed = json.loads(ally("review", "rows", "--n", 5, "--json").out)
     assert wrong in [line["id"] for line in listed]
     page = ally("review", "rows", "--n", 5).out.splitlines()
-    assert page[0].split() == ["id", "label", "labelled_by", "predicted", "probability", "dual"]
+    assert page[0].split() == ["id", "label", "labelled_by", "predicted", "probability", "dual", "loss"]
     assert [line.split()[0] for line in page[1:]] == [line["id"] for line in listed]
     assert "town" in listed[0]["shown"]
     done = ally("review", "rows", "--n", 5, "--out", "doubt.csv")
@@ -414,7 +414,7 @@ def test_few_numbers_have_no_interval_and_few_labels_no_prediction(ally, table):
     line = ally("retrain", "size").out
     assert re.search(r": rmse \S+, mae \S+; too few evaluation samples for r2\n", line), line
     lines = ally("review", "size").out.splitlines()
-    assert lines[0].split()[-3:] == ["predicted", "probability", "dual"]
+    assert lines[0].split()[-4:] == ["predicted", "probability", "dual", "loss"]
     assert all(len(line.split()) == 4 for line in lines[1:])
 
 

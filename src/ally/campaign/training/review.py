@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,8 +15,10 @@ from ally.learning.trained import Trained
 from ally.loop import Loop
 from ally.rng import streams
 from ally.sources import Samples
+from ally.types import AnyArray, FloatArray
 
 KEPT = 100
+LEAST_PROBABILITY = 1e-12
 LEAST = 10
 """With fewer labels, a model trained on half of them is too poor to judge."""
 
@@ -29,7 +33,8 @@ def suspects(
     seed: int,
 ) -> list[dict[str, Any]]:
     """Row and dual of the labelled samples with the highest duals, highest first, at most `KEPT`; with the label and
-    probability that a learner gives them which was trained on the other half of the labels.
+    probability that a learner gives them which was trained on the other half of the labels, and the loss of their own
+    label under it. After them the samples with the highest such losses, at most `KEPT`.
 
     For numbers, and where the objective of `loop` has no dual variables of labels, losses added up over a plain
     training serve as duals: for classes they find wrong labels as well as duals do, for numbers a little better
@@ -44,30 +49,71 @@ def suspects(
     if duals is None:
         loop = accumulating()
         duals = loop.fit().duals["labelled"]
-    order = np.argsort(-duals.double().numpy(), kind="stable")[:KEPT]
-    order = order[duals.numpy()[order] > 0]
-    rows = loop.labelled[order].tolist()
+    dual = duals.double().numpy()
     place = {row: number for number, row in enumerate(labelled.rows)}
-    said = _unseen([place[row] for row in rows], labelled, samples, fit, seed) if len(labelled) >= LEAST else {}
-    entries = []
-    for row, dual in zip(rows, duals[order].tolist(), strict=True):
-        predicted, probability = said.get(place[row], (None, None))
-        entries.append({"row": row, "dual": dual, "predicted": predicted, "probability": probability})
-    return entries
+    order = [place[row] for row in loop.labelled.tolist()]
+    seen = _see_from_outside(labelled, samples, fit, seed) if len(labelled) >= LEAST else None
+    entries = [
+        # A label that was held out of the training has no dual.
+        {
+            "row": labelled.rows[number],
+            "dual": value if math.isfinite(value) else None,
+            **(_UNSEEN if seen is None else seen.entry(number)),
+        }
+        for number, value in zip(order, dual.tolist(), strict=True)
+    ]
+    by_dual = sorted((entry for entry in entries if (entry["dual"] or 0) > 0), key=lambda entry: -entry["dual"])[:KEPT]
+    by_loss = sorted((entry for entry in entries if entry["loss"] is not None), key=lambda entry: -entry["loss"])[:KEPT]
+    kept = {entry["row"] for entry in by_dual}
+    return by_dual + [entry for entry in by_loss if entry["row"] not in kept]
 
 
-def _unseen(
-    places: Sequence[int], labelled: Part, samples: Samples, fit: Callable[[Part], Trained], seed: int
-) -> dict[int, tuple[Any, float | None]]:
-    """Label and probability of the labelled samples at `places`, each by a learner trained on the half that it is not
-    in."""
+_UNSEEN: dict[str, Any] = {"predicted": None, "probability": None, "loss": None}
+
+
+@dataclass(frozen=True)
+class _Outside:
+    """What learners that have not seen them say of the labelled samples, each an array (n,)."""
+
+    labels: AnyArray
+    probabilities: FloatArray | None
+    losses: FloatArray
+
+    def entry(self, number: int) -> dict[str, Any]:
+        chance = None if self.probabilities is None else float(self.probabilities[number])
+        loss = float(self.losses[number])
+        return {
+            "predicted": self.labels[number],
+            "probability": chance,
+            "loss": loss if math.isfinite(loss) else None,
+        }
+
+
+def _see_from_outside(labelled: Part, samples: Samples, fit: Callable[[Part], Trained], seed: int) -> _Outside:
+    """Each sample by a learner trained on the half of the labels that it is not in. The loss is −log p of the label, or
+    the squared error in units of the labels' variance."""
     shuffled = streams(seed).child("review").numpy("halves").permutation(len(labelled))
     halves = [sorted(half.tolist()) for half in np.array_split(shuffled, 2)]
-    said: dict[int, tuple[Any, float | None]] = {}
+    labels: list[Any] = [None] * len(labelled)
+    chances: list[float | None] = [None] * len(labelled)
+    losses = np.full(len(labelled), np.nan)
     for half, other in (halves, halves[::-1]):
-        inside = sorted(set(half) & set(places))
-        if inside:
-            labels, probability = fit(labelled.at(other)).predict(samples.features(labelled.at(inside).ids))
-            chances = [None] * len(inside) if probability is None else probability.tolist()
-            said |= dict(zip(inside, zip(labels.tolist(), chances, strict=True), strict=True))
-    return said
+        trained = fit(labelled.at(other))
+        view = trained.look(samples.features(labelled.at(half).ids))
+        said = trained.code.decode(view.predictions.numpy())
+        given = [labelled.labels[number] for number in half]
+        if view.probabilities is not None:
+            table = view.probabilities.double().numpy()
+            known = {name: column for column, name in enumerate(trained.fit.classes or ())}
+            own = [table[place, known[name]] if name in known else 0.0 for place, name in enumerate(given)]
+            losses[half] = -np.log(np.clip(own, LEAST_PROBABILITY, None))
+            for number, chance in zip(half, table.max(1).tolist(), strict=True):
+                chances[number] = chance
+        elif trained.fit.task == "regression":
+            losses[half] = np.square(np.asarray(said, dtype=float) - np.asarray(given, dtype=float))
+        for number, label in zip(half, said.tolist(), strict=True):
+            labels[number] = label
+    if trained.fit.task == "regression":
+        losses /= max(float(np.var(np.asarray(labelled.labels, dtype=float))), 1e-300)
+    probabilities = None if chances[0] is None else np.asarray(chances, dtype=np.float64)
+    return _Outside(np.asarray(labels, dtype=object), probabilities, losses)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from ally.campaign.permissions import AllowedModels
 from ally.campaign.settings import Settings, current_settings
@@ -160,16 +160,34 @@ class Trainer:
         self.store.log(self.clock(), "settings", {"evaluate": settings.held_out + more})
         return len(added)
 
-    def suspects(self, n: int) -> list[Suspect]:
+    def suspects(self, n: int, by: Literal["duals", "loss"] = "duals") -> list[Suspect]:
         """At most n labels that may be wrong, most suspicious first; labels changed since the training are left out."""
+        if by not in ("duals", "loss"):
+            raise InputError.about("by", by, "; pass 'duals' or 'loss'")
         model = self.store.models.newest()
         entries = [] if model is None else model.report.get("suspects", [])
+        if by == "loss":
+            if entries and not any("loss" in entry for entry in entries):
+                raise InputError("the newest model was trained before losses were kept; train again: ally retrain")
+            known = (entry for entry in entries if entry["loss"] is not None)
+            entries = sorted(known, key=lambda entry: -float(entry["loss"]))
+        else:
+            entries = [entry for entry in entries if (entry["dual"] or 0) > 0]
+            entries.sort(key=lambda entry: -float(entry["dual"]))
         labels = self.store.answers.labels(self._settings.store_policy)
         touched = {answer.row for answer in self.store.answers.all(0 if model is None else model.seen)}
         standing = [entry for entry in entries if entry["row"] in labels and entry["row"] not in touched][:n]
         ids = self.store.samples.ids([entry["row"] for entry in standing])
         return [
-            Suspect(id, label.value, label.annotator, float(entry["dual"]), entry["predicted"], entry["probability"])
+            Suspect(
+                id,
+                label.value,
+                label.annotator,
+                entry["dual"],
+                entry["predicted"],
+                entry["probability"],
+                entry.get("loss"),
+            )
             for entry, id in zip(standing, ids, strict=True)
             for label in [labels[entry["row"]]]
         ]

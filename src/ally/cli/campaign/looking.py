@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -26,7 +26,7 @@ UNITS = ("rmse", "mae")
 """Figures in the unit of the target, shown beside whatever metric is chosen."""
 ADJUDICATES = "adjudicates"
 """A column with yes in a file of disagreements: telling it settles them."""
-REVIEW = ["id", "label", "labelled_by", "predicted", "probability", "dual"]
+REVIEW = ["id", "label", "labelled_by", "predicted", "probability", "dual", "loss"]
 
 
 def status(name: Name, as_json: AsJson = False) -> None:
@@ -59,6 +59,12 @@ def review(
     out: Annotated[
         Path | None, typer.Option(help="Write to this .csv or .jsonl file; correct its column label, then `ally tell`.")
     ] = None,
+    by: Annotated[
+        Literal["duals", "loss"],
+        typer.Option(
+            help="Rank by duals (how hard a label was to fit) or by loss (under a model that did not see it)."
+        ),
+    ] = "duals",
     disagreements: Annotated[
         bool, typer.Option("--disagreements", help="List samples that annotators label differently instead.")
     ] = False,
@@ -75,7 +81,7 @@ def review(
         _disagreements(name, n, out, as_json, show, source)
         return
     with opened(name, source) as campaign:
-        found = campaign.review(n)
+        found = campaign.review(n, by=by)
         trained = campaign.training.has_model
         seen = shown(campaign, [suspect.id for suspect in found], show) if out is not None or as_json else {}
         if as_json:
@@ -279,7 +285,8 @@ def _line(suspect: Suspect) -> dict[str, Any]:
         "labelled_by": suspect.annotator,
         "predicted": suspect.predicted,
         "probability": None if suspect.probability is None else round(suspect.probability, 4),
-        "dual": round(suspect.dual, 6),
+        "dual": None if suspect.dual is None else round(suspect.dual, 6),
+        "loss": None if suspect.loss is None else round(suspect.loss, 6),
     }
 
 
@@ -292,4 +299,5 @@ def _cells(suspect: Suspect) -> list[str]:
         else str(suspect.predicted)
     )
     probability = "" if suspect.probability is None else f"{suspect.probability:.2f}"
-    return [suspect.id, str(suspect.label), suspect.annotator, predicted, probability, f"{suspect.dual:.3f}"]
+    dual, loss = ("" if value is None else f"{value:.3f}" for value in (suspect.dual, suspect.loss))
+    return [suspect.id, str(suspect.label), suspect.annotator, predicted, probability, dual, loss]

@@ -65,7 +65,7 @@ def bias(scale: Scale, data_dir: Path | None) -> Grid:
     objectives: dict[str, str | Objective] = {
         "erm": "erm",
         "pdcl": ALGORITHM_1,
-        "feasibility": Feasibility(slacks="all"),
+        "feasibility": Feasibility(slacks="all", dual_every="epoch"),
     }
     lines = [
         Variant(name, f"trained by {kind}", objective=objective, changes=(("asks_as", name),))

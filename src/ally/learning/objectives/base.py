@@ -7,6 +7,7 @@ keep a dual for each of them.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -75,6 +76,10 @@ class Session(ABC):
     more often per epoch."""
     eps: float | None = None
     """The constraint level for the report, if it is one number for all samples."""
+    dual_cap: float | None = None
+    """The upper bound on λ, if there is one."""
+    dual_slope: float = math.inf
+    """ρ of the resilient problem."""
     by_sample: bool = False
     """Whether the loss is a mean over the samples of the batch, plus what depends on the model alone. Several processes
     can then share a batch, each with a session for its own samples."""
@@ -91,6 +96,9 @@ class Session(ABC):
 
     def after_step(self, step: int, outputs: Callable[[], torch.Tensor]) -> None:
         """Called after optimiser step 1, 2, …; `outputs()` evaluates all labelled samples in evaluation mode."""
+
+    def after_epoch(self, epoch: int, outputs: Callable[[], torch.Tensor]) -> None:
+        """Called after epoch 1, 2, …, before the validation loss is measured; `outputs()` as for `after_step`."""
 
     def duals(self) -> dict[str, torch.Tensor]:
         """Current duals by group: ``"labelled"`` (n,), ``"unlabelled"`` (n_unlabelled,), NaN where unknown; may be

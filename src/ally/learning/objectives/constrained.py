@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -25,6 +25,7 @@ from ally.learning.objectives.regularizers import Regularizer
 from ally.types import FloatArray
 
 Reading = Literal["minibatch", "all"]
+Period = Literal["step", "epoch"]
 
 
 @dataclass(frozen=True)
@@ -39,13 +40,16 @@ class PDCL:
         dual_init: λ₀.
         dual_cap: upper bound κ on λ, or None. It is a linear price: a slack u in a constraint costs κu.
         primal_steps: T_p. With ``slacks="minibatch"`` a dual moves once per T_p epochs; with ``"all"`` all duals move
-            after every T_p optimiser steps.
+            after every T_p primal steps, and `dual_every` says what a primal step is.
         slacks: ``"minibatch"`` reads ℓ' from the forward pass of the primal step (no extra cost); ``"all"`` is
-            Algorithm 1 to the letter: every slack, after the primal steps, in evaluation mode.
+            Algorithm 1: every slack, after the primal steps, in evaluation mode.
         secondary_loss: ℓ' by name or as a function; None means ℓ' = ℓ.
         regularizer: R(f) added to the risk.
         weighted: False trains as if λ were 0, while λ still records the slacks; an ablation to show what the weighting
             adds.
+        dual_every: a primal step of ``slacks="all"``: ``"step"`` is one step of the optimiser, on a batch; ``"epoch"``
+            is one pass over the labelled samples, so each λ moves as often as in the authors' code. Without effect on
+            ``slacks="minibatch"``, where each λ moves once an epoch anyway.
     """
 
     eps: Eps = field(default=None, hash=False)
@@ -58,7 +62,17 @@ class PDCL:
     secondary_loss: Loss | str | None = None
     regularizer: Regularizer | None = None
     weighted: bool = True
+    dual_every: Period = "step"
     needs: ClassVar[tuple[str, ...]] = ("duals",)
+
+    def __repr__(self) -> str:
+        """What was chosen; `dual_every` only if it was, so that grids made before it keep their names."""
+        shown = [
+            f"{item.name}={getattr(self, item.name)!r}"
+            for item in fields(self)
+            if item.name != "dual_every" or self.dual_every != item.default
+        ]
+        return f"{type(self).__name__}({', '.join(shown)})"
 
     def __post_init__(self) -> None:
         for name in ("dual_lr", "dual_init", "dual_decay"):
@@ -70,6 +84,8 @@ class PDCL:
             object.__setattr__(self, "eps", tuple(np.asarray(self.eps).tolist()))
         if self.slacks not in ("minibatch", "all"):
             raise InputError.about("slacks", self.slacks, "; pass 'minibatch' or 'all'")
+        if self.dual_every not in ("step", "epoch"):
+            raise InputError.about("dual_every", self.dual_every, "; pass 'step' or 'epoch'")
 
     def start(self, problem: Problem) -> Session:
         return _ConstrainedSession(problem, self, risk=True)
@@ -80,7 +96,7 @@ class PDCL:
         return np.clip(duals + step * slacks, 0.0, self.dual_cap)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Feasibility(PDCL):
     """Minimise R(f) subject to ℓ'_i ≤ ε_i. With R = 0 only the path of the duals is informative, because λ* = 0 at a
     strictly feasible point."""
@@ -142,7 +158,9 @@ class _ConstrainedSession(Session):
         self._secondary = problem.loss if given is None else resolve_loss(given, problem.task)
         self._period = objective.primal_steps
         self._per_batch = objective.slacks == "minibatch"
+        self._per_epoch = objective.dual_every == "epoch"
         self._schedule = Power(objective.dual_lr, objective.dual_decay)
+        self.dual_cap, self.dual_slope = objective.dual_cap, slope
         self._moves = 0
         self._moving = False
         self._eps = resolve_eps(
@@ -184,9 +202,16 @@ class _ConstrainedSession(Session):
         return value
 
     def after_step(self, step: int, outputs: Callable[[], torch.Tensor]) -> None:
-        if not self._per_batch and step % self._period == 0:
-            self._moves += 1
-            self._multipliers.ascend(self._everyone, self.slacks(outputs()), self._schedule(self._moves))
+        if not self._per_batch and not self._per_epoch and step % self._period == 0:
+            self._move_all(outputs())
+
+    def after_epoch(self, epoch: int, outputs: Callable[[], torch.Tensor]) -> None:
+        if not self._per_batch and self._per_epoch and epoch % self._period == 0:
+            self._move_all(outputs())
+
+    def _move_all(self, outputs: torch.Tensor) -> None:
+        self._moves += 1
+        self._multipliers.ascend(self._everyone, self.slacks(outputs), self._schedule(self._moves))
 
     def duals(self) -> dict[str, torch.Tensor]:
         return {"labelled": self._multipliers.values.clone()}
