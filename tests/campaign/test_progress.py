@@ -69,7 +69,7 @@ def test_the_time_left_is_that_of_the_stage_and_of_those_to_come(store, clock):
 @pytest.mark.parametrize("cold", [False, True])
 def test_the_first_training_tells_of_its_stage_alone(store, clock, cold):
     if cold:
-        put_model(store, clock, {"ranking": 1.0}, cold=True)
+        put_model(store, clock, {"ranking": 1.0}, cold="there are no labels yet")
     recorder = StageRecorder(store, clock, begin(store, clock.now, {}), None)
     recorder("encoding", 0, 50)
     assert underway(store, clock.now).seconds_left is None

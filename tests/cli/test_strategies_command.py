@@ -58,7 +58,7 @@ def test_one_card_in_full(shown, columns):
     assert "shortlist 20" in text
     assert "ClusterTop's own default: None" in text
     assert 'ally.query(X, y, n=20, strategy="ally-clusters")' in text
-    assert "objective=PDCL(eps=0.01)," in text
+    assert "objective=PDCL(eps=0.01, dual_cap=10.0)," in text
 
 
 @pytest.mark.parametrize("name", ally.CATALOGUE)
