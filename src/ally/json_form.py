@@ -24,8 +24,8 @@ def find_misfit(value: Any, form: Any, name: str = "it") -> str | None:
     if form is Any:
         return None
     if origin in (Union, types.UnionType):
-        fits = any(find_misfit(value, one, name) is None for one in get_args(form))
-    elif origin is Literal:
+        return _find_misfit_of_union(value, get_args(form), name)
+    if origin is Literal:
         fits = any(value == one and type(value) is type(one) for one in get_args(form))
     elif is_typeddict(form) or isinstance(form, Mapping):
         return _find_misfit_of_keys(value, form, name) if isinstance(value, dict) else _describe(value, name)
@@ -38,6 +38,15 @@ def find_misfit(value: Any, form: Any, name: str = "it") -> str | None:
     else:
         fits = origin is None and _fits_plainly(value, form)
     return None if fits else _describe(value, name)
+
+
+def _find_misfit_of_union(value: Any, forms: tuple[Any, ...], name: str) -> str | None:
+    misfits = [find_misfit(value, form, name) for form in forms]
+    if None in misfits:
+        return None
+    # What is wrong inside a list or dictionary says more than that none of the forms fits.
+    inside = (one for form, one in zip(forms, misfits, strict=True) if get_origin(form) is type(value))
+    return next(inside, _describe(value, name))
 
 
 def _fits_plainly(value: Any, form: Any) -> bool:

@@ -186,7 +186,12 @@ HEADERS: dict[str, tuple[str, Edit, str]] = {
     "classes of numbers": ("linear of numbers", lambda facts: facts.update(classes=["a"]), "there are 1 classes"),
     "no classes": ("linear", lambda facts: facts.update(classes=None), "there are no classes"),
     "a class twice": ("linear", lambda facts: facts.update(classes=["a", "b", "a"]), "not all different"),
-    "a class that is no text": ("linear", lambda facts: facts.update(classes=["a", "b", "\ud800"]), "is no text"),
+    "a class that is no text": (
+        "linear",
+        lambda facts: facts.update(classes=["a", "b", "\ud800"]),
+        r"classes'\]\[2\] is '.ud800'",
+    ),
+    "a class without end": ("linear", lambda facts: facts.update(classes=["a", "b", "c" * 20_000]), "20000 characters"),
     "another number of classes": ("linear", lambda facts: facts.update(classes=["a", "b"]), "belongs"),
     "an endless scale": ("linear of numbers", lambda facts: facts.update(target=[0.0, float("inf")]), "inf"),
     "columns beyond": ("forest", lambda facts: facts.update(columns=[0, 2]), "which are"),

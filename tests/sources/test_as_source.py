@@ -145,7 +145,7 @@ def test_bad_files(tmp_path):
         ("", "a folder"),
         ("pool.xls", r"has the ending '.xls'; use .csv, .tsv, .csv.gz, .tsv.gz, .xlsx, .parquet"),
         ("broken.npy", "is not a complete .npy file"),
-        ("broken.npz", "cannot be read as .npz"),
+        ("broken.npz", "cannot be read as an .npz file"),
         ("broken.parquet", "cannot be read as Parquet"),
         ("empty.csv", "is empty; give a file with samples"),
         ("binary.csv", "line 1 of .* is not utf-8"),
