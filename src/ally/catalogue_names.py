@@ -92,6 +92,7 @@ LEARNERS: Registry[Name] = Registry(
         (
             "auto",
             "linear",
+            "graph",
             "extra-trees",
             "random-forest",
             "gradient-boosting",

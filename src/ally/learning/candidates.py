@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from ally.learning.graph import GraphLearner
 from ally.learning.learner import Learner
 from ally.learning.linear import LinearLearner
 from ally.learning.network import Network
@@ -17,6 +18,10 @@ from ally.sources import Source
 
 if TYPE_CHECKING:
     from ally.learning.estimator import Estimator
+
+
+GRAPH = 10_000
+"""Samples of the pool in the graph of the candidate."""
 
 
 class Size(NamedTuple):
@@ -46,20 +51,22 @@ def slate_for(source: Source, training: Training = Training()) -> tuple[Candidat
     shape = source.shape
     linear = Candidate("linear", LinearLearner(), _linear_seconds)
     perceptron = Candidate("mlp", Network.named("mlp", training), _perceptron_seconds)
+    graph = Candidate("graph", GraphLearner(GRAPH), _graph_seconds)
     if len(shape) == 3 and min(shape[1:]) >= 8:
-        return linear, Candidate("cnn", Network.named("cnn", training), _convolution_seconds)
+        return linear, graph, Candidate("cnn", Network.named("cnn", training), _convolution_seconds)
     if getattr(source, "vectors", False):
         columns = Candidate("linear-columns", LinearLearner("columns"), _linear_seconds)
         words: Source | None = getattr(source, "words", None)
         if words is None:
-            return linear, columns, perceptron
-        return linear, columns, Candidate("words", OfWords(LinearLearner()), _words_seconds(words)), perceptron
+            return linear, columns, graph, perceptron
+        return linear, columns, graph, Candidate("words", OfWords(LinearLearner()), _words_seconds(words)), perceptron
     if len(shape) != 1 or getattr(source, "sparse", False):
-        return linear, perceptron
+        return linear, graph, perceptron
     common = Candidate("linear-common", LinearLearner("common"), _linear_seconds)
     return (
         linear,
         common,
+        graph,
         Candidate("extra-trees", extra_trees(), _trees_seconds),
         Candidate("gaussian-process", gaussian_process(), _process_seconds),
         Candidate("gradient-boosting", gradient_boosting(), _boosting_seconds),
@@ -114,6 +121,10 @@ def gaussian_process() -> Estimator:
 def _linear_seconds(size: Size) -> float:
     n, axes = size.labels, min(size.labels, size.features)
     return 0.02 + 2e-9 * n**2 * size.features + 4e-8 * n * axes * size.outputs
+
+
+def _graph_seconds(size: Size) -> float:
+    return 0.1 + 1e-3 * min(size.labels, 400)
 
 
 def _words_seconds(words: Source) -> Callable[[Size], float]:

@@ -16,6 +16,7 @@ from ally.learning.candidates import (
     hist_gradient_boosting,
     random_forest,
 )
+from ally.learning.graph import GraphLearner
 from ally.learning.learner import Learner
 from ally.learning.linear import LinearLearner
 from ally.learning.network import Network
@@ -28,6 +29,7 @@ LEARNERS: Registry[Callable[[Training], Learner]] = Registry(
     {
         "auto": AutoLearner,
         "linear": lambda training: LinearLearner(),
+        "graph": lambda training: GraphLearner(),
         "extra-trees": lambda training: extra_trees(),
         "random-forest": lambda training: random_forest(),
         "gradient-boosting": lambda training: gradient_boosting(),

@@ -22,6 +22,7 @@ from ally.execution.memory import Scratch
 from ally.files import write_whole
 from ally.learning.average import FittedAverage
 from ally.learning.fitted_network import rebuilt
+from ally.learning.graph import rebuild_graph
 from ally.learning.learner import FitReport, Fitted
 from ally.learning.linear import rebuilt as rebuilt_linear
 from ally.learning.model_header import LONGEST_HEADER, VERSION, check_header
@@ -81,6 +82,7 @@ KINDS: Registry[Rebuild] = Registry(
     {
         "network": rebuilt,
         "linear": rebuilt_linear,
+        "graph": rebuild_graph,
         "estimator": _rebuilt_estimator,
         "average": _rebuilt_average,
         "words": _rebuilt_of_words,

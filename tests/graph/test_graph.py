@@ -1,0 +1,114 @@
+"""Neighbours and label spreading, against naive twins."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+
+from ally.graph import NearestPoints, NeighbourGraph, interpolate, spread
+from ally.graph.neighbour_graph import LEAST_WEIGHT
+
+
+def all_distances(rows, points):
+    return np.square(rows[:, None].astype(float) - points[None].astype(float)).sum(axis=2)
+
+
+def draw(n, d, seed=0, copies=0):
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(n, d)).astype(np.float32)
+    points[rng.integers(n, size=copies)] = points[rng.integers(n, size=copies)]
+    return points
+
+
+@pytest.mark.parametrize(("n", "d", "copies", "offset"), [(300, 1, 40, 0), (1500, 3, 300, 0), (2100, 20, 0, 1000)])
+def test_neighbours_are_those_of_one_loop_over_all_pairs(n, d, copies, offset):
+    points = draw(n, d, copies=copies) + np.float32(offset)
+    squared = all_distances(points, points)
+    np.fill_diagonal(squared, np.inf)
+    expected = np.argsort(squared, axis=1, kind="stable")[:, :7]
+    found = NearestPoints(points).find(points, 7, np.arange(n, dtype=np.int32))
+    np.testing.assert_array_equal(found.numbers, expected)
+    np.testing.assert_allclose(found.squared, np.take_along_axis(squared, expected, axis=1), rtol=1e-12)
+
+
+def test_neighbours_do_not_depend_on_how_many_rows_are_asked_about():
+    points, rows = draw(2500, 5), draw(1300, 5, seed=1)
+    whole = NearestPoints(points).find(rows, 4)
+    parts = [NearestPoints(points).find(rows[start : start + 100], 4) for start in range(0, len(rows), 100)]
+    np.testing.assert_array_equal(whole.numbers, np.concatenate([part.numbers for part in parts]))
+    np.testing.assert_array_equal(whole.squared, np.concatenate([part.squared for part in parts]))
+
+
+@pytest.mark.parametrize("scale", [1e-18, 1.0, 1e15])
+def test_neighbours_of_tiny_and_of_huge_points(scale):
+    points = (draw(400, 6) * np.float32(scale)).astype(np.float32)
+    squared = all_distances(points, points)
+    np.fill_diagonal(squared, np.inf)
+    found = NearestPoints(points).find(points, 3, np.arange(400, dtype=np.int32))
+    np.testing.assert_array_equal(found.numbers, np.argsort(squared, axis=1, kind="stable")[:, :3])
+
+
+def test_links_are_symmetric_and_weigh_what_their_lengths_say():
+    points, k = draw(200, 3), 6
+    graph = NeighbourGraph(points, 10)
+    squared = all_distances(points, points)
+    np.fill_diagonal(squared, np.inf)
+    nearest = np.argsort(squared, axis=1, kind="stable")[:, :k]
+    width = np.median(np.take_along_axis(squared, nearest, axis=1))
+    expected = np.zeros((200, 200))
+    for i, others in enumerate(nearest):
+        for j in others:
+            expected[i, j] = expected[j, i] = max(np.exp(-squared[i, j] / width), LEAST_WEIGHT)
+    np.testing.assert_allclose(graph.links(k).toarray(), expected, rtol=1e-6)
+    smoother = graph.smoother(k).toarray()
+    np.testing.assert_array_equal(smoother, smoother.T)
+    assert np.abs(np.linalg.eigvalsh(smoother)).max() < 1 + 1e-9
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.8, 0.9])
+def test_labels_spread_as_the_inverse_says(alpha):
+    smoother = NeighbourGraph(draw(300, 2), 8).smoother(8)
+    start = np.random.default_rng(1).random((300, 4))
+    exact = (1 - alpha) * np.linalg.solve(np.eye(300) - alpha * smoother.toarray(), start)
+    found = spread(smoother, start, (0.3, alpha))[1]
+    assert (found <= exact + 1e-12).all(), "terms are left out, none is added"
+    np.testing.assert_allclose(found, exact, rtol=2e-2)
+    readers = csr_array(np.random.default_rng(2).random((5, 300)))
+    np.testing.assert_allclose(spread(smoother, start, (0.3, alpha), readers)[1], readers @ found, rtol=1e-12)
+
+
+def test_small_masses_far_from_every_label_keep_their_order():
+    chain = np.arange(60, dtype=np.float32)[:, None]
+    smoother = NeighbourGraph(chain, 2).smoother(2)
+    start = np.zeros((60, 1))
+    start[0] = 1
+    found = spread(smoother, start, (0.9,))[0][:, 0]
+    assert (found > 0).all()
+    assert (np.diff(found[:-1]) < 0).all(), "the farther, the less"
+
+
+def test_parts_without_a_path_between_them_are_told_apart():
+    points = np.concatenate([draw(50, 2), draw(70, 2, seed=1) + np.float32(1000)])
+    graph = NeighbourGraph(points, 5)
+    parts = graph.number_parts(5)
+    assert set(parts[:50].tolist()).isdisjoint(parts[50:].tolist())
+    expected = connected_components(graph.links(5), directed=False)[0]
+    assert len(set(parts.tolist())) == expected
+
+
+def test_a_copy_of_a_point_is_that_point_and_others_lie_between():
+    points = draw(100, 2)
+    rows = np.concatenate([points[[3, 9]], draw(1, 2, seed=5)])
+    placed = interpolate(NearestPoints(points), rows, 4, 0.1).toarray()
+    assert placed[0, 3] == placed[1, 9] == 1
+    assert np.count_nonzero(placed[2]) == 4
+    np.testing.assert_allclose(placed.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_fewer_points_than_neighbours(n):
+    graph = NeighbourGraph(draw(n, 2), 20)
+    assert graph.links(20).shape == (n, n)
+    assert graph.smoother(10).nnz == n * (n - 1)
+    np.testing.assert_allclose(graph.interpolate(draw(4, 2, seed=1), 10).sum(axis=1), 1)
+    assert np.isfinite(spread(graph.smoother(5), np.ones((n, 1)), (0.9,))).all()
