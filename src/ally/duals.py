@@ -13,6 +13,7 @@ from ally.constrained import Eps, resolve_eps
 from ally.constrained.diagnostics import find_ties
 from ally.errors import InputError, ModelError, NoDuals
 from ally.learning.learner import Examples, Fitted
+from ally.learning.linear import LinearLearner
 from ally.learning.losses import TargetScale
 from ally.learning.objectives import ERM, PDCL, Objective, resolve_objective
 from ally.learning.resolve import learner_of, takes_objects
@@ -116,15 +117,23 @@ def dual_report(
         reference_loss=read_plain,
     )
     wanted = replace(wanted, eps=levels.numpy(), dual_cap=wanted.dual_cap if dual_cap is None else dual_cap)
-    fitted = learner.settled(examples, wanted, seeds).fit(examples, wanted, seeds)
+    learner = learner.settled(examples, wanted, seeds)
+    if isinstance(learner, LinearLearner):
+        # The levels are those that were asked for, also where no dual is positive.
+        learner = replace(learner, tighten=False)
+    fitted = learner.fit(examples, wanted, seeds)
     report, numbers = fitted.report, np.asarray(levels.double().numpy())
+    duals = fitted.duals["labelled"].double().numpy()
+    if not duals.any():
+        costless = "every dual is 0: no label is costly to fit at this eps, and the ranking is that of the slacks"
+        more = (*more, f"{costless}; lower eps, or pass eps='auto'")
     return DualReport(
         Ids(len(source), own if ids is None else ids).of(rows),
-        fitted.duals["labelled"].double().numpy(),
+        duals,
         _read_losses(fitted, examples) - numbers,
         numbers,
         report.dual_residual,
-        (*notes, *parsed.notes, *more, *report.notes, *find_ties(fitted.duals["labelled"].numpy())),
+        (*notes, *parsed.notes, *more, *report.notes, *find_ties(duals)),
     )
 
 
