@@ -46,12 +46,12 @@ def test_slacks_are_those_of_the_fit(model):
         assert np.abs(report.slacks[report.duals > 1e-3]).max() < 1e-4
 
 
-@pytest.mark.parametrize("model", ["linear", LogisticRegression(C=100.0)], ids=str)
+@pytest.mark.parametrize("model", ["linear", "auto", LogisticRegression(C=100.0)], ids=str)
 def test_levels_that_cost_nothing_are_kept_and_said_to_rank_by_slack(model):
     report = dual_report(model, (X - X.mean(0)) / X.std(0), Y, eps=1.5, random_state=0)
     assert not report.duals.any()
     assert report.eps.tolist() == [1.5] * len(X)
-    assert "every dual is 0" in report.notes[-1]
+    assert any(note.startswith("every dual is 0") for note in report.notes)
     assert report.ranking.tolist() == np.argsort(-report.slacks, kind="stable").tolist()
 
 
@@ -60,7 +60,7 @@ def test_levels_of_numbers_are_kept_where_all_can_be_met():
     report = dual_report("linear", X, target, eps=0.1, task="regression", random_state=0)
     assert report.slacks.max() < 0
     assert not report.duals.any()
-    assert not any("cannot be met" in note or "auto'," in note for note in report.notes[:-1])
+    assert not any("cannot be met" in note for note in report.notes)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

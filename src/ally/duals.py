@@ -12,7 +12,8 @@ import torch
 from ally.constrained import Eps, resolve_eps
 from ally.constrained.diagnostics import find_ties
 from ally.errors import InputError, ModelError, NoDuals
-from ally.learning.learner import Examples, Fitted
+from ally.learning.auto import AutoLearner
+from ally.learning.learner import Examples, Fitted, Learner
 from ally.learning.linear import LinearLearner
 from ally.learning.losses import TargetScale
 from ally.learning.objectives import ERM, PDCL, Objective, resolve_objective
@@ -117,11 +118,7 @@ def dual_report(
         reference_loss=read_plain,
     )
     wanted = replace(wanted, eps=levels.numpy(), dual_cap=wanted.dual_cap if dual_cap is None else dual_cap)
-    learner = learner.settled(examples, wanted, seeds)
-    if isinstance(learner, LinearLearner):
-        # The levels are those that were asked for, also where no dual is positive.
-        learner = replace(learner, tighten=False)
-    fitted = learner.fit(examples, wanted, seeds)
+    fitted = _keep_levels(learner.settled(examples, wanted, seeds)).fit(examples, wanted, seeds)
     report, numbers = fitted.report, np.asarray(levels.double().numpy())
     duals = fitted.duals["labelled"].double().numpy()
     if not duals.any():
@@ -135,6 +132,17 @@ def dual_report(
         report.dual_residual,
         (*notes, *parsed.notes, *more, *report.notes, *find_ties(duals)),
     )
+
+
+def _keep_levels(learner: Learner) -> Learner:
+    """A linear model that keeps the ε that was asked for, also where no dual is positive."""
+    if isinstance(learner, LinearLearner):
+        return replace(learner, tighten=False)
+    if isinstance(learner, AutoLearner) and learner.chosen is not None:
+        candidate = learner.chosen.candidate
+        kept = replace(candidate, learner=_keep_levels(candidate.learner))
+        return replace(learner, chosen=learner.chosen._replace(candidate=kept))
+    return learner
 
 
 def _read_losses(fitted: Fitted, examples: Examples) -> FloatArray:
