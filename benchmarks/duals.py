@@ -1,6 +1,7 @@
 """What duals are good for beyond queries: finding wrong labels, and finding samples that can be left out.
 
     python benchmarks/duals.py [--data-dir DATA] [--text-encoder FOLDER] [--runs FOLDER] [--only NAME ...]
+    python benchmarks/duals.py --page    # the tables and the figure of docs/duals.md; runs nothing
 
 Needs cleanlab 2.9 beside ally. Writes `results/duals_labels.csv` and `results/duals_pruning.csv`; what is there is not
 run again.
@@ -9,8 +10,10 @@ run again.
 labels among its first 20 and by its average precision. Equal ranks count as in random order.
 
     dual             λ of `ally.dual_report`, ε of the paper, no bound: exact for the linear model
-    dual, bounded    the same with ε = .01 and λ at most 10
+    dual, bounded    the same with ε = .01 and λ at most 10, as `ally-clusters` trains
+    …, ties by slack equal λ by the slack, as the report ranks
     loss             of a plain training, on the labels themselves
+    loss, mean over epochs   of a plain training, read when the label was trained on; the MLP only
     loss, held out   of five plain trainings, each on four fifths
     cleanlab         label quality (self-confidence) from the same five trainings
     cleanlab, normalised margin
@@ -31,11 +34,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from cleanlab.rank import get_label_quality_scores
 from sklearn.metrics import average_precision_score
 from sklearn.model_selection import StratifiedKFold
 
 from ally import Loop, dual_report
+from ally.learning.objectives import PDCL
+from ally.learning.training import Training
+from duals_page import write_page
 from label_efficiency import encoded, named
 
 RESULTS = Path(__file__).parent / "results"
@@ -94,6 +99,8 @@ def hold_out(model: str, X: Any, y: Any, seed: int) -> Any:
 
 
 def rank_labels(model: str, X: Any, y: Any, seed: int) -> Iterator[tuple[str, Any]]:
+    from cleanlab.rank import get_label_quality_scores
+
     settings = {"task": "classification", "random_state": seed}
     for name, how in (("dual", {}), ("dual, bounded", BOUNDED)):
         report = dual_report(model, X, y, **how, **settings)
@@ -102,6 +109,10 @@ def rank_labels(model: str, X: Any, y: Any, seed: int) -> Iterator[tuple[str, An
         order[report.ranking] = np.arange(len(y), 0, -1)
         yield f"{name}, ties by slack", order
     yield "loss", read_losses(predict_plainly(model, X, y, X, seed), y)
+    if model == "mlp":
+        # Duals that add up the loss of each epoch and weigh nothing.
+        adding = PDCL(eps=0.0, dual_lr=1 / Training().epochs, dual_decay=0.0, weighted=False)
+        yield "loss, mean over epochs", dual_report(model, X, y, objective=adding, **settings).duals
     held_out = hold_out(model, X, y, seed)
     yield "loss, held out", read_losses(held_out, y)
     numbers = np.unique(y, return_inverse=True)[1]
@@ -150,10 +161,10 @@ def prune(name: str, open_set: Callable[[str], Any], seed: int) -> Iterator[dict
             for share in (0.0, *SHARES):
                 kept = np.sort(order[round(share * len(y)) :])
                 seen = np.unique(y[kept])
-                said = seen[predict_plainly(model, X[kept], y[kept], test, seed).argmax(1)]
+                predicted = seen[predict_plainly(model, X[kept], y[kept], test, seed).argmax(1)]
                 yield {
                     "data": name, "seed": seed, "model": model, "ranking": ranking, "left_out": share,
-                    "classes": len(seen) == len(classes), "accuracy": round(float((said == truth).mean()), 4),
+                    "classes": len(seen) == len(classes), "accuracy": round(float((predicted == truth).mean()), 4),
                 }  # fmt: skip
 
 
@@ -164,9 +175,14 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, default=Path("runs/duals"), help="where vectors are kept")
     parser.add_argument("--only", nargs="*", default=SETS)
     parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--page", action="store_true", help="write the page from what was run")
     asked = parser.parse_args()
+    labels, pruning = RESULTS / "duals_labels.csv", RESULTS / "duals_pruning.csv"
+    if asked.page:
+        write_page(pd.read_csv(labels), pd.read_csv(pruning))
+        return
     open_set = open_sets(asked)
-    for study, path in ((find_labels, RESULTS / "duals_labels.csv"), (prune, RESULTS / "duals_pruning.csv")):
+    for study, path in ((find_labels, labels), (prune, pruning)):
         done = pd.read_csv(path) if path.exists() else pd.DataFrame({"data": [], "seed": []})
         for name in asked.only:
             for seed in range(asked.seeds):

@@ -1,11 +1,24 @@
 """The default chooses the same samples of classes as when its weight was written as a margin."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris
+from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import LinearSVC
 
 import ally
-from ally.scoring import Margin
+from ally.features import Inputs
+from ally.learning.average import Average
+from ally.learning.estimator import Estimator
+from ally.learning.linear import LinearLearner
+from ally.learning.network import Network
+from ally.learning.training import Training
+from ally.models import MLP
+from ally.scoring import Constant, Margin
 from ally.selection import ByTask, Herding
 
 SETS = {"digits": (load_digits, 60), "cancer": (load_breast_cancer, 30), "iris": (load_iris, 20)}
@@ -34,6 +47,24 @@ def test_ids_are_those_recorded_before(name, model):
     assert chosen(name, model) == RECORDED[name, model]
 
 
-@pytest.mark.parametrize("model", ["random-forest", "hist-gradient-boosting", "mlp"])
-def test_ids_are_those_of_the_margin(model):
-    assert chosen("iris", model) == chosen("iris", model, MARGIN)
+LEARNERS = {
+    "random-forest": "random-forest",
+    "hist-gradient-boosting": "hist-gradient-boosting",
+    "gradient-boosting": "gradient-boosting",
+    "mlp": "mlp",
+    "network": Network(partial(MLP, hidden=(8,)), Training(epochs=3)),
+    "average": Average((LinearLearner(), Estimator(ExtraTreesClassifier(10, random_state=0))), (0.5, 0.5)),
+    "estimator": LogisticRegression(),
+    "neighbours": KNeighborsClassifier(),
+}
+
+
+@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("model", LEARNERS.values(), ids=LEARNERS)
+def test_ids_are_those_of_the_margin(model, name):
+    assert chosen(name, model) == chosen(name, model, MARGIN)
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_without_probabilities_the_ids_are_those_of_coverage(name):
+    assert chosen(name, LinearSVC()) == chosen(name, LinearSVC(), ally.Strategy(Constant(), Herding(features=Inputs())))

@@ -5,12 +5,14 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_digits, load_wine
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 
 import ally
 from ally import ConstrainedClassifier, ConstrainedRegressor, dual_report
 from ally.constrained.convex import Constraints, Design, cross_entropy, solve
 from ally.errors import InputError, ModelError, NoDuals
+from ally.learning.objectives import Resilient
 
 X, Y = load_wine(return_X_y=True)
 
@@ -42,6 +44,29 @@ def test_slacks_are_those_of_the_fit(model):
     if model == "linear":
         # λ > 0 only where the constraint is tight.
         assert np.abs(report.slacks[report.duals > 1e-3]).max() < 1e-4
+
+
+@pytest.mark.parametrize("model", ["linear", "auto", LogisticRegression(C=100.0)], ids=str)
+def test_levels_that_cost_nothing_are_kept_and_said_to_rank_by_slack(model):
+    report = dual_report(model, (X - X.mean(0)) / X.std(0), Y, eps=1.5, random_state=0)
+    assert not report.duals.any()
+    assert report.eps.tolist() == [1.5] * len(X)
+    assert any(note.startswith("every dual is 0") for note in report.notes)
+    assert report.ranking.tolist() == np.argsort(-report.slacks, kind="stable").tolist()
+
+
+def test_levels_of_numbers_are_kept_where_all_can_be_met():
+    target = X[:, 0] + 0.01 * X[:, 1]
+    report = dual_report("linear", X, target, eps=0.1, task="regression", random_state=0)
+    assert report.slacks.max() < 0
+    assert not report.duals.any()
+    assert not any("cannot be met" in note for note in report.notes)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_losses_that_are_not_finite_are_said_to_be():
+    with pytest.raises(ModelError, match="GaussianNB predicts values that are not finite for 178 of 178"):
+        dual_report(GaussianNB(), np.ones_like(X), Y)
 
 
 @pytest.mark.parametrize(
@@ -101,6 +126,49 @@ def test_what_is_no_sensitivity_is_not_given_as_one():
     plain = ConstrainedRegressor(model="linear", objective="erm").fit(X, X[:, 0])
     with pytest.raises(NoDuals, match="has no dual variables"):
         _ = plain.duals_
+
+
+def test_constraints_that_cannot_be_met_have_no_sensitivities():
+    both, labels = np.concatenate([X, X[:2]]), np.concatenate([Y, 1 - Y[:2]])
+    settings = {"model": "linear", "C": 1.0, "eps": 0.1}
+    impossible = ConstrainedClassifier(**settings).fit(both, labels)
+    assert "cannot be met" in impossible.report_.notes[0]
+    with pytest.raises(NoDuals, match="cannot be met"):
+        _ = impossible.sensitivities_
+    bounded = ConstrainedClassifier(**settings, dual_cap=5.0).fit(both, labels)
+    assert np.isnan(bounded.sensitivities_).any()
+    assert np.isfinite(bounded.sensitivities_).any()
+
+
+@pytest.mark.parametrize("model", ["linear", "mlp"])
+def test_a_resilient_estimator_has_the_cap_and_the_step_of_its_objective(model):
+    settings = {"model": model, "hidden": (8,), "random_state": 0, "eps": 0.01, "objective": "resilient", "epochs": 5}
+    wrong = np.where(np.arange(len(Y)) % 9 == 0, (Y + 1) % 3, Y)
+    named = ConstrainedClassifier(**settings).fit(X, wrong)
+    given = ConstrainedClassifier(**{**settings, "objective": Resilient(eps=0.01)}).fit(X, wrong)
+    np.testing.assert_array_equal(named.duals_, given.duals_)
+    assert named.duals_.max() == 1.0
+    assert ConstrainedClassifier(**settings, dual_cap=0.3).fit(X, wrong).duals_.max() == pytest.approx(0.3)
+
+
+def test_an_estimator_says_if_all_duals_are_at_their_bound():
+    model = ConstrainedClassifier(model="linear", C=0.01, eps=0.0, dual_cap=1e-3).fit(X, Y)
+    assert "every dual is at its cap, 0.001" in model.report_.notes[-1]
+
+
+@pytest.mark.parametrize("length", [len(X) - 1, len(X) + 1])
+@pytest.mark.parametrize("model", ["linear", "mlp"])
+def test_as_many_levels_as_rows(length, model):
+    with pytest.raises(InputError, match=f"eps has {length} values and X has {len(X)} rows"):
+        ConstrainedClassifier(model=model, eps=np.full(length, 0.2)).fit(X, Y)
+
+
+def test_levels_belong_to_the_rows_that_are_trained_on():
+    levels = np.linspace(0.1, 0.9, len(X))
+    model = ConstrainedClassifier(hidden=(8,), epochs=2, eps=levels, validation=0.2, random_state=0).fit(X, Y)
+    report = model.report_
+    mean = levels[model.training_rows_].mean()
+    assert report.train_loss - report.slacks.mean == pytest.approx(mean, abs=1e-5)
 
 
 def test_a_network_says_how_far_from_its_constraints_it_ended():

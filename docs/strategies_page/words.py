@@ -48,7 +48,7 @@ Always run `random` as well: on some data nothing beats it. Otherwise it depends
   as long.
 - **No time:** `margin`, or `Perturbed` for a more varied batch; both cost next to nothing.
 
-What constraints add to an uncertainty is small where it was measured, so `ally` does without them; `ally-paper` is the paper's method, and
+What constraints add to an uncertainty is small where it was measured, so `ally` trains without them; `ally-paper` is the paper's method, and
 `ally-clusters` ranks by dual variables, which say of every labelled sample how hard it is to fit.
 """
 

@@ -12,7 +12,9 @@ import torch
 from ally.constrained import Eps, resolve_eps
 from ally.constrained.diagnostics import find_ties
 from ally.errors import InputError, ModelError, NoDuals
-from ally.learning.learner import Examples, Fitted
+from ally.learning.auto import AutoLearner
+from ally.learning.learner import Examples, Fitted, Learner
+from ally.learning.linear import LinearLearner
 from ally.learning.losses import TargetScale
 from ally.learning.objectives import ERM, PDCL, Objective, resolve_objective
 from ally.learning.resolve import learner_of, takes_objects
@@ -116,16 +118,31 @@ def dual_report(
         reference_loss=read_plain,
     )
     wanted = replace(wanted, eps=levels.numpy(), dual_cap=wanted.dual_cap if dual_cap is None else dual_cap)
-    fitted = learner.settled(examples, wanted, seeds).fit(examples, wanted, seeds)
+    fitted = _keep_levels(learner.settled(examples, wanted, seeds)).fit(examples, wanted, seeds)
     report, numbers = fitted.report, np.asarray(levels.double().numpy())
+    duals = fitted.duals["labelled"].double().numpy()
+    if not duals.any():
+        costless = "every dual is 0: no label is costly to fit at this eps, and the ranking is that of the slacks"
+        more = (*more, f"{costless}; lower eps, or pass eps='auto'")
     return DualReport(
         Ids(len(source), own if ids is None else ids).of(rows),
-        fitted.duals["labelled"].double().numpy(),
+        duals,
         _read_losses(fitted, examples) - numbers,
         numbers,
         report.dual_residual,
-        (*notes, *parsed.notes, *more, *report.notes, *find_ties(fitted.duals["labelled"].numpy())),
+        (*notes, *parsed.notes, *more, *report.notes, *find_ties(duals)),
     )
+
+
+def _keep_levels(learner: Learner) -> Learner:
+    """A linear model that keeps the ε that was asked for, also where no dual is positive."""
+    if isinstance(learner, LinearLearner):
+        return replace(learner, tighten=False)
+    if isinstance(learner, AutoLearner) and learner.chosen is not None:
+        candidate = learner.chosen.candidate
+        kept = replace(candidate, learner=_keep_levels(candidate.learner))
+        return replace(learner, chosen=learner.chosen._replace(candidate=kept))
+    return learner
 
 
 def _read_losses(fitted: Fitted, examples: Examples) -> FloatArray:

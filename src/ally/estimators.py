@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from ally.constrained.convex import UNBOUNDED
-from ally.constrained.diagnostics import STILL
+from ally.constrained.diagnostics import STILL, find_ties
 from ally.errors import InputError, ModelError, NoDuals
 from ally.execution.memory import Scratch
 from ally.learning.dual_head import FittedHead, RidgeHead
@@ -57,7 +57,7 @@ class _ConstrainedEstimator(BaseEstimator):  # type: ignore[misc]
         self,
         hidden: Sequence[int] = (256, 256),
         eps: Any = None,
-        dual_lr: float = 0.05,
+        dual_lr: float | None = None,
         lr: float = 1e-3,
         epochs: int = 40,
         batch_size: int | None = None,
@@ -111,6 +111,11 @@ class _ConstrainedEstimator(BaseEstimator):  # type: ignore[misc]
             )
         residual = self.report_.dual_residual
         assert residual is not None
+        if self._dual_bound is None and (duals >= UNBOUNDED).any():
+            raise NoDuals(
+                "these constraints cannot be met, so there is no optimum that could change; raise eps, set dual_cap, "
+                "or use objective='resilient'"
+            )
         if residual > STILL:
             raise NoDuals(
                 f"the duals are {residual:.2g} from their optimum, so they are no sensitivities; raise eps, or set "
@@ -176,17 +181,24 @@ class _ConstrainedEstimator(BaseEstimator):  # type: ignore[misc]
             raise InputError.about("hidden", self.hidden, "must list positive widths; () is a linear model")
         return partial(MLP, hidden=tuple(widths))
 
-    def _objective(self, rows: IntArray) -> Objective:
-        """The objective, with the estimator's eps, dual_lr, dual_init and secondary_loss where it was given by name."""
+    def _objective(self, rows: IntArray, n: int) -> Objective:
+        """The objective for the samples trained on, of n; given by name, with the estimator's own settings."""
         objective = resolve_objective(self.objective)
-        if isinstance(self.objective, str) and isinstance(objective, PDCL):
-            per_sample = self.eps is not None and not isinstance(self.eps, (str, Mapping)) and np.ndim(self.eps) == 1
-            eps = np.asarray(self.eps)[rows] if per_sample and len(self.eps) > rows.max() else self.eps
-            return replace(
-                objective, eps=eps, dual_lr=self.dual_lr, dual_init=self.dual_init, dual_cap=self.dual_cap,
-                secondary_loss=self.secondary_loss,
-            )  # fmt: skip
-        return objective
+        if not isinstance(self.objective, str) or not isinstance(objective, PDCL):
+            return objective
+        eps = self.eps
+        if eps is not None and not isinstance(eps, (str, Mapping)) and np.ndim(eps) == 1:
+            if len(eps) != n:
+                raise InputError(f"eps has {len(eps)} values and X has {n} rows; pass one value per row")
+            eps = np.asarray(eps)[rows]
+        return replace(
+            objective,
+            eps=eps,
+            dual_lr=objective.dual_lr if self.dual_lr is None else self.dual_lr,
+            dual_init=self.dual_init,
+            dual_cap=objective.dual_cap if self.dual_cap is None else self.dual_cap,
+            secondary_loss=self.secondary_loss,
+        )
 
     def _fit(self, X: Any, labels: FloatArray, code: LabelCode, sample_weight: Any = None) -> None:
         seeds = streams(self.random_state)
@@ -194,7 +206,7 @@ class _ConstrainedEstimator(BaseEstimator):  # type: ignore[misc]
         rows, held_out = self._split(X, labels, code, seeds)
         rows, weights = self._weighted(X, rows, sample_weight)
         source = as_source(X)
-        learner, objective = self._learner().prepared(source, rows), self._objective(rows)
+        learner, objective = self._learner().prepared(source, rows), self._objective(rows, len(labels))
         self._fitted: Fitted = learner.fit(
             Examples(source, rows, labels[rows], self._task, classes, weights),
             objective,
@@ -206,7 +218,10 @@ class _ConstrainedEstimator(BaseEstimator):  # type: ignore[misc]
         self.training_rows_, self._weights = rows, weights
         self._dual_bound = objective.dual_cap if isinstance(objective, PDCL) else None
         duals = self._fitted.duals.get("labelled")
-        self._duals: FloatArray | None = None if duals is None else duals.numpy()
+        self._duals: FloatArray | None = None
+        if duals is not None:
+            self._duals = duals.numpy()
+            self.report_ = replace(self.report_, notes=(*self.report_.notes, *find_ties(self._duals)))
         self._head: FittedHead | None = None
         if duals is not None:
             with Scratch() as scratch:
@@ -243,7 +258,7 @@ class _ConstrainedEstimator(BaseEstimator):  # type: ignore[misc]
         rows = rows[given[rows] > 0]
         if not len(rows):
             raise InputError("sample_weight is 0 for every sample to train on; give some a positive weight")
-        if not isinstance(self._objective(rows), (ERM, PDCL)):
+        if not isinstance(resolve_objective(self.objective), (ERM, PDCL)):
             raise InputError(f"sample_weight does not go with objective={self.objective!r}; use 'erm' or 'pdcl'")
         weights = given[rows]
         # Networks have no penalty to weigh against, so only the proportions count.
@@ -269,7 +284,8 @@ class ConstrainedClassifier(ClassifierMixin, _ConstrainedEstimator):  # type: ig
     Args:
         hidden: widths of the MLP; () is a linear model.
         eps: ε: a number, one per sample, a mapping from class, ``"auto"``, or None for the paper's 0.2 nats.
-        dual_lr: η_d. lr: η_p of Adam. epochs, batch_size, patience: see `Training`.
+        dual_lr: η_d; None for the objective's own (0.05; 0.5 for ``"resilient"``). lr: η_p of Adam. epochs, batch_size,
+            patience: see `Training`.
         validation: None, a share of the training samples, or ``(X, y)``; used for early stopping only.
         objective: ``"pdcl"``, ``"feasibility"``, ``"resilient"``, ``"erm"`` or an objective.
         secondary_loss: ℓ' by name or as a function ``(outputs, targets) -> (B,)``; None means ℓ' = ℓ.
@@ -279,7 +295,7 @@ class ConstrainedClassifier(ClassifierMixin, _ConstrainedEstimator):  # type: ig
         model: ``"mlp"``, or ``"linear"``: logistic (ridge) regression, solved to optimality in parameters and duals.
             The settings of training are for the MLP.
         C: strength of the linear model's penalty; None chooses it by cross-validation.
-        dual_cap: upper bound on λ, or None.
+        dual_cap: upper bound on λ; None for the objective's own (none; 1 for ``"resilient"``).
 
     Attributes:
         duals_: λ of the samples trained on, which are ``training_rows_`` of X. sensitivities_: −λ/n, exact, for
@@ -292,7 +308,7 @@ class ConstrainedClassifier(ClassifierMixin, _ConstrainedEstimator):  # type: ig
         self,
         hidden: Sequence[int] = (256, 256),
         eps: Any = None,
-        dual_lr: float = 0.05,
+        dual_lr: float | None = None,
         lr: float = 1e-3,
         epochs: int = 40,
         batch_size: int | None = None,

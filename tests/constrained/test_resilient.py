@@ -165,9 +165,9 @@ def violations_of(name, p, labels):
     return cp.hstack(found)
 
 
-def mix(name, slope, cap, eps=0.0, delta=0.0, frozen=None):
+def mix(name, slope, cap, eps=0.0, delta=0.0, frozen=None, moved=0.0):
     """The resilient problem over mixtures, labelled on all rows but 0. With δ > 0 there are constraints for every label
-    of row 0, too, that weigh δ p(y|x), p held at `frozen`."""
+    of row 0, too, that weigh δ p(y|x), p held at `frozen`; their ε is `moved` from that of the others."""
     fixed, y = mixtures()
     weights, slack, n = cp.Variable(5, nonneg=True), cp.Variable(N - 1), N - 1
     p = sum(weights[k] * fixed[k] for k in range(5))
@@ -177,7 +177,7 @@ def mix(name, slope, cap, eps=0.0, delta=0.0, frozen=None):
     hold = measured <= eps + slack
     value, constraints = -cp.sum(cp.log(chosen)) / n + cp.sum(cost) / n, [hold, *priced, cp.sum(weights) == 1]
     own = cp.Variable(CLASSES)
-    held = violations_of(name, cp.vstack([p[0]] * CLASSES), range(CLASSES)) <= eps + own
+    held = violations_of(name, cp.vstack([p[0]] * CLASSES), range(CLASSES)) <= eps + moved + own
     if delta:
         cost, priced = price(own, slope, cap)
         value += delta * cp.sum(cp.multiply(frozen, cost))
@@ -209,14 +209,24 @@ def test_duals_of_mixtures_are_the_closed_form(name):
 def test_the_duals_of_a_candidates_constraints_add_up_to_its_score(name):
     slope, cap, delta = 0.6, 0.6, 1e-3
     *_, p, _, without = mix(name, slope, cap)
-    *_, duals, value = mix(name, slope, cap, delta=delta, frozen=p)
+    *_, near, duals, value = mix(name, slope, cap, delta=delta, frozen=p)
     score = ConstraintDual(CONSTRAINTS[name], slope=slope, cap=cap, label="mean")
-    violations = score.constraint.measure_labels(torch.from_numpy(p)[None])
-    expected = float((torch.from_numpy(p) * score.price_violations(violations)).sum())
+
+    def add_up(mixed):
+        """The closed form, with the labels weighed by the frozen p."""
+        violations = score.constraint.measure_labels(torch.from_numpy(mixed)[None])
+        return violations[0].numpy(), float((torch.from_numpy(p) * score.price_violations(violations)).sum())
+
+    violations, expected = add_up(p)
     assert expected > 0.05
+    # To 1e-4 where the problem with the candidate is solved; as δ → 0 that is the fit without it.
+    assert duals.sum() / delta == pytest.approx(add_up(near)[1], abs=1e-4)
     assert duals.sum() / delta == pytest.approx(expected, abs=1e-3)
     # Per unit of δ the optimum rises by what the violations cost; per unit of ε and δ it falls by the dual.
-    assert (value - without) / delta == pytest.approx(float(p @ cost_of(violations[0].numpy(), slope, cap)), rel=1e-2)
+    assert (value - without) / delta == pytest.approx(float(p @ cost_of(violations, slope, cap)), rel=1e-2)
+    step, delta = 1e-2, 1e-2
+    above, below = (mix(name, slope, cap, delta=delta, frozen=p, moved=move)[-1] for move in (step, -step))
+    assert (above - below) / (2 * step * delta) == pytest.approx(-expected, abs=5e-3)
 
 
 def test_the_update_rests_at_the_closed_form():

@@ -221,7 +221,9 @@ def test_strategies_that_need_probabilities_say_so(strategy):
 def test_the_default_strategy_asks_no_more_of_a_model_than_to_predict():
     scene = blobs("classification")
     plain = ally.query(scene.X, scene.y, n=3, model=LinearSVC(), random_state=0)
-    assert any(note.startswith("the model gives no probabilities: the batch covers the pool") for note in plain.notes)
+    assert any(
+        note.startswith("the model gives no probabilities: all candidates weigh the same") for note in plain.notes
+    )
     assert plain.report["constraint"] is None
     assert plain.why["dual"].isna().all()
     scene = blobs("regression")

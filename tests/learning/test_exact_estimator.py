@@ -8,6 +8,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.class_weight import compute_sample_weight
 
 from ally.constrained import find_residuals
 from ally.constrained.diagnostics import find_ties
@@ -84,7 +85,8 @@ def test_numbers(objective, risk):
     "estimator",
     [
         LogisticRegression(l1_ratio=0.5, solver="saga"),
-        LogisticRegression(class_weight="balanced"),
+        LogisticRegression(class_weight={0: 0.0, 1: 1.0}),
+        LogisticRegression(class_weight="unknown"),
         LogisticRegression(fit_intercept=False),
         LogisticRegression(solver="liblinear"),
         LogisticRegression(C=np.inf),
@@ -95,7 +97,26 @@ def test_numbers(objective, risk):
     ],
 )
 def test_another_problem_has_no_exact_form(estimator):
-    assert find_exact_form(estimator, 2) is None
+    assert find_exact_form(estimator, TWO) is None
+
+
+@pytest.mark.parametrize("class_weight", ["balanced", {0: 1.0, 1: 4.0}])
+def test_weights_of_classes_count_in_the_risk_and_in_the_constraints(class_weight):
+    W, b, C = cp.Variable(4), cp.Variable(), 0.5
+    Z = StandardScaler().fit_transform(X)
+    labels = np.where(np.arange(N) % 3 == 0, 0, TWO)
+    weights = compute_sample_weight(class_weight, labels)
+    model = LogisticRegression(C=C, class_weight=class_weight, tol=1e-10, max_iter=10_000)
+    eps = 0.8 * -np.log(model.fit(Z, labels).predict_proba(Z)[np.arange(N), labels].min())
+    loss = cp.logistic(-cp.multiply(2 * labels - 1, Z @ W + b))
+    hold = loss <= eps
+    cp.Problem(cp.Minimize(weights @ loss + cp.sum_squares(W) / (2 * C)), [hold]).solve(solver=cp.CLARABEL)
+    fitted = Estimator(clone(model)).fit(Examples.of(Z, labels, (0, 1)), PDCL(eps=eps), streams(0))
+    duals = hold.dual_value / weights
+    assert duals.max() > 0.3
+    np.testing.assert_allclose(fitted.duals["labelled"], duals, atol=1e-4 * duals.max())
+    np.testing.assert_allclose(fitted.estimator.coef_[0], W.value, atol=1e-4)
+    assert fitted.report.dual_residual < 1e-4
 
 
 def test_other_models_move_their_duals_until_they_are_still():

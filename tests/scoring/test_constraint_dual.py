@@ -125,7 +125,10 @@ def test_without_a_spread_all_score_alike_and_a_note_says_so(make_snapshot, spre
     found = scored(DualByTask(), numbers(make_snapshot, spread))
     assert found.scores.tolist() == [1] * 6
     assert (found.report, found.duals) == ({"constraint": None}, None)
-    assert found.notes == ("the model gives no uncertainty for its predictions: the batch covers the pool instead",)
+    assert found.notes == (
+        "the model gives no uncertainty for its predictions: all candidates weigh the same, and the selection decides "
+        "alone",
+    )
 
 
 def test_without_probabilities_all_score_alike_and_a_note_says_so(make_snapshot):
@@ -133,7 +136,7 @@ def test_without_probabilities_all_score_alike_and_a_note_says_so(make_snapshot)
     found = scored(DualByTask(), replace(s, candidates=replace(s.candidates, probabilities=None)))
     assert set(found.scores.tolist()) == {1}
     assert found.duals is None
-    assert found.notes[0].startswith("the model gives no probabilities: the batch covers the pool")
+    assert found.notes[0].startswith("the model gives no probabilities: all candidates weigh the same")
 
 
 def test_a_cap_below_every_violation_is_said_to_rank_nothing(make_snapshot):
@@ -151,6 +154,7 @@ def test_a_cap_below_every_violation_is_said_to_rank_nothing(make_snapshot):
         ({"slope": -1.0}, "slope=-1.0 must be a finite number > 0"),
         ({"cap": 0}, "cap=0 must be a finite number > 0"),
         ({"cap": -2}, "cap=-2 must be a finite number > 0"),
+        ({"slope": 1e-308, "cap": 1e308}, "out of reach of float64; raise slope or lower cap"),
         ({"level": float("nan")}, "level=nan must be a finite number >= 0"),
         ({"label": "true"}, "label='true'; pass 'predicted', 'mean' or None"),
         ({"constraint": "margin"}, "constraint='margin' is not a constraint; pass one such as"),

@@ -20,14 +20,13 @@ _DUALS = "λ_i ← [λ_i + η (ℓ_i − ε)]₊ while training;  λ̂(x) is pre
 _CLUSTERS = "S = argmax λ̂ in each of b k-means clusters of h over the shortlist·b largest λ̂"
 
 _DEFAULT = (
-    "The paper asks how sensitive the optimum is to a sample's constraint ℓ'(f(x), y) ≤ ε: that is its dual λ. Let "
-    "a constraint be exceeded by a slack u at the price ρu²/2, or κ per unit beyond u = κ/ρ (the resilient problem). "
-    "Then λ = min(ρ[ℓ' − ε]₊, κ), in closed form, and as κ → 0 this is plain training: λ/κ is read from a plain fit, "
-    "without constraints in training and without a head that predicts λ. A candidate has no label. For classes its "
-    "constraint is that of the predicted label y, ℓ' = 1 − p_y + max_{k≠y} p_k, how far y is from winning by a margin "
-    "of 1; with ε = 0 and κ/ρ = 1, λ = 1 − (p₁ − p₂). For numbers ℓ' = |y − f|, the mean over y ~ N(f, spread²), with "
-    "ε = 0 and κ/ρ = c, three median spreads. The batch covers the pool, each sample weighted by its λ. This gives "
-    "the weights a meaning; it is not evidence that duals choose better than another uncertainty."
+    "To the paper, a sample is as informative as the optimum is sensitive to its constraint ℓ'(f(x), y) ≤ ε: that is "
+    "its dual λ. Let a constraint be exceeded by a slack u at the price ρu²/2, or κ per unit beyond u = κ/ρ. Then "
+    "λ = min(ρ[ℓ' − ε]₊, κ), and κ → 0 is plain training: λ/κ is read from a plain fit, and no head predicts λ. A "
+    "candidate has no label. For classes its constraint is that of the predicted label y, ℓ' = 1 − p_y + "
+    "max_{k≠y} p_k; with ε = 0 and κ/ρ = 1, λ/κ = 1 − (p₁ − p₂). For numbers ℓ' = |y − f|, the mean over "
+    "y ~ N(f, spread²), with ε = 0 and κ/ρ = c, three median spreads. The batch covers the pool, each sample weighted "
+    "by its λ. This gives the weights a meaning; it is no more: not evidence that duals choose better."
 )
 
 CARDS: Registry[Card] = Registry(

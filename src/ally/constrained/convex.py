@@ -207,7 +207,7 @@ def _solve_priced(problem: _Problem, theta: FloatArray, constraints: Constraints
         raise TrainingDiverged(
             f"the gradient is {residual:.1e} from 0 after {total} Newton steps; lower slope or C, or raise eps"
         )
-    return Solution(theta[:-1], theta[-1], price.moved(losses), losses, residual, total)
+    return Solution(theta[:-1], theta[-1], price.move_duals(losses), losses, residual, total)
 
 
 def _multipliers(
@@ -222,7 +222,7 @@ def _multipliers(
         augmented = _Augmented(duals, eps, cap, rho, constraints.risk)
         theta, losses, residual, taken = problem.newton(theta, augmented, inner)
         steps += taken
-        duals = augmented.moved(losses)
+        duals = augmented.move_duals(losses)
         gap = float(np.abs(duals - np.clip(duals + losses - eps, 0, cap)).max(initial=0.0))
         # The gradient of the Lagrangian at the new λ equals that of the augmented one at the old λ.
         if max(gap, residual) <= tolerance:
@@ -247,17 +247,17 @@ class _Augmented:
     rho: float
     risk: float
 
-    def moved(self, losses: FloatArray) -> FloatArray:
+    def move_duals(self, losses: FloatArray) -> FloatArray:
         return np.clip(self.duals + self.rho * (losses - self.eps), 0, self.cap)
 
     def value(self, losses: FloatArray) -> FloatArray:
-        moved = self.moved(losses)
+        moved = self.move_duals(losses)
         return np.asarray(
             self.risk * losses + moved * (losses - self.eps) - np.square(moved - self.duals) / (2 * self.rho)
         )
 
     def slope(self, losses: FloatArray) -> FloatArray:
-        return self.risk + self.moved(losses)
+        return self.risk + self.move_duals(losses)
 
     def bend(self, losses: FloatArray) -> FloatArray:
         free = self.duals + self.rho * (losses - self.eps)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ally.constrained.convex import UNBOUNDED
 from ally.types import FloatArray
 
@@ -41,7 +43,8 @@ def find_distance(slacks: FloatArray) -> tuple[str, ...]:
 
 
 def find_ties(duals: FloatArray) -> tuple[str, ...]:
-    """A note if all duals (n,) are at their bound."""
+    """A note if all duals (n,) that are known are at their bound."""
+    duals = duals[~np.isnan(duals)]
     if len(duals) < 2 or not float(duals.min()) == float(duals.max()) > 0:
         return ()
     level = f"{float(duals.max()):.3g}"

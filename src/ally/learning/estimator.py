@@ -295,11 +295,19 @@ class _Work:
     def losses(self, fitted: FittedEstimator, X: Any, labels: FloatArray, least: float) -> FloatArray:
         """(n,) for labels as numbers, or targets; 0 or 1 where there are no probabilities."""
         if self.examples.task == "regression":
-            return np.asarray(np.square(fitted.outputs(X).numpy()[:, 0] - self.scale.apply(labels)))
-        numbers = np.asarray(labels, dtype=np.int64)
-        if not hasattr(fitted.estimator, "predict_proba"):
-            return np.asarray(fitted._numbers(fitted.estimator.predict(X)) != numbers, dtype=np.float64)
-        return np.asarray(-np.log(np.clip(fitted.outputs(X).numpy()[np.arange(len(labels)), numbers], least, None)))
+            found = np.square(fitted.outputs(X).numpy()[:, 0] - self.scale.apply(labels))
+        elif hasattr(fitted.estimator, "predict_proba"):
+            own = fitted.outputs(X).numpy()[np.arange(len(labels)), np.asarray(labels, dtype=np.int64)]
+            found = -np.log(np.clip(own, least, None))
+        else:
+            found = fitted._numbers(fitted.estimator.predict(X)) != np.asarray(labels, dtype=np.int64)
+        unknown = int((~np.isfinite(found)).sum())
+        if unknown:
+            raise ModelError(
+                f"{called(fitted.estimator)} predicts values that are not finite for {unknown} of {len(labels)} "
+                "labelled samples, so their losses are not known; drop features that are constant, or use another model"
+            )
+        return np.asarray(found, dtype=np.float64)
 
     def read_losses(self, weights: FloatArray | None) -> FloatArray:
         """(n,) of all samples, each held out where the estimator memorises."""
@@ -390,7 +398,7 @@ def _constrained(work: _Work, objective: PDCL) -> _Fit:
     cap = UNBOUNDED if objective.dual_cap is None else objective.dual_cap
     slope = objective.slope if isinstance(objective, Resilient) else math.inf
     to_optimum = objective.weighted and learner.dual_steps is None and not work.out_of_fold
-    form = find_exact_form(last_step(work.template), len(np.unique(work.y))) if to_optimum else None
+    form = find_exact_form(last_step(work.template), work.y) if to_optimum else None
     if form is not None:
         fitted, duals, losses, residual = _solve_exactly(work, form, Constraints(eps, cap, _risk(objective), slope))
     else:
@@ -428,8 +436,8 @@ def _solve_exactly(
     outputs = 1
     if form.loss is cross_entropy:
         targets, outputs = np.searchsorted(estimator.classes_, work.y), len(estimator.classes_)
-    penalty = form.penalty / len(work.y)
-    found = solve(design.rows, targets, form.loss, outputs, penalty, constraints, tolerance=EXACT)
+    penalty = form.penalty / (len(work.y) if form.weights is None else float(form.weights.sum()))
+    found = solve(design.rows, targets, form.loss, outputs, penalty, constraints, tolerance=EXACT, weights=form.weights)
     form.write_into(estimator, *spread_over_features(design, found), work.scale)
     return fitted, found.duals, found.losses, found.residual
 

@@ -167,7 +167,7 @@ class _Fit:
         self.cap = UNBOUNDED
         if isinstance(objective, PDCL) and objective.dual_cap is not None:
             self.cap = objective.dual_cap
-        self.C = self._chosen(streams) if C is None else C
+        self.C = self._choose_strength(streams) if C is None else C
         self.tighten = tighten
         self._streams = streams
         self.eps: FloatArray | None = None
@@ -176,7 +176,7 @@ class _Fit:
         self._names = None if examples.classes is None else examples.classes
         self._numbers = torch.from_numpy(examples.labels if self.task == "classification" else self.targets)
 
-    def _chosen(self, streams: Streams) -> float:
+    def _choose_strength(self, streams: Streams) -> float:
         rng, n, spread = streams.numpy("strength"), len(self.targets), self.design.spread
         some = np.sort(rng.permutation(n)[:MOST])
         rows, targets = self.design.rows[some], self.targets[some]

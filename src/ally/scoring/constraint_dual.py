@@ -12,6 +12,7 @@ slope matters, and the cap sets the unit.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal
@@ -37,8 +38,9 @@ tie at the cap are not to be ranked by where they are clipped."""
 
 @dataclass(frozen=True)
 class ConstraintDual:
-    """λ = min(ρ[ℓ' − ε]₊, κ): the dual of a constraint on the candidate's prediction, in closed form. If the model
-    gives no probabilities, or no spread of its numbers, all scores are equal and a weighted selection covers the pool.
+    """λ = min(ρ[ℓ' − ε]₊, κ): the dual of a constraint on the candidate's prediction, in closed form. If the model has
+    no spread of its numbers, all scores are equal and a weighted selection covers the pool; in `DualByTask` also if it
+    gives no probabilities. Alone it refuses such a classifier.
 
     Attributes:
         constraint: ℓ': `MarginViolation`, `ProbabilityShortfall` or `CrossEntropy` for classes, `AbsoluteError` or
@@ -64,6 +66,10 @@ class ConstraintDual:
         check_number("level", self.level)
         for name in ("slope", "cap"):
             check_number(name, getattr(self, name), positive=True)
+        if not math.isfinite(self.cap / self.slope):
+            raise InputError(
+                f"cap / slope is {self.cap:g} / {self.slope:g}, out of reach of float64; raise slope or lower cap"
+            )
         if self.label not in (None, "predicted", "mean"):
             raise InputError.about("label", self.label, "; pass 'predicted', 'mean' or None")
         if self.label == "predicted" and isinstance(constraint, NumberConstraint):
@@ -131,4 +137,8 @@ def _in_medians(spread: torch.Tensor) -> torch.Tensor:
 def _score_alike(snapshot: Snapshot, reason: str) -> Scored:
     """Equal scores, with a note that says why."""
     values = torch.ones(len(snapshot.candidates), dtype=torch.float64)
-    return Scored(values, {"constraint": None}, notes=(f"{reason}: the batch covers the pool instead",))
+    return Scored(
+        values,
+        {"constraint": None},
+        notes=(f"{reason}: all candidates weigh the same, and the selection decides alone",),
+    )

@@ -136,6 +136,10 @@ def test_review_finds_a_wrong_label_and_takes_the_correction(ally, rows):
     assert page[0].split() == ["id", "label", "labelled_by", "predicted", "probability", "dual", "loss"]
     assert [line.split()[0] for line in page[1:]] == [line["id"] for line in listed]
     assert "town" in listed[0]["shown"]
+    by_loss = json.loads(ally("review", "rows", "--n", 5, "--by", "loss", "--json").out)
+    assert wrong in [line["id"] for line in by_loss]
+    assert [line["loss"] for line in by_loss] == sorted((line["loss"] for line in by_loss), reverse=True)
+    assert "'age' is not one of 'duals', 'loss'" in ally("review", "rows", "--by", "age", code=2).err
     done = ally("review", "rows", "--n", 5, "--out", "doubt.csv")
     assert done.out == ""
     table = pd.read_csv("doubt.csv")

@@ -62,7 +62,8 @@ def suspects(
         }
         for number, value in zip(order, dual.tolist(), strict=True)
     ]
-    by_dual = sorted((entry for entry in entries if (entry["dual"] or 0) > 0), key=lambda entry: -entry["dual"])[:KEPT]
+    positive = (entry for entry in entries if (entry["dual"] or 0) > 0)
+    by_dual = sorted(positive, key=lambda entry: (-entry["dual"], -(entry["loss"] or 0.0)))[:KEPT]
     by_loss = sorted((entry for entry in entries if entry["loss"] is not None), key=lambda entry: -entry["loss"])[:KEPT]
     kept = {entry["row"] for entry in by_dual}
     return by_dual + [entry for entry in by_loss if entry["row"] not in kept]

@@ -173,7 +173,7 @@ class Trainer:
             entries = sorted(known, key=lambda entry: -float(entry["loss"]))
         else:
             entries = [entry for entry in entries if (entry["dual"] or 0) > 0]
-            entries.sort(key=lambda entry: -float(entry["dual"]))
+            entries.sort(key=lambda entry: (-float(entry["dual"]), -float(entry.get("loss") or 0.0)))
         labels = self.store.answers.labels(self._settings.store_policy)
         touched = {answer.row for answer in self.store.answers.all(0 if model is None else model.seen)}
         standing = [entry for entry in entries if entry["row"] in labels and entry["row"] not in touched][:n]
