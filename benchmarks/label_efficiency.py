@@ -39,7 +39,9 @@ from ally.experiment import Cell, Copies, Trial, run_grid
 from ally.experiment.encoded import encoded_trial
 from ally.features import Inputs
 from ally.files import write_whole
+from ally.learning.auto import AutoLearner
 from ally.learning.objectives import PDCL
+from ally.learning.training import Training
 from ally.rng import streams
 from ally.scoring import Constant, ConstraintDual, DualByTask, Margin, PredictedDual
 from ally.selection import ByTask, Herding, Influence, Top
@@ -240,7 +242,21 @@ AUTO: dict[str, Set] = {
     "power-plant": replace(SETS["power-plant"], slate=TREES),
     "digits": replace(SETS["digits"], slate=TREES),
     "sst2, encoded": replace(SETS["sst2, encoded"], slate=("linear", "mlp")),
+    "trec, encoded": replace(SETS["trec, encoded"], slate=("linear", "mlp")),
+    "cifar10, encoded": replace(SETS["cifar10, encoded"], slate=("linear", "mlp")),
+    "flipped": replace(SETS["flipped"], slate=TREES),
+    "mnist": replace(SETS["mnist"], slate=("linear", "extra-trees", "mlp")),
 }
+
+
+class AutoWithoutGraph(AutoLearner):
+    """``model="auto"`` that learns from the labels alone."""
+
+    def __repr__(self) -> str:
+        return "auto without graph"
+
+
+WITHOUT_GRAPH = AutoWithoutGraph(Training(device="cpu"), without=("graph",))
 
 
 @cache
@@ -257,13 +273,14 @@ def cells(suite: str, names: list[str], seeds: range, trial: Callable[[str], Tri
                 yield name, Cell(line, seed, *sizes, model, custom=custom, chooses_again=suite == "auto")
 
 
-def lines(suite: str, one: Set, task: str) -> Iterator[tuple[str, str, Strategy | None]]:
+def lines(suite: str, one: Set, task: str) -> Iterator[tuple[Any, str, Strategy | None]]:
     """Learner, name and composition (if it is none of the catalogue) of every line of a set."""
     if suite == "ablation":
         more = ONLY_CLASSES if task == "classification" else ONLY_NUMBERS
         yield from ((one.model, line, custom) for line, custom in {**PARTS, **more}.items())
     elif suite == "auto":
-        yield from (("auto", line, None) for line in ("ally", "random"))
+        both = ("auto", WITHOUT_GRAPH) if task == "classification" else ("auto",)
+        yield from ((model, line, None) for model in both for line in ("ally", "random"))
         yield from ((model, "random", None) for model in one.slate)
     else:
         yield from ((one.model, line, None) for line in (CLASSES if task == "classification" else NUMBERS))

@@ -39,6 +39,7 @@ class AutoLearner:
         training: how the candidate networks are trained.
         budget: estimated seconds of one core that the choice may take; None is `BUDGET`, or `IMAGES` for images.
         slate: the candidates, simplest first; None for the default ones.
+        without: names of default candidates that are not tried.
         before: an earlier choice, reused until the labels have grown by half.
         rival: the rank that other features of the same samples have reached. If the simplest candidate is far behind
             it, the others are not tried.
@@ -48,6 +49,7 @@ class AutoLearner:
     training: Training = Training()
     budget: float | None = None
     slate: tuple[Candidate, ...] | None = None
+    without: tuple[str, ...] = ()
     before: KeptChoice | None = None
     rival: float = math.inf
     chosen: Chosen | None = None
@@ -66,7 +68,9 @@ class AutoLearner:
         if self.chosen is not None:
             ready = _prepared(self.chosen.candidate, source, rows, chunk_size)
             return replace(self, chosen=self.chosen._replace(candidate=ready))
-        slate = slate_for(source, self.training) if self.slate is None else self.slate
+        slate = self.slate
+        if slate is None:
+            slate = tuple(one for one in slate_for(source, self.training) if one.name not in self.without)
         return replace(self, slate=tuple(_prepared(candidate, source, rows, chunk_size) for candidate in slate))
 
     def settled(
