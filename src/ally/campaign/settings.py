@@ -390,7 +390,11 @@ def allow_settings(store: Store, names: Iterable[str] | None = None, *, remember
     """Allow what the settings on record ask for, or only what those of these names do: this machine's user chose them.
     Raises `StateUnavailable` if that cannot be remembered; without `remember` a warning says so."""
     needed = needed_permissions(Settings.from_json(store.settings), beside(store.name))
-    chosen = [one for one in needed if names is None or one.name in names]
+    return allow_permissions(store, [one for one in needed if names is None or one.name in names], remember=remember)
+
+
+def allow_permissions(store: Store, chosen: list[Permission], *, remember: bool = True) -> list[Permission]:
+    """Allow exactly this to a campaign. See `allow_settings`."""
     if store.name == MEMORY:
         grant_keys(store.id, [one.key for one in chosen])
         return chosen
