@@ -157,7 +157,8 @@ class Database(ABC):
         """What the backend itself finds damaged."""
 
     def is_known(self, campaign: str) -> bool:
-        """Whether this user has had this campaign open here. What a server holds is the server's business."""
+        """Whether this campaign is as `ally` left it when this user had it open here. What a server holds is its own
+        business."""
         return True
 
     def remember(self, campaign: str) -> None:
