@@ -41,7 +41,7 @@ IGNORED = "ignored"
 MEMORY = ":memory:"
 """What a store calls itself that ends with its process."""
 MOST_THREADS = 4096
-LONGEST_SETTING, LONGEST_CLASS = 4000, 1000
+LONGEST_SETTING, LONGEST_CLASS, LONGEST_ESTIMATOR = 4000, 1000, 2**20
 LONGEST_LEASE = 366 * 86400.0
 Check: TypeAlias = Callable[[str, Any], object]
 """Called with the name and the value of a setting; raises if the value is invalid."""
@@ -119,12 +119,18 @@ def lease(name: str, value: Any) -> None:
         raise InputError.about(name, value, "is more than a year; use less")
 
 
-def text(name: str, value: Any) -> None:
+def text(name: str, value: Any, longest: int = LONGEST_SETTING) -> None:
     if not isinstance(value, str) or not value:
         raise InputError.about(name, value, "is not a name; give a text")
-    fault = find_text_fault(value, LONGEST_SETTING)
+    fault = find_text_fault(value, longest)
     if fault is not None:
         raise InputError.about(name, value, fault)
+
+
+def model_text(name: str, value: Any) -> None:
+    """A name, or an estimator kept as text."""
+    kept = isinstance(value, str) and value.startswith(KEPT_MODEL)
+    text(name, value, LONGEST_ESTIMATOR if kept else LONGEST_SETTING)
 
 
 def flag(name: str, value: Any) -> None:
@@ -196,7 +202,7 @@ class Settings:
         "auto",
         "Learner",
         "What learns: a name, module:builder of your own, or 'auto' for the best by cross-validation on the labels.",
-        optional(text),
+        optional(model_text),
         needs_permission=what_model_does,
     )
     encoder: str | None = setting(
