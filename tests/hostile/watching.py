@@ -78,6 +78,7 @@ class Watcher:
             "ALLY_STATE": str(folder / "state"),
             "ALLY_CACHE": str(folder / "cache"),
             "TMPDIR": str(folder / "tmp"),
+            "TORCHINDUCTOR_CACHE_DIR": str(folder / "tmp" / "torch"),
             "HOME": str(folder / "home"),
             "COLUMNS": "1000",
             "ALLY_WATCHED_REPORT": str(report),

@@ -42,6 +42,8 @@ MEMORY = ":memory:"
 """What a store calls itself that ends with its process."""
 MOST_THREADS = 4096
 LONGEST_SETTING, LONGEST_CLASS, LONGEST_ESTIMATOR = 4000, 1000, 2**20
+MOST_CLASSES = 20_000
+"""They are checked whenever the settings are read, and shown to whoever labels."""
 LONGEST_LEASE = 366 * 86400.0
 Check: TypeAlias = Callable[[str, Any], object]
 """Called with the name and the value of a setting; raises if the value is invalid."""
@@ -328,7 +330,8 @@ class Settings:
         from ally.sources.fingerprint import find_fingerprint_misfit, find_side_misfit
 
         misfit = (
-            find_misfit(values, _form(), "the settings")
+            _find_too_many(values.get("classes"))
+            or find_misfit(values, _form(), "the settings")
             or find_side_misfit(values["options"])
             or find_fingerprint_misfit(values["fingerprint"])
         )
@@ -340,6 +343,13 @@ class Settings:
             return cls(**values)
         except AllyError as error:
             raise StoreDamaged(f"the settings are damaged ({error}); restore a backup") from error
+
+
+def _find_too_many(classes: Any) -> str | None:
+    """Before each is looked at."""
+    if isinstance(classes, (list, tuple)) and len(classes) > MOST_CLASSES:
+        return f"there are {len(classes)} classes, and at most {MOST_CLASSES} can be listed"
+    return None
 
 
 class OptionsForm(TypedDict):
@@ -446,6 +456,9 @@ def check_classes(classes: Any, task: Task) -> tuple[Any, ...]:
     if isinstance(classes, str) or not hasattr(classes, "__iter__"):
         raise LabelError.about("classes", classes, "; pass a list of all classes, such as ['cat', 'dog']")
     values = tuple(value.item() if hasattr(value, "item") else value for value in classes)
+    too_many = _find_too_many(values)
+    if too_many is not None:
+        raise LabelError(f"{too_many}; leave classes out, and any label is one")
     odd = next((value for value in values if not isinstance(value, (str, bool, int)) or value == ""), None)
     if odd is not None or "" in values:
         raise LabelError(f"{odd!r} cannot be a class; use texts or whole numbers")

@@ -46,7 +46,7 @@ class Lines:
         ensure_readable(path)
         try:
             plain = "a,\n".encode(codecs.lookup(encoding).name if encoding != "utf-8-sig" else "utf-8") == b"a,\n"
-        except LookupError as error:
+        except (LookupError, UnicodeError) as error:
             raise InputError.about(
                 "encoding", encoding, "is unknown to Python; use for instance 'utf-8', 'cp1252' or 'latin-1'"
             ) from error
