@@ -161,6 +161,9 @@ class Database(ABC):
         business."""
         return True
 
+    def check_tables(self) -> None:
+        """Before anything is read: raises `StoreDamaged` if the tables hold something that would run."""
+
     def remember(self, campaign: str) -> None:
         """From now on it is known."""
 

@@ -124,6 +124,7 @@ def open(
 def _open(database: Database, look_through: Callable[[Database, Store], None]) -> Store:
     """`look_through` is for a campaign that is not known, or is no longer as it was left."""
     try:
+        database.check_tables()
         version, store = find_version(database), SQLStore(database)
         if version != VERSION:
             database.check_foreign()
