@@ -41,8 +41,8 @@ _LEAVE = text(f"SELECT pg_catalog.pg_advisory_unlock({_NAME})")
 # The session may be silent for hours. The server notices within a minute that the machine of its holder is gone.
 _STAYS = text("""SELECT pg_catalog.set_config(name, value, false) FROM pg_catalog.pg_settings
     JOIN (VALUES
-    ('idle_session_timeout', '0'), ('tcp_keepalives_idle', '30'), ('tcp_keepalives_interval', '10'), ('tcp_keepalives_count', '3'))
-    AS t (known, value) ON known = name""")
+    ('idle_session_timeout', '0'), ('tcp_keepalives_idle', '30'), ('tcp_keepalives_interval', '10'),
+    ('tcp_keepalives_count', '3')) AS t (known, value) ON known = name""")
 
 _BUSY = {"55P03", "40P01", "40001"}
 _FULL = {"53100", "53000", "53200"}
