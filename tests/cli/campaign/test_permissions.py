@@ -11,6 +11,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from ally import Campaign
 from ally.campaign import permissions
 from ally.campaign.permissions import RestrictedWarning
 from ally.errors import InputError, NotTrusted, StateUnavailable, StoreDamaged
+from ally.sources.fingerprint import ENCODED
 from ally.state import find_state_folder, load_key, open_state_folder
 
 OWN = """
@@ -306,6 +308,18 @@ def test_without_a_home_no_folder_here_decides(here, foreign, monkeypatch):
     with open_restricted(place, match="because there is no home folder here; set ALLY_STATE") as campaign:
         assert campaign.source.cache is None
         assert len(campaign.ask(2).ids) == 2
+
+
+def test_another_model_in_the_folder_of_an_encoder_is_asked_about(here, foreign):
+    with Campaign.open(foreign()) as campaign:
+        about = {"name": "mine", "folder": "mine", "identity": "text 0123 mean 128 tokens", "width": 8}
+        asked = [
+            permissions.needed_permissions(replace(campaign.settings, fingerprint={ENCODED: made}), here / "work")
+            for made in (about, {**about, "identity": "text 4567 mean 128 tokens"})
+        ]
+    assert [len(one) for one in asked] == [1, 1]
+    assert asked[0][0].key != asked[1][0].key
+    assert asked[0][0].value == "mine (text 0123 mean 128 tokens)"
 
 
 def test_only_what_was_shown_is_allowed(here, foreign):
