@@ -24,10 +24,12 @@ def on_disk(place: str | Path) -> bool:
 
 
 def beside(place: str | Path) -> Path | None:
-    """The folder of a store that is a file."""
+    """The folder of a store that is a file; of the file itself, where `place` is a link to it: what lies beside the link
+    may be somebody else's."""
     if isinstance(place, str) and ("://" in place or not on_disk(place)):
         return None
-    return Path(place).absolute().parent
+    path = Path(place).absolute()
+    return (path.resolve() if path.is_symlink() else path).parent
 
 
 def open_cache(campaign: str) -> Path | None:

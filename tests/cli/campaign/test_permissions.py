@@ -322,6 +322,16 @@ def test_another_model_in_the_folder_of_an_encoder_is_asked_about(here, foreign)
     assert asked[0][0].value == "mine (text 0123 mean 128 tokens)"
 
 
+def test_a_link_to_a_campaign_brings_no_source_of_its_own(here, foreign):
+    place = foreign()
+    (here / "theirs").mkdir()
+    (here / "theirs" / "pets.db").symlink_to(place)
+    (here / "theirs" / "rows.csv").write_text("id,x,z\nplanted,1,2\n")
+    with Campaign.open(here / "theirs" / "pets.db") as campaign:
+        assert campaign.source.samples.missing(["s1", "planted"]) == ["planted"]
+        assert not campaign.permissions()
+
+
 def test_only_what_was_shown_is_allowed(here, foreign):
     place = foreign(engine="ray")
     with open_restricted(place) as campaign:
