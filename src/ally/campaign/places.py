@@ -24,7 +24,7 @@ def on_disk(place: str | Path) -> bool:
 
 
 def beside(place: str | Path) -> Path | None:
-    """The folder of a store that is a file; of the file itself, where `place` is a link to it: what lies beside the link
+    """The folder of a store that is a file; of the file itself, where `place` is a link to it: what lies beside a link
     may be somebody else's."""
     if isinstance(place, str) and ("://" in place or not on_disk(place)):
         return None
