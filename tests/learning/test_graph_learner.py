@@ -12,6 +12,7 @@ from sklearn.datasets import load_digits, make_circles
 import ally
 from ally.errors import DataError, InputError, NonFiniteInput, OneClassError
 from ally.learning.auto import AutoLearner
+from ally.learning.distil import distil
 from ally.learning.graph import GraphLearner
 from ally.learning.graph_settings import NOTHING, GraphSettings, SpreadLabels, choose_settings, predict_labels
 from ally.learning.graph_space import AXES, find_space
@@ -323,3 +324,26 @@ class _Packed:
 
     def packed(self):
         return self._packed
+
+
+@pytest.mark.parametrize("name", ["linear", "trees"])
+def test_a_plain_model_says_nearly_the_same(name):
+    X, y = load_digits(return_X_y=True)
+    trained = Trained(fit(X, y, np.arange(200), tuple(range(10))), {"labels": 200, "measured": {"value": 0.9}})
+    plain = distil(trained, as_source(X), name)
+    assert plain.about["labels"] == 200
+    assert "measured" not in plain.about, "a figure is of one model"
+    assert plain.about["agreement"] > 0.93
+    assert np.mean(plain.fit.predict(as_source(X)) == trained.fit.predict(as_source(X))) > 0.93
+    assert len(plain.to_bytes()) < len(trained.to_bytes()) or name == "trees"
+
+
+def test_a_plain_model_needs_something_to_learn():
+    X, y = rings(n=100)
+    trained = Trained(fit(X, y, pick(y, 5), (0, 1)))
+    with pytest.raises(InputError, match="at least 10"):
+        distil(trained, as_source(X[:9]), "linear")
+    with pytest.raises(InputError, match="the same label"):
+        distil(trained, as_source(np.repeat(X[:1], 20, axis=0)), "linear")
+    with pytest.raises(InputError, match="pass one of 'linear', 'trees'"):
+        distil(trained, as_source(X), "forest")
