@@ -120,8 +120,8 @@ class Trainer:
         return handed_model(weights, f"model {number} of {self.store.name}", AllowedModels(self.store.id))
 
     def plain_model(self, name: PlainModel) -> Trained:
-        """A linear model or trees, trained on what the newest model says of the campaign's samples. It holds nothing of
-        the pool, as label spreading does."""
+        """A linear model or trees, trained on what the newest model says of the campaign's samples. Unlike label
+        spreading, it keeps nothing of the pool."""
         from ally.encoders.samples import seen_by
         from ally.learning.distil import distil
 
