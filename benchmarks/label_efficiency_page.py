@@ -317,18 +317,24 @@ def changes(results: pd.DataFrame) -> str:
     return "\n".join([*lines, "", f"{_told(seeds)}: differences of a few per cent are within noise."])
 
 
+WITH, WITHOUT = "ally, auto", "ally, auto without graph"
+
+
 def end_to_end(results: pd.DataFrame) -> str:
-    """`ally` with ``model="auto"`` against random labels with the best of the learners."""
+    """`ally` with ``model="auto"`` against random labels with the best of the learners of the labels alone."""
     lines = [
         "### End to end",
         "",
-        '`model="auto"`, as a user has it: chosen again each time the labels have grown by half. Random labels are '
-        "also shown with each learner alone; the best of them, known only afterwards, sets the target. The last column "
-        "is the labels that `ally` with `auto` needs for 97 % of what that learner finally reaches (for errors, of its "
-        "reduction), divided by those that it needs with random labels.",
+        '`model="auto"`, as a user has it: chosen again each time the labels have grown by half. For classes it learns '
+        "from the unlabelled samples too ([the pool's graph](learners.md#the-pool-teaches)); without the graph, from "
+        "the labels alone. Random labels are also shown with each learner alone, none of which looks at the pool; the "
+        "best of them, known only afterwards, sets the target. The last two columns are the labels that `ally` with "
+        "`auto` needs for 97 % of what that learner finally reaches (for errors, of its reduction), divided by those "
+        "that it needs with random labels. The test sets are never in the graph.",
         "",
-        "| set | seeds | ally, auto | random, auto | random, each learner | labels, of the best learner's |",
-        "|---|---|---|---|---|---|",
+        "| set | seeds | ally | random | ally, without graph | random, without graph | random, each learner "
+        "| labels, of the best learner's | without graph |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     against: dict[str, pd.DataFrame] = {}
     for name, part in results.groupby("dataset", sort=False):
@@ -338,22 +344,61 @@ def end_to_end(results: pd.DataFrame) -> str:
         alone = {role: value for role, value in means.items() if role.startswith("random") and "auto" not in role}
         best = max(alone, key=lambda role: metric.sign * alone[role])
         against[str(name)] = named.replace({best: "random"})
-        curves = role_curves(against[str(name)], {"ally, auto", "random"})
-        assert curves is not None
-        needed = curves.needed("ally, auto", np.arange(len(curves.values["random"])))
 
         def said(role: str, means: Any = means, metric: Any = metric) -> str:
-            return f"{means[role]:.{metric.digits(means[role])}f}"
+            return f"{means[role]:.{metric.digits(means[role])}f}" if role in means else ""
 
         each = ", ".join(f"{'**' * (role == best)}{role[8:]} {said(role)}{'**' * (role == best)}" for role in alone)
-        ratio = "" if needed is None else f"{'' if needed[2] else '> '}{needed[0] / needed[1]:.2f}"
-        count = part["seed"].nunique()
-        lines.append(f"| {name} | {count} | {said('ally, auto')} | {said('random, auto')} | {each} | {ratio} |")
-    whole = mean_ratio(against, "ally, auto")
-    if whole is not None:
-        interval = f"95 % interval {whole.low:.2f} … {whole.high:.2f}, by resampling sets and seeds"
-        lines += ["", f"Over these sets: {whole.value:.2f} (geometric mean; {interval})."]
+        cells = [said(WITH), said("random, auto"), said(WITHOUT), said("random, auto without graph"), each]
+        ratios = [_label_ratio(against[str(name)], role) for role in (WITH, WITHOUT)]
+        lines.append(f"| {name} | {part['seed'].nunique()} | {' | '.join([*cells, *ratios])} |")
+    classes = {name: part for name, part in against.items() if str(part["metric"].iloc[0]) == "accuracy"}
+    for what, sets, role in (
+        ("Sets with classes", classes, WITH),
+        ("The same without the graph", classes, WITHOUT),
+        ("All sets", against, WITH),
+    ):
+        whole = mean_ratio(sets, role)
+        if whole is not None:
+            interval = f"95 % interval {whole.low:.2f} … {whole.high:.2f}, by resampling sets and seeds"
+            lines += ["", f"{what}: {whole.value:.2f} (geometric mean; {interval})."]
+    if classes:
+        _draw_pool(classes).savefig(FIGURES / "pool.png", dpi=80)
+        lines += ["", "![accuracy against labels, with the pool's graph and without](label-efficiency/pool.png)"]
     return "\n".join(lines)
+
+
+def _label_ratio(part: pd.DataFrame, role: str) -> str:
+    """Labels to the target over those of the best learner with random labels; empty where the role was not run."""
+    curves = role_curves(part, {role, "random"})
+    needed = None if curves is None else curves.needed(role, np.arange(len(curves.values["random"])))
+    return "" if needed is None else f"{'' if needed[2] else '> '}{needed[0] / needed[1]:.2f}"
+
+
+LINES = {
+    "ally, auto": ("ally, with the pool", "C0", "-"),
+    "random, auto": ("random, with the pool", "C1", "-"),
+    "ally, auto without graph": ("ally, without", "C0", ":"),
+    "random, auto without graph": ("random, without", "C1", ":"),
+}
+
+
+def _draw_pool(sets: dict[str, pd.DataFrame]) -> Figure:
+    """Means over seeds, a panel for each set."""
+    rows = -(-len(sets) // 3)
+    figure = Figure(figsize=(12, 3.4 * rows + 0.5), layout="constrained")
+    panels = list(figure.subplots(rows, 3, squeeze=False).flat)
+    for ax, (name, part) in zip(panels, sets.items(), strict=False):
+        for series, (label, colour, style) in LINES.items():
+            curve = part[part["series"] == series].groupby("labels")["value"].mean()
+            ax.plot(curve.index, curve.to_numpy(dtype=float), label=label, color=colour, linestyle=style)
+        ax.set(title=name, xlabel="labels")
+        ax.grid(alpha=0.3)
+    panels[0].set_ylabel("accuracy")
+    for ax in panels[len(sets) :]:
+        ax.remove()
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    return figure
 
 
 def reported(results: pd.DataFrame) -> str:

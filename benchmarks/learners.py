@@ -162,7 +162,7 @@ class Task:
     seeds: int = 99
 
 
-VECTORS = ("linear", "mlp", "auto")
+VECTORS = ("linear", "graph", "mlp", "auto")
 TASKS = (
     *(
         Task(
@@ -170,6 +170,7 @@ TASKS = (
             "columns",
             (
                 "linear",
+                "graph",
                 "extra-trees",
                 "gaussian-process",
                 "gradient-boosting",
@@ -186,11 +187,11 @@ TASKS = (
     *(Task(name, "words", VECTORS, ("sklearn logistic",)) for name in ("trec", "sst2")),
     Task("cifar10", "encoder", VECTORS),
     Task("tiny-imagenet-32", "encoder", VECTORS, seeds=1),
-    Task("tiny-imagenet-32", "pixels", ("linear",), ("sklearn logistic",), seeds=1),
+    Task("tiny-imagenet-32", "pixels", ("linear", "graph"), ("sklearn logistic",), seeds=1),
     Task(
         "cifar10",
         "pixels",
-        ("linear", "cnn", "resnet18-slim", "auto"),
+        ("linear", "graph", "cnn", "resnet18-slim", "auto"),
         ("sklearn logistic",),
         ("cnn", "resnet18-slim", "auto"),
     ),

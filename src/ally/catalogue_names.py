@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from ally.errors import ModelError, UnsupportedTask
 from ally.registry import Registry
+from ally.safe_path import SAFE_PATH
 from ally.types import BOTH_TASKS, CLASSIFICATION, Task
 
 
@@ -167,7 +168,7 @@ def _ensure_importable(path: str) -> None:
         "import importlib.util, sys; sys.path[:] = filter(None, sys.path); "
         "sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
     )
-    done = subprocess.run([sys.executable, "-c", program, module], capture_output=True, check=False)
+    done = subprocess.run([sys.executable, SAFE_PATH, "-c", program, module], capture_output=True, check=False)
     if done.returncode:
         raise ModelError.about(
             "model", path, f"can only be imported here; install {module!r}, or put its folder on PYTHONPATH"

@@ -11,7 +11,7 @@ import fcntl
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,31 +20,43 @@ from ally.files import replacing
 
 VARIABLE = "ALLY_STATE"
 """The environment variable that names the state folder."""
+CACHE_VARIABLE = "ALLY_CACHE"
+"""The environment variable that names the folder for what can be made again."""
 KEY_BYTES = 32
 _PRIVATE_FOLDER = 0o700
 
 
 def find_state_folder() -> Path:
-    """Where it is or would be; nothing is made."""
+    """Where it is or would be; nothing is made. Raises `StateUnavailable` for a user without a home."""
     named = os.environ.get(VARIABLE)
-    if named:
-        folder = Path(named).expanduser()
-        if not folder.is_absolute():
-            raise InputError(f"{VARIABLE} is {named!r}, which depends on the current folder; give an absolute path")
-        return folder
+    if named and not named.startswith(("/", "~")):
+        raise InputError(f"{VARIABLE} is {named!r}, which depends on the current folder; give an absolute path")
     import platformdirs
 
-    return Path(platformdirs.user_state_path("ally", appauthor=False))
+    return _find_user_folder(named, lambda: platformdirs.user_state_path("ally", appauthor=False), VARIABLE)
 
 
 def find_cache_folder() -> Path:
-    """The folder for what can be made again: ``ALLY_CACHE``, else the user's cache folder."""
-    named = os.environ.get("ALLY_CACHE")
-    if named:
-        return Path(named).expanduser().absolute()
+    """The folder for what can be made again: ``ALLY_CACHE``, else the user's cache folder. Raises `StateUnavailable`
+    for a user without a home."""
+    named = os.environ.get(CACHE_VARIABLE)
+    if named and not named.startswith("~"):
+        return Path(named).absolute()
     import platformdirs
 
-    return Path(platformdirs.user_cache_path("ally", appauthor=False))
+    return _find_user_folder(named, lambda: platformdirs.user_cache_path("ally", appauthor=False), CACHE_VARIABLE)
+
+
+def _find_user_folder(named: str | None, find_default: Callable[[], Path], variable: str) -> Path:
+    """Without a home "~" stays as it is or is an error. A folder of that name in the current folder could be somebody
+    else's, and would decide for this person."""
+    try:
+        folder = Path(named).expanduser() if named else find_default()
+    except RuntimeError:
+        folder = Path("~")
+    if not folder.is_absolute():
+        raise StateUnavailable(f"there is no home folder here; set {variable} to a folder of yours")
+    return folder
 
 
 def is_private(folder: Path) -> bool:

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Task: TypeAlias = Literal["classification", "regression"]
+PlainModel: TypeAlias = Literal["linear", "trees"]
+"""What a model can be copied as, to do without the pool."""
 BOTH_TASKS: frozenset[Task] = frozenset({"classification", "regression"})
 CLASSIFICATION: frozenset[Task] = frozenset({"classification"})
 REGRESSION: frozenset[Task] = frozenset({"regression"})

@@ -14,7 +14,7 @@ from sklearn.svm import LinearSVC
 from ally import Campaign
 from ally.campaign.permissions import revoke
 from ally.campaign.training import worker
-from ally.errors import DataError, ModelError, UnknownName
+from ally.errors import DataError, InputError, ModelError, UnknownName
 from ally.learning.fitted_estimator import FittedEstimator
 from ally.learning.trained import Trained
 from ally.models import MLP
@@ -73,6 +73,14 @@ def test_a_campaign_is_trained_by_it(tmp_path, table, own, answer_all, model):
     if kept.startswith("skops,"):
         assert isinstance(again.fit, FittedEstimator)
         assert again.fit.estimator[-1].C == 0.5
+
+
+def test_an_estimator_of_many_settings_is_kept(tmp_path, table):
+    model = make_pipeline(*(StandardScaler() for _ in range(20)), LinearSVC())
+    with Campaign.create(tmp_path / "c.db", table[0], model=model, **SETTINGS) as campaign:
+        assert len(campaign.settings.model) > 4000
+    with Campaign.open(tmp_path / "c.db") as campaign, pytest.raises(InputError, match="at most 4000 are allowed"):
+        campaign.change(model="m" * 5000)
 
 
 def test_only_what_its_user_allowed_rebuilds_a_model(tmp_path, table, own, answer_all):

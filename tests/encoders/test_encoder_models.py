@@ -186,6 +186,15 @@ def test_a_missing_extra_is_named(monkeypatch):
     assert default_encoder("image") is None
 
 
+def test_a_folder_named_like_an_encoder_is_not_taken_for_it(minilm, tmp_path, monkeypatch):
+    (tmp_path / "all-MiniLM-L6-v2").mkdir()
+    (tmp_path / "all-MiniLM-L6-v2" / "config.json").write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    assert open_encoder("all-MiniLM-L6-v2").identity == minilm.identity
+    with pytest.raises(DataError, match=r"all-MiniLM-L6-v2 has no weights"):
+        open_encoder("./all-MiniLM-L6-v2")
+
+
 def test_kinds_must_fit(lite0, tiny_vit, minilm):
     assert (default_encoder("text"), default_encoder("image")) == ("all-MiniLM-L6-v2", "efficientnet-lite0")
     with pytest.raises(InputError, match="reads images and the samples are texts"):

@@ -216,6 +216,7 @@ VALUES: dict[str, Callable[[Path], Path]] = {
     "place with a NUL": settings(place="rows\0.csv"),
     "classes with half a surrogate": settings(classes=["a", "b", "\ud83d"]),
     "classes that are numbers without end": settings(classes=[10**40, 1]),
+    "half a million classes": settings(classes=[f"c{n}" for n in range(500_000)]),
     "batch of a million million": settings(batch=2**63),
     "batch that is a text": settings(batch="many"),
     "lease without end": settings(lease_seconds=1e300),

@@ -245,7 +245,7 @@ FILES: dict[str, tuple[str, Callable[[], bytes], str, bool]] = {
             b'{"id": "s%d", "x": %s, "y": "a"}\n' % (n, x)
             for n, x in enumerate((b"NaN", b"1e999", b"9" * 4000, b"-Infinity", b"1"))
         ),
-        "pets|id",
+        "pets|id|no usable feature column",
         False,
     ),
     "JSON lines of a million columns": (
@@ -317,7 +317,10 @@ CASES = [
         HostileCase(name, make_file(file, content), answer, (NEW,) if name.startswith(SLOW) else (NEW, QUERY), short)
         for name, (file, content, answer, short) in FILES.items()
     ),
-    *(HostileCase(f"{name} as embeddings", make_file(*FILES[name][:2]), REFUSED, (EMBEDDED,)) for name in EMBEDDINGS),
+    *(
+        HostileCase(f"{name} as embeddings", make_file(*FILES[name][:2]), f"{REFUSED}|has no ids", (EMBEDDED,))
+        for name in EMBEDDINGS
+    ),
     *(
         HostileCase(f"{name} in a benchmark", make_file(*FILES[name][:2]), REFUSED, (BENCH,))
         for name in ("an .npz of 2 GiB", "a workbook with entities", "quotes that are never closed")
@@ -326,7 +329,7 @@ CASES = [
         HostileCase(
             name,
             make_file("tasks.json", lambda tasks=tasks: json.dumps(tasks).encode()),
-            "pets|not as Label Studio|label|choices",
+            "pets|Label Studio|label|choices",
             (OWN, TELL, ("import", "pets", "{path}")),
         )
         for name, tasks in TASKS.items()
@@ -335,7 +338,7 @@ CASES = [
         HostileCase(
             f"a pipe called {name}",
             make_pipe(name),
-            "not|missing|pets",
+            "not|missing|pets|has the ending",
             (OWN, TELL, (*NEW[:1], "other", *NEW[2:])),
             name == "a.json",
         )

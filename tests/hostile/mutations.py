@@ -27,9 +27,9 @@ CELLS: tuple[Any, ...] = (
 )  # fmt: skip
 SCHEMA = (
     "CREATE VIEW extra AS SELECT 1",
-    "CREATE TRIGGER extra AFTER INSERT ON answer BEGIN DELETE FROM sample; END",
+    "CREATE TRIGGER extra AFTER INSERT ON answers BEGIN DELETE FROM samples; END",
     "CREATE VIRTUAL TABLE extra USING fts5(a)",
-    "CREATE INDEX extra ON sample (rowid)",
+    "CREATE INDEX extra ON samples (id)",
     "CREATE TABLE extra (a)",
     "ALTER TABLE {table} ADD COLUMN extra",
     "ALTER TABLE {table} RENAME TO {table}_before",
@@ -128,7 +128,8 @@ def change_model(data: bytes, rng: random.Random) -> bytes:
     if kind < 0.5:
         facts = change_value(facts, rng)
     elif kind < 0.6:
-        header = {**header, **change_value({name: one for name, one in header.items() if name != "__metadata__"}, rng)}
+        changed = change_value({name: one for name, one in header.items() if name != "__metadata__"}, rng)
+        header = {**header, **changed} if isinstance(changed, dict) else {"tensors": changed}
     elif kind < 0.8 and archives:
         name = rng.choice(archives)
         first, end = header[name]["data_offsets"]
@@ -175,5 +176,8 @@ def write_changed(source: Path, target: Path, change: Change, rng: random.Random
     """One to three changes of a file, written as another."""
     data = source.read_bytes()
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
-        data = change(data, rng) or data
+        try:
+            data = change(data, rng) or data
+        except Exception:  # what it takes apart was broken by an earlier change
+            data = change_bytes(data, rng)
     target.write_bytes(data)

@@ -36,7 +36,7 @@ CHANGES = {
 """Events that change files, and how many of their first values are paths."""
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 HARMLESS = ("/dev/null", "/dev/tty", "/dev/shm/", "/proc/self/")
-COMPILED = (".pyc", ".nbi", ".nbc", "__pycache__")
+COMPILED = (".nbi", ".nbc", "/__pycache__")
 """What Python and numba keep beside sources."""
 
 
@@ -89,7 +89,7 @@ class Reporter:
         if not isinstance(path, (str, bytes)):
             return True  # a file that is open already
         real = os.path.realpath(os.fsdecode(path))
-        return (real + os.sep).startswith((*self._places, *HARMLESS)) or real.endswith(COMPILED)
+        return (real + os.sep).startswith((*self._places, *HARMLESS)) or any(mark in real for mark in COMPILED)
 
 
 def report_acts() -> None:

@@ -139,9 +139,18 @@ def test_what_was_chosen_can_be_used_again():
 def test_slates_by_kind_of_samples():
     import scipy.sparse
 
-    assert [one.name for one in slate_for(as_source(np.zeros((5, 3, 16, 16))))] == ["linear", "cnn"]
-    assert [one.name for one in slate_for(as_source(scipy.sparse.csr_matrix((5, 9))))] == ["linear", "mlp"]
+    assert [one.name for one in slate_for(as_source(np.zeros((5, 3, 16, 16))))] == ["linear", "graph", "cnn"]
+    assert [one.name for one in slate_for(as_source(scipy.sparse.csr_matrix((5, 9))))] == ["linear", "graph", "mlp"]
     assert next(one.name for one in slate_for(as_source(np.zeros((5, 3))))) == "linear"
+
+
+def test_the_graph_is_tried_for_classes_only():
+    auto = AutoLearner(QUICK, slate=slate_for(as_source(X))[:3])
+    assert [one.name for one in auto.slate] == ["linear", "linear-common", "graph"]
+    numbers = settled(SLOPE, auto=auto)
+    classes = settled((SLOPE > 0).astype(float), auto=auto, classes=(0, 1))
+    assert "graph" not in {one.name for one in numbers.measured}
+    assert "graph" in {one.name for one in classes.measured}
 
 
 def test_constraints_are_those_of_the_chosen_learner():

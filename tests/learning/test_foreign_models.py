@@ -38,6 +38,8 @@ TWO, THREE, NUMBERS = (X[:, 0] > 0).astype(int), np.digitize(X[:, 0], [-0.5, 0.5
 OURS = {
     "linear": ("linear", THREE),
     "linear of numbers": ("linear", NUMBERS),
+    "graph": ("graph", THREE),
+    "graph of numbers": ("graph", NUMBERS),
     "network": ("linear-network", THREE),
     "extra trees": (ExtraTreesClassifier(3), THREE),
     "extra trees of numbers": (ExtraTreesRegressor(3), NUMBERS),

@@ -19,6 +19,7 @@ from ally.encoders import Function, encode
 from ally.errors import ModelError
 from ally.learning.average import Average
 from ally.learning.estimator import Estimator
+from ally.learning.graph import GraphLearner
 from ally.learning.learner import FitReport
 from ally.learning.linear import LinearLearner
 from ally.learning.losses import TargetScale
@@ -125,6 +126,9 @@ CASES = {
     "mlp-regression": (Network(partial(MLP, hidden=(16,)), QUICK), "regression"),
     "linear": (LinearLearner(), "classification"),
     "linear-regression": (LinearLearner(), "regression"),
+    "graph": (GraphLearner(), "classification"),
+    "graph-regression": (GraphLearner(), "regression"),
+    "graph-of-vectors": (GraphLearner(most=1500), "vectors"),
     "logistic": (Estimator(LogisticRegression()), "classification"),
     "ridge": (Estimator(Ridge()), "regression"),
     "extra-trees": (Estimator(ExtraTreesClassifier(15)), "classification"),

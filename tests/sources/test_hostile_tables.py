@@ -1,5 +1,6 @@
 """Tables and arrays that lie: refused before they take memory, and honest ones read as before."""
 
+import gzip
 import io
 import zipfile
 from datetime import date, datetime, time
@@ -84,6 +85,27 @@ def test_quotes_that_are_never_closed_end(tmp_path):
     (tmp_path / "b.csv").write_text('id,x\na,"1\nb,2\nc,3\n')
     found = list(open_rows(tmp_path / "b.csv").scan())
     assert [type(row) for row in found] == [BadRow, Row, Row]
+
+
+@pytest.mark.parametrize(("name", "head"), [("a.csv", "id,x\n"), ("a.jsonl", '{"id": "s", "x": 1}\n')])
+def test_what_is_no_table_is_refused_before_each_row_is_reported(tmp_path, name, head):
+    (tmp_path / name).write_text(head + "y\n" * 100_001)
+    with pytest.raises(DataError, match=r"100001 of the first 10000. rows of .* cannot be read, such as line 10000"):
+        list(open_rows(tmp_path / name).scan())
+    (tmp_path / name).write_text(head + "y\n" * 100_000)
+    assert len(list(open_rows(tmp_path / name).scan())) >= 100_000
+
+
+def test_a_small_packed_table_of_many_rows_is_refused_at_once(tmp_path, monkeypatch):
+    rows = b"id,x\n" + b"s,1\n" * 2**22
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(rows + bytes(16)))
+    with pytest.raises(DataError, match="unpacks to more than 16 MiB; at most 16 MiB are read: if you trust it"):
+        open_rows(tmp_path / "a.csv.gz")
+    (tmp_path / "b.csv.gz").write_bytes(gzip.compress(rows[:10_000])[:-20])
+    with pytest.raises(DataError, match=r"is damaged .*; compress it again"):
+        open_rows(tmp_path / "b.csv.gz")
+    monkeypatch.setenv("ALLY_FILE_GB", "0.1")
+    assert open_rows(tmp_path / "a.csv.gz").columns == ("id", "x")
 
 
 def test_many_empty_objects_are_refused(tmp_path, monkeypatch):

@@ -238,6 +238,7 @@ UNUSABLE = {
         r"line 2 of .*0xe9 at 6; save it as UTF-8.*such as cp1252",
     ),
     "UTF-16": (csv("id,x\n1,2\n".encode("utf-16")), {}, DataError, "seems to be utf-16: convert it to UTF-8"),
+    "encoding that is an error": (csv(GOOD), {"encoding": "undefined"}, InputError, "encoding='undefined' is unknown"),
     "unknown encoding": (csv(GOOD), {"encoding": "klingon"}, InputError, "encoding='klingon' is unknown"),
     "empty file": (csv(""), {}, DataError, "is empty; give a file with samples"),
     "blank file": (csv("\n\n"), {}, DataError, "the header of .* cannot be read"),

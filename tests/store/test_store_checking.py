@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from ally import store as stores
-from ally.store import NewAnswer, NewSample, Ranked
+from ally.errors import StoreDamaged
+from ally.store import NewAnswer, NewSample, Ranked, Store, sqlite
 from ally.store.checking import INVARIANTS
+from ally.store.sqlite import Journal
 
 DAMAGE = {
     "the campaign is not one line": "DELETE FROM campaign",
@@ -74,3 +79,52 @@ def test_damage_is_found(tmp_path: Path, words: str, damage: str) -> None:
             assert connection.execute(INVARIANTS[words]).fetchone()[0] > 0
         connection.close()
     store.close()
+
+
+def change_answers(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE answers SET at = 1e999")
+    connection.close()
+
+
+def copy_over(path: Path) -> None:
+    """A changed copy takes the place of the file on the disk, with its times."""
+    other = path.with_name("other.db")
+    shutil.copy2(path, other)
+    change_answers(other)
+    times = path.stat().st_atime_ns, path.stat().st_mtime_ns
+    with path.open("r+b") as file:
+        file.write(other.read_bytes())
+    os.utime(path, ns=times)
+
+
+@pytest.mark.parametrize("journal", ["wal", "rollback"])
+@pytest.mark.parametrize("change", [change_answers, copy_over])
+def test_a_known_file_that_others_changed_is_looked_through_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, journal: Journal, change: Callable[[Path], None]
+) -> None:
+    monkeypatch.setenv("ALLY_STATE", str(tmp_path / "state"))
+    monkeypatch.setattr(sqlite, "wal_is_safe", lambda version="": journal == "wal")
+    path, looks = tmp_path / "a.db", []
+
+    def look(_: Store) -> None:
+        looks.append(1)
+
+    store = stores.create(path, {}, (NewSample(f"s{row}") for row in range(20)), now=0.0, sqlite_journal=journal)
+    store.answer("ann", 2.0, [NewAnswer("s1", "cat")])
+    other = stores.open(path, sqlite_journal=journal, check_foreign=look)
+    other.answer("bob", 3.0, [NewAnswer("s2", "cat")])
+    store.answer("ann", 4.0, [NewAnswer("s3", "cat")])
+    other.close()
+    store.close()
+    stores.open(path, sqlite_journal=journal, check_foreign=look).close()
+    assert not looks, "what its own processes wrote is known"
+    change(path)
+    with pytest.raises(StoreDamaged, match=r"values of answers\.at are none that ally writes"):
+        stores.open(path, sqlite_journal=journal, check_foreign=look)
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE answers SET at = 5.0")
+    connection.close()
+    for _ in range(2):
+        stores.open(path, sqlite_journal=journal, check_foreign=look).close()
+    assert looks == [1], "it is looked through once"

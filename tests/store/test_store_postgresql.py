@@ -9,7 +9,16 @@ import pytest
 from sqlalchemy import Connection
 
 from ally import store as stores
-from ally.errors import InputError, MissingPart, PoolExhausted, StoreBusy, StoreExists, StoreMissing, StoreUnreachable
+from ally.errors import (
+    InputError,
+    MissingPart,
+    PoolExhausted,
+    StoreBusy,
+    StoreDamaged,
+    StoreExists,
+    StoreMissing,
+    StoreUnreachable,
+)
 from ally.store import NewAnswer, NewSample
 from ally.store.postgresql import PostgreSQL
 
@@ -84,3 +93,47 @@ def test_bad_urls_and_missing_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingPart, match=r"ally-learn\[postgresql\]"):
         stores.open("postgresql://host/x")
+
+
+PLANTED = {
+    "'samples' is no plain table": (
+        "ALTER TABLE samples RENAME TO kept; CREATE VIEW samples AS SELECT * FROM kept WHERE run() IS NULL"
+    ),
+    "'alembic_version' is no plain table": (
+        "ALTER TABLE alembic_version RENAME TO kept; CREATE VIEW alembic_version AS SELECT run() AS version_num"
+    ),
+    "'answers' has a trigger": (
+        "CREATE FUNCTION fire() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN PERFORM run(); RETURN NEW; END$$; "
+        "CREATE TRIGGER extra BEFORE INSERT ON answers FOR EACH ROW EXECUTE FUNCTION fire()"
+    ),
+    "'answers' has a rule": "CREATE RULE extra AS ON INSERT TO answers DO ALSO SELECT run()",
+    "'samples' has a policy": (
+        "ALTER TABLE samples ENABLE ROW LEVEL SECURITY; CREATE POLICY extra ON samples USING (run() IS NULL)"
+    ),
+    "'campaign' has a computed value": "ALTER TABLE campaign ADD COLUMN extra text DEFAULT run()",
+    "'campaign' has a check": "ALTER TABLE campaign ADD CHECK (run() IS NOT NULL)",
+    "'calls' has an index that computes": "CREATE INDEX extra ON calls (number) WHERE number > 3",
+    "'events' has a part elsewhere": "CREATE TABLE extra () INHERITS (events)",
+    "'models' has a column of a foreign type": (
+        "CREATE DOMAIN extra AS text CHECK (run() IS NOT NULL); ALTER TABLE models ADD COLUMN extra extra"
+    ),
+}
+
+
+@pytest.mark.parametrize(("words", "planted"), PLANTED.items(), ids=PLANTED)
+def test_what_would_run_on_the_server_is_refused(new_database: Callable[[], str], words: str, planted: str) -> None:
+    url = new_database()
+    make(url).close()
+    database = PostgreSQL(url)
+    with database.engine.connect() as connection, connection.begin():
+        connection.exec_driver_sql("CREATE TABLE ran (at text)")
+        connection.exec_driver_sql(
+            "CREATE FUNCTION run() RETURNS text LANGUAGE sql AS $$INSERT INTO ran VALUES ('now') RETURNING '0004'$$"
+        )
+        connection.exec_driver_sql(planted)
+        connection.exec_driver_sql("DELETE FROM ran")
+    with pytest.raises(StoreDamaged, match=f"the table {words}, which ally never makes and which would run"):
+        stores.open(url)
+    with database.engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM ran").scalar() == 0
+    database.close()

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ally.campaign.settings import LONGEST_CLASS, Settings
+from ally.campaign.setting_checks import LONGEST_CLASS
+from ally.campaign.settings import Settings
 from ally.errors import AnswerError
 from ally.sources import Answer, check_answers
 from ally.sources.export.answers import as_answers, reads

@@ -23,7 +23,7 @@ from ally.campaign.people import person
 from ally.campaign.permissions import Permission, RestrictedWarning, describe_restriction, revoke
 from ally.campaign.places import vectors_folder
 from ally.campaign.record import AnswerRecord
-from ally.campaign.settings import Settings, allow_settings, current_settings, lists_settings
+from ally.campaign.settings import Settings, allow_permissions, allow_settings, current_settings, lists_settings
 from ally.campaign.source import CampaignSource, SourceOptions, check_options
 from ally.campaign.status import status_of
 from ally.campaign.telling import Telling
@@ -166,10 +166,11 @@ class Campaign:
         """What the campaign asks for and its user on this machine has not allowed; it is ignored until `trust`."""
         return list(self.settings.ignored)
 
-    def trust(self) -> list[Permission]:
-        """Allow what the campaign asks for now, from now on; returns it. Read `permissions` first: it may run code,
-        connect to another machine, or read files outside the campaign's folder."""
-        return allow_settings(self._store)
+    def trust(self, shown: Iterable[Permission] | None = None) -> list[Permission]:
+        """Allow what the campaign asks for, from now on; returns it. Read `permissions` first: it may run code, connect
+        to another machine, or read files outside the campaign's folder. With `shown`, which you have read, exactly that
+        is allowed, also if somebody changed the campaign since."""
+        return allow_settings(self._store) if shown is None else allow_permissions(self._store, list(shown))
 
     def revoke_trust(self) -> None:
         """Take back all that was allowed to this campaign on this machine."""

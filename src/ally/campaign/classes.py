@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ally.campaign.people import person
-from ally.campaign.settings import Settings, check_classes, current_settings
+from ally.campaign.setting_checks import check_classes
+from ally.campaign.settings import Settings, current_settings
 from ally.campaign.values import ClassChange
 from ally.errors import LabelError
 from ally.sources.export.answers import plain_label, reads

@@ -91,9 +91,9 @@ def _encoder_permission(about: Mapping[str, Any] | None, folder: Path | None) ->
         return None  # whoever opens the campaign passes the encoder again
     if "folder" in about:
         inside = _place_permission(ENCODER, about["folder"], folder) is None
-        # A folder beside the campaign moves with it.
-        value = about["folder"] if inside else os.path.realpath(found_place(about["folder"], folder) or about["folder"])
-        return Permission(ENCODER, value, "loads a model from a folder")
+        # A folder beside the campaign moves with it. Another model may come in the same folder: its digest counts too.
+        place = about["folder"] if inside else os.path.realpath(found_place(about["folder"], folder) or about["folder"])
+        return Permission(ENCODER, f"{place} ({about['identity']})", "loads a model from a folder")
     if about["name"] in DEFAULTS.values():
         return None
     return Permission(ENCODER, about["name"], "loads a model, which is fetched from the internet if it is not here")

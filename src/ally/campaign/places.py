@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ally.errors import StateUnavailable
 from ally.state import find_cache_folder, is_private
 
 PATHS = ("embeddings", "ids", "folder")
@@ -23,21 +24,23 @@ def on_disk(place: str | Path) -> bool:
 
 
 def beside(place: str | Path) -> Path | None:
-    """The folder of a store that is a file."""
+    """The folder of a store that is a file; of the file itself, where `place` is a link to it: what lies beside a link
+    may be somebody else's."""
     if isinstance(place, str) and ("://" in place or not on_disk(place)):
         return None
-    return Path(place).absolute().parent
+    path = Path(place).absolute()
+    return (path.resolve() if path.is_symlink() else path).parent
 
 
 def open_cache(campaign: str) -> Path | None:
     """The folder for what can be made again, such as small copies of images, by the campaign's id. It lies in the
     user's cache folder: what came with a campaign from somebody else is never taken for a cache. None if it cannot be
     made."""
-    folder = find_cache_folder() / "campaigns" / campaign
     try:
+        folder = find_cache_folder() / "campaigns" / campaign
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return folder if is_private(folder) and is_private(folder.parent) else None
-    except OSError:
+    except (OSError, StateUnavailable):
         return None
 
 

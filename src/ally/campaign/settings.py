@@ -12,19 +12,35 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypeAlias, TypedDict, get_args, get_type_hints
 
 from ally.campaign.permissions import Permission, grant, grant_keys, needed_permissions, restrict
 from ally.campaign.places import beside
+from ally.campaign.setting_checks import (
+    Check,
+    allow_none,
+    check_classes,
+    check_count_or_cv,
+    check_flag,
+    check_later,
+    check_lease,
+    check_model,
+    check_natural,
+    check_positive,
+    check_share,
+    check_text,
+    check_threads,
+    find_too_many,
+    make_choice_check,
+)
 from ally.catalogue_names import KEPT_MODEL, LEARNERS, MODELS
-from ally.checks import check_count, check_number
 from ally.errors import AllyError, InputError, LabelError, StateUnavailable, StoreDamaged, StoreVersion
 from ally.execution.resolve import ensure_named
 from ally.json_form import find_misfit
 from ally.metrics import metric_for
-from ally.types import BOTH_TASKS, Task, find_text_fault
+from ally.types import BOTH_TASKS, Task
 
 if TYPE_CHECKING:
     from ally.store import Store
@@ -40,11 +56,6 @@ VERSION = 1
 IGNORED = "ignored"
 MEMORY = ":memory:"
 """What a store calls itself that ends with its process."""
-MOST_THREADS = 4096
-LONGEST_SETTING, LONGEST_CLASS = 4000, 1000
-LONGEST_LEASE = 366 * 86400.0
-Check: TypeAlias = Callable[[str, Any], object]
-"""Called with the name and the value of a setting; raises if the value is invalid."""
 Group: TypeAlias = Literal["Labels", "Queries", "Learner", "Annotators"]
 
 
@@ -97,52 +108,6 @@ def declarations() -> tuple[Declared, ...]:
     return tuple(found)
 
 
-def one_of(*values: str) -> Check:
-    def check(name: str, value: Any) -> None:
-        if value not in values:
-            raise InputError.about(name, value, f"is unknown; use {' or '.join(map(repr, values))}")
-
-    return check
-
-
-def optional(check: Check) -> Check:
-    return lambda name, value: None if value is None else check(name, value)
-
-
-def share(name: str, value: Any) -> None:
-    if not 0 <= check_number(name, value) < 1:
-        raise InputError.about(name, value, "is out of range; use a number from 0 to below 1")
-
-
-def lease(name: str, value: Any) -> None:
-    if check_number(name, value, positive=True) > LONGEST_LEASE:
-        raise InputError.about(name, value, "is more than a year; use less")
-
-
-def text(name: str, value: Any) -> None:
-    if not isinstance(value, str) or not value:
-        raise InputError.about(name, value, "is not a name; give a text")
-    fault = find_text_fault(value, LONGEST_SETTING)
-    if fault is not None:
-        raise InputError.about(name, value, fault)
-
-
-def flag(name: str, value: Any) -> None:
-    if not isinstance(value, bool):
-        raise InputError.about(name, value, "must be True or False")
-
-
-def anything(name: str, value: Any) -> None:
-    """For settings that are checked together with others."""
-
-
-def count_or_cv(name: str, value: Any) -> None:
-    if value != "cv":
-        if isinstance(value, str):
-            raise InputError.about(name, value, "is unknown; use a whole number or 'cv'")
-        check_count(name, value, least=0)
-
-
 def what_model_does(model: str | None) -> str | None:
     if model is None or model in LEARNERS or model in MODELS:
         return None
@@ -151,15 +116,6 @@ def what_model_does(model: str | None) -> str | None:
 
 def what_engine_does(engine: str) -> str | None:
     return None if engine == "local" else "connects to a cluster, or starts one"
-
-
-def thread_count(name: str, value: Any) -> None:
-    if check_count(name, value) > MOST_THREADS:
-        raise InputError.about(name, value, f"is too many; use at most {MOST_THREADS}")
-
-
-count = partial(check_count, least=1)
-count_or_none = partial(check_count, least=0)
 
 
 @dataclass(frozen=True)
@@ -180,23 +136,25 @@ class Settings:
         "classification",
         "Labels",
         "What is learned: 'classification' or 'regression'.",
-        one_of(*sorted(BOTH_TASKS)),
+        make_choice_check(*sorted(BOTH_TASKS)),
         fixed=True,
     )
-    classes: tuple[Any, ...] | None = setting(None, "Labels", "All classes (default: any label is one).", anything)
-    strategy: str = setting("ally", "Learner", "How samples are chosen: a name listed by `ally strategies`.", text)
+    classes: tuple[Any, ...] | None = setting(None, "Labels", "All classes (default: any label is one).", check_later)
+    strategy: str = setting(
+        "ally", "Learner", "How samples are chosen: a name listed by `ally strategies`.", check_text
+    )
     objective: str | None = setting(
         None,
         "Learner",
         "How the learner is trained; 'auto': a network by the best of erm, pdcl and smooth-unlabelled (default: as the "
         "strategy does).",
-        optional(text),
+        allow_none(check_text),
     )
     model: str | None = setting(
         "auto",
         "Learner",
         "What learns: a name, module:builder of your own, or 'auto' for the best by cross-validation on the labels.",
-        optional(text),
+        allow_none(check_model),
         needs_permission=what_model_does,
     )
     encoder: str | None = setting(
@@ -204,48 +162,50 @@ class Settings:
         "Learner",
         "A pretrained encoder of texts or photos: a name, the folder of a model, or 'none' (default: 'auto', the one "
         "that is installed).",
-        optional(text),
+        allow_none(check_text),
         fixed=True,
         given="auto",
     )
     batch: int = setting(
-        20, "Queries", "Samples in a query. The learner is trained again after as many answers.", count
+        20, "Queries", "Samples in a query. The learner is trained again after as many answers.", check_positive
     )
     lease_seconds: float = setting(
-        3600.0, "Annotators", "How long a sample stays reserved for whoever asked for it.", lease
+        3600.0, "Annotators", "How long a sample stays reserved for whoever asked for it.", check_lease
     )
     policy: Vote = setting(
         "last",
         "Annotators",
         "Which label counts if annotators disagree. For numbers, the majority is the median.",
-        one_of(*get_args(Vote)),
+        make_choice_check(*get_args(Vote)),
     )
-    opinions: int = setting(1, "Annotators", "How many different annotators are asked about each sample.", count)
+    opinions: int = setting(
+        1, "Annotators", "How many different annotators are asked about each sample.", check_positive
+    )
     evaluate: Evaluate = setting(
         0,
         "Queries",
         "Random samples held out for the learning curve (default: 100, or a tenth if that is fewer). 'cv' holds out "
         "none and measures by cross-validation on the chosen labels.",
-        count_or_cv,
+        check_count_or_cv,
         fixed=True,
         given=None,
     )
-    validate: int = setting(0, "Queries", "Random samples held out for early stopping.", count_or_none, fixed=True)
+    validate: int = setting(0, "Queries", "Random samples held out for early stopping.", check_natural, fixed=True)
     held_out_share: float = setting(
-        0.25, "Queries", "Share of each query for held-out samples until they are labelled.", share
+        0.25, "Queries", "Share of each query for held-out samples until they are labelled.", check_share
     )
-    random_share: float = setting(0.0, "Queries", "Share of each query chosen at random, for comparison.", share)
+    random_share: float = setting(0.0, "Queries", "Share of each query chosen at random, for comparison.", check_share)
     budget: int | None = setting(
-        None, "Queries", "Total label budget, used in the advice on when to stop.", optional(count)
+        None, "Queries", "Total label budget, used in the advice on when to stop.", allow_none(check_positive)
     )
     look_at: int = setting(
-        100_000, "Learner", "Unlabelled samples to consider in each training, drawn at random.", count
+        100_000, "Learner", "Unlabelled samples to consider in each training, drawn at random.", check_positive
     )
     threads: int | None = setting(
         None,
         "Learner",
         "CPU threads for training in the background (default: all cores but one).",
-        optional(thread_count),
+        allow_none(check_threads),
     )
     engine: str = setting(
         "local",
@@ -260,11 +220,11 @@ class Settings:
         "Learner",
         "What the learning curve shows: accuracy, balanced_accuracy, macro_f1, auroc or log_loss; r2, rmse or mae "
         "(default: accuracy or r2).",
-        optional(text),
+        allow_none(check_text),
     )
-    automatic: bool = setting(True, "Learner", "Train automatically when there are enough new answers.", flag)
+    automatic: bool = setting(True, "Learner", "Train automatically when there are enough new answers.", check_flag)
     seed: int = setting(
-        0, "Queries", "Seed of the random order of samples and of the training.", count_or_none, fixed=True
+        0, "Queries", "Seed of the random order of samples and of the training.", check_natural, fixed=True
     )
 
     ignored: tuple[Permission, ...] = field(default=(), compare=False)
@@ -322,7 +282,8 @@ class Settings:
         from ally.sources.fingerprint import find_fingerprint_misfit, find_side_misfit
 
         misfit = (
-            find_misfit(values, _form(), "the settings")
+            find_too_many(values.get("classes"))
+            or find_misfit(values, _form(), "the settings")
             or find_side_misfit(values["options"])
             or find_fingerprint_misfit(values["fingerprint"])
         )
@@ -390,7 +351,11 @@ def allow_settings(store: Store, names: Iterable[str] | None = None, *, remember
     """Allow what the settings on record ask for, or only what those of these names do: this machine's user chose them.
     Raises `StateUnavailable` if that cannot be remembered; without `remember` a warning says so."""
     needed = needed_permissions(Settings.from_json(store.settings), beside(store.name))
-    chosen = [one for one in needed if names is None or one.name in names]
+    return allow_permissions(store, [one for one in needed if names is None or one.name in names], remember=remember)
+
+
+def allow_permissions(store: Store, chosen: list[Permission], *, remember: bool = True) -> list[Permission]:
+    """Allow exactly this to a campaign. See `allow_settings`."""
     if store.name == MEMORY:
         grant_keys(store.id, [one.key for one in chosen])
         return chosen
@@ -427,24 +392,3 @@ def declared_classes(classes: Iterable[Any], labels: Sequence[Any]) -> tuple[Any
     if lost is not None:
         raise LabelError(f"samples are labelled {lost!r}, which is not among the classes; list it too")
     return tuple(found.values())
-
-
-def check_classes(classes: Any, task: Task) -> tuple[Any, ...]:
-    """At least two distinct texts or numbers."""
-    if task == "regression":
-        raise LabelError("classes are given and the task is regression; leave one out")
-    if isinstance(classes, str) or not hasattr(classes, "__iter__"):
-        raise LabelError.about("classes", classes, "; pass a list of all classes, such as ['cat', 'dog']")
-    values = tuple(value.item() if hasattr(value, "item") else value for value in classes)
-    odd = next((value for value in values if not isinstance(value, (str, bool, int)) or value == ""), None)
-    if odd is not None or "" in values:
-        raise LabelError(f"{odd!r} cannot be a class; use texts or whole numbers")
-    for value in values:
-        fault = find_text_fault(value, LONGEST_CLASS) if isinstance(value, str) else None
-        if fault is not None:
-            raise LabelError(f"the class {value!r:.80} {fault}")
-    if len({str(value) for value in values}) != len(values):
-        raise LabelError.about("classes", list(values), "holds two that read alike; list each once")
-    if len(values) < 2:
-        raise LabelError.about("classes", list(values), f"holds {len(values)}; a classifier needs at least two")
-    return values

@@ -1,10 +1,13 @@
 """The command line."""
 
+import os
 import sys
 
 
 def main() -> None:
-    """Runs a command. Imports happen here, so that Ctrl-C during start-up ends it cleanly too."""
+    """Runs a command. Imports happen here, so that Ctrl-C during start-up ends it cleanly too. No Python that it starts
+    looks for modules in the current folder, which may be somebody else's."""
+    os.environ.setdefault("PYTHONSAFEPATH", "1")
     try:
         from ally.cli.app import main as run
 

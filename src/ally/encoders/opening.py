@@ -66,6 +66,9 @@ def open_named(name: str, kind: EncoderKind) -> Encoder:
 def _by_name(encoder: str | Path, kind: EncoderKind | None) -> Encoder:
     if str(encoder) == efficientnet.NAME:
         return EfficientNetLite0()
+    if isinstance(encoder, str) and encoder in SHORT:
+        # A folder of that name in the current one may be somebody else's; ./NAME means it.
+        return open_named(encoder, kind or "text")
     return _of_folder(ModelFolder.open(encoder), kind)
 
 

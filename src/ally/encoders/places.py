@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ally.checks import check_number
+from ally.errors import StateUnavailable
 from ally.state import find_cache_folder
 
 MOST = 4.0
@@ -19,9 +20,11 @@ USED = "used"
 """The file in each folder that says when it was last used, and is locked while it is."""
 
 
-def machine_folder() -> Path:
-    """Where `ally query` and `ally bench` keep vectors."""
-    return find_cache_folder() / "encoded"
+def machine_folder() -> Path | None:
+    """Where `ally query` and `ally bench` keep vectors; None for a user without a home."""
+    with suppress(StateUnavailable):
+        return find_cache_folder() / "encoded"
+    return None
 
 
 class InUse:

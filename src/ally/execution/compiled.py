@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
 F = TypeVar("F", bound=Callable[..., Any])
-NAMES_CODE = ("NUMBA_CACHE_DIR", "NUMBA_CACHE_LOCATOR_CLASSES")
-"""Settings of numba that decide which compiled code is loaded."""
+CONFIG = ".numba_config.yaml"
+"""Settings that numba reads from the current folder when it is imported, and again before it compiles."""
 
 
 def compiled(*freedoms: str, **options: Any) -> Callable[[F], F]:
@@ -28,10 +32,27 @@ def compiled(*freedoms: str, **options: Any) -> Callable[[F], F]:
 
 
 def _import_numba() -> ModuleType:
-    """Numba reads ``.numba_config.yaml`` in the current folder, which may be somebody else's, and a cache that it names
-    could hold any code. What the environment says goes before that file."""
-    for name in NAMES_CODE:
-        os.environ.setdefault(name, "")
-    import numba
-
+    """Without the settings in the current folder, which may be somebody else's: a cache of code that they name could
+    hold any code. The environment has its say."""
+    with _hide_yaml() if Path(CONFIG).exists() else nullcontext():
+        import numba
+    settings: Any = numba.core.config
+    if settings._config_fname != os.devnull:
+        settings._config_fname = os.devnull
+        settings.reload_config()  # takes back what was read before, where somebody else imported it
     return numba
+
+
+@contextmanager
+def _hide_yaml() -> Iterator[None]:
+    """Numba reads no settings where it finds no reader of YAML."""
+    reader = sys.modules.get("yaml")
+    sys.modules["yaml"] = None  # type: ignore[assignment]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        del sys.modules["yaml"]
+        if reader is not None:
+            sys.modules["yaml"] = reader

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from ally.errors import AllyError
 from ally.execution.processes import end_with_parent, sendable
+from ally.safe_path import use_safe_path
 
 POLL = 0.5
 """After this many seconds without a result, the caller is told so."""
@@ -83,7 +84,8 @@ def _start() -> tuple[Connection, BaseProcess]:
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs,), daemon=True)
-    process.start()
+    with use_safe_path():
+        process.start()
     theirs.close()
     return ours, process
 

@@ -82,7 +82,8 @@ class AutoLearner:
         return replace(self, chosen=self._choice(examples, objective, streams, progress))
 
     def _choice(self, examples: Examples, objective: Objective, streams: Streams, progress: Progress | None) -> Chosen:
-        slate = [one for one in self._slate() if one.learner.supports(objective, examples.task) is None]
+        slate = [one for one in self._slate() if one.task in (None, examples.task)]
+        slate = [one for one in slate if one.learner.supports(objective, examples.task) is None]
         if not slate:
             raise ModelError(
                 f"no candidate model supports the objective {objective}; name a model, such as model='mlp'"

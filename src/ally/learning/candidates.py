@@ -15,6 +15,7 @@ from ally.learning.objectives import ERM, Objective
 from ally.learning.training import Training
 from ally.learning.words import OfWords
 from ally.sources import Source
+from ally.types import Task
 
 if TYPE_CHECKING:
     from ally.learning.estimator import Estimator
@@ -41,6 +42,8 @@ class Candidate:
     seconds: Callable[[Size], float] = field(repr=False, compare=False)
     objective: Objective = ERM()
     """What it is measured under."""
+    task: Task | None = None
+    """The only task it is tried for; None for any."""
 
 
 def slate_for(source: Source, training: Training = Training()) -> tuple[Candidate, ...]:
@@ -51,7 +54,8 @@ def slate_for(source: Source, training: Training = Training()) -> tuple[Candidat
     shape = source.shape
     linear = Candidate("linear", LinearLearner(), _linear_seconds)
     perceptron = Candidate("mlp", Network.named("mlp", training), _perceptron_seconds)
-    graph = Candidate("graph", GraphLearner(GRAPH), _graph_seconds)
+    # For numbers, trees and the Gaussian process are ahead of it (docs/learners.md).
+    graph = Candidate("graph", GraphLearner(GRAPH), _graph_seconds, task="classification")
     if len(shape) == 3 and min(shape[1:]) >= 8:
         return linear, graph, Candidate("cnn", Network.named("cnn", training), _convolution_seconds)
     if getattr(source, "vectors", False):

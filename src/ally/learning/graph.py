@@ -222,7 +222,7 @@ def _fit(
         positive_duals=None,
         slacks=None,
         dual_epoch=1,
-        notes=_describe_parts(graph.number_parts(settings.k), placed),
+        notes=_describe_graph(graph.number_parts(settings.k), placed),
     )
     return FittedGraph(
         pool.space, graph.nearest.points, masses.astype(np.float32), labels.shares, graph.width(settings.k), settings,
@@ -244,15 +244,18 @@ def _to_held_out(said: FloatArray, examples: Examples, scale: TargetScale) -> tu
     return values.float(), values.argmax(1)
 
 
-def _describe_parts(parts: AnyArray, placed: csr_array) -> tuple[str, ...]:
-    """A note if some samples cannot be reached from any label."""
+def _describe_graph(parts: AnyArray, placed: csr_array) -> tuple[str, ...]:
+    """That samples without labels take part, and whether some cannot be reached from any label."""
+    notes = [
+        f"graph: learned from the labels and from how {len(parts)} samples of the pool, labelled or not, lie together"
+    ]
     alone = ~np.isin(parts, np.unique(parts[placed.indices]))
-    if not alone.any():
-        return ()
-    return (
-        f"graph: no label reaches {alone.sum()} of {len(parts)} samples, which are predicted by the labels' shares or "
-        "mean; label some of them",
-    )
+    if alone.any():
+        notes.append(
+            f"graph: no label reaches {alone.sum()} of {len(parts)} samples, which are predicted by the labels' shares "
+            "or mean; label some of them"
+        )
+    return tuple(notes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,6 +24,7 @@ from torch import nn
 
 from ally.errors import AllyError, EngineError, InputError, ModelError
 from ally.execution.processes import end_with_parent, sendable
+from ally.safe_path import use_safe_path
 
 T = TypeVar("T")
 
@@ -126,7 +127,8 @@ def shared_by(processes: int, work: Callable[[], T]) -> T:
                 ends.append(ours)
                 arguments = sent, theirs, f"file://{folder}/meeting", Group(rank, processes), threads
                 member = context.Process(target=_member, args=arguments, daemon=True)
-                member.start()
+                with use_safe_path():
+                    member.start()
                 members.append(member)
                 theirs.close()
             return cast(T, _result(ends))

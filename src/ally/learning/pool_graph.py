@@ -58,8 +58,8 @@ class PoolGraph:
         return found
 
     def relate_labels(self, points: AnyArray, k: int) -> tuple[FloatArray, FloatArray]:
-        """For each of `ALPHAS`: how much of the label of point j reaches point i, (3, m, m), 0 for i = j and copies; and
-        how much of it there is everywhere, (3, m)."""
+        """For each of `ALPHAS`: how much of the label of point j reaches point i, (3, m, m), nothing for i = j and for
+        copies; and how much of it there is everywhere, (3, m)."""
         return self._labels.setdefault(k, _KeptLabels()).relate(self, points, k)
 
     def _smoother(self, k: int) -> csr_array:

@@ -157,8 +157,12 @@ class Database(ABC):
         """What the backend itself finds damaged."""
 
     def is_known(self, campaign: str) -> bool:
-        """Whether this user has had this campaign open here. What a server holds is the server's business."""
+        """Whether this campaign is as `ally` left it when this user had it open here. What a server holds is its own
+        business."""
         return True
+
+    def check_tables(self) -> None:
+        """Before anything is read: raises `StoreDamaged` if the tables hold something that would run."""
 
     def remember(self, campaign: str) -> None:
         """From now on it is known."""

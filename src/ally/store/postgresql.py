@@ -27,17 +27,22 @@ from ally.errors import (
 )
 from ally.store.database import PATIENCE, Database, T, Work
 from ally.store.locks import forget, remember, within
+from ally.store.server_tables import find_foreign_part
 
-_WRITERS = text("SELECT pg_advisory_xact_lock(hashtextextended('ally campaign in ' || current_schema(), 0))")
+# Functions by their whole names and types: one of the same name in the campaign's own schema is somebody else's.
+_WRITERS = text(
+    "SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('ally campaign in ' || current_schema(), 0))"
+)
 
 # Another text than that of the writers, and so another lock.
-_NAME = "hashtextextended('ally alone in ' || current_schema() || ': ' || :name, 0)"
-_TAKE = text(f"SELECT pg_try_advisory_lock({_NAME})")
-_LEAVE = text(f"SELECT pg_advisory_unlock({_NAME})")
+_NAME = "pg_catalog.hashtextextended('ally alone in ' || current_schema() || ': ' || :name, 0)"
+_TAKE = text(f"SELECT pg_catalog.pg_try_advisory_lock({_NAME})")
+_LEAVE = text(f"SELECT pg_catalog.pg_advisory_unlock({_NAME})")
 # The session may be silent for hours. The server notices within a minute that the machine of its holder is gone.
-_STAYS = text("""SELECT set_config(name, value, false) FROM pg_settings JOIN (VALUES ('idle_session_timeout', '0'),
-    ('tcp_keepalives_idle', '30'), ('tcp_keepalives_interval', '10'), ('tcp_keepalives_count', '3'))
-    AS t (known, value) ON known = name""")
+_STAYS = text("""SELECT pg_catalog.set_config(name, value, false) FROM pg_catalog.pg_settings
+    JOIN (VALUES
+    ('idle_session_timeout', '0'), ('tcp_keepalives_idle', '30'), ('tcp_keepalives_interval', '10'),
+    ('tcp_keepalives_count', '3')) AS t (known, value) ON known = name""")
 
 _BUSY = {"55P03", "40P01", "40001"}
 _FULL = {"53100", "53000", "53200"}
@@ -146,6 +151,14 @@ class PostgreSQL(Database):
                 "be recorded: repeat it with the same key"
             )
         return StoreError(f"{self.name}: {said}")
+
+    def check_tables(self) -> None:
+        found = self.read(find_foreign_part)
+        if found is not None:
+            raise StoreDamaged(
+                f"{self.name} is not used: {found}, which ally never makes and which would run with your rights; look "
+                "at it, and remove it"
+            )
 
     def problems(self) -> list[str]:
         """The server watches its own files; see pg_amcheck."""

@@ -27,7 +27,7 @@ from ally.store.cells import find_odd_cells
 from ally.store.database import PATIENCE, Database, T, Work
 from ally.store.file_schema import check_schema
 from ally.store.guard import guard_connection
-from ally.store.known_files import is_known, remember_file
+from ally.store.known_files import FileMark, find_mark
 from ally.store.locks import Turns, exclusive_by_file, exclusive_by_lock
 from ally.store.numbers import pieces
 from ally.store.places import check_local
@@ -82,6 +82,7 @@ class SQLite(Database):
         self._mine = threading.RLock()
         self._names: dict[str, threading.Lock] = {}
         self._until = math.inf
+        self._mark: FileMark | None = None
         if path is not None:
             check_local(path)
             if not building and not path.is_file():
@@ -174,9 +175,20 @@ class SQLite(Database):
             self._mine,
             in_line,
             self.engine.connect().execution_options(ally_writes=writes) as connection,
+            self._move_mark() if writes else nullcontext(),
             self._start(connection),
         ):
             return work(connection)
+
+    @contextmanager
+    def _move_mark(self) -> Iterator[None]:
+        """What is written meanwhile changes a file that was known into one that is known."""
+        known = self._mark is not None and self._mark.fits()
+        try:
+            yield
+        finally:
+            if known and self._mark is not None:
+                self._mark.write()
 
     def _start(self, connection: Connection) -> RootTransaction:
         """A journal may have come while the file was open, in a folder that is shared with another machine."""
@@ -190,7 +202,8 @@ class SQLite(Database):
         return exclusive_by_file(self._file, name, seconds)
 
     def close(self) -> None:
-        super().close()
+        with self._move_mark():  # whoever closes a file last puts its log into it
+            super().close()
         if self._line is not None:
             self._line.close()
 
@@ -235,11 +248,15 @@ class SQLite(Database):
             return self.read(_find_damage) or self.read(find_odd_cells)
 
     def is_known(self, campaign: str) -> bool:
-        return self._file is None or is_known(campaign, self._file)
+        mark = None if self._file is None else find_mark(campaign, self._file)
+        if mark is not None and mark.fits():
+            self._mark = mark
+        return self._file is None or self._mark is not None
 
     def remember(self, campaign: str) -> None:
-        if self._file is not None:
-            remember_file(campaign, self._file)
+        self._mark = None if self._file is None else find_mark(campaign, self._file)
+        if self._mark is not None:
+            self._mark.write()
 
     def check_foreign(self, look: Work[list[str]] | None = None) -> None:
         with self._bounded():

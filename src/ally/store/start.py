@@ -17,7 +17,6 @@ from ally.store.backups import building_name, put_in_place
 from ally.store.base import Store
 from ally.store.checking import find_faults
 from ally.store.database import PATIENCE, Database
-from ally.store.known_files import remember_file
 from ally.store.postgresql import PostgreSQL
 from ally.store.schema import VERSION, campaign
 from ally.store.sql import SQLStore
@@ -78,11 +77,10 @@ def create(
             building.write_once(work)
             building.close()
             put_in_place(aside, where)
-            remember_file(made, where)
         finally:
             building.close()
             aside.unlink(missing_ok=True)
-        return open(where, sqlite_journal=sqlite_journal, patience=patience)
+        return _open(SQLite(where, journal=sqlite_journal, patience=patience), lambda database, store: None)
     database: Database = SQLite(None) if where == MEMORY else PostgreSQL(where, patience=patience)
 
     def work_if_empty(connection: Connection) -> None:
@@ -115,23 +113,29 @@ def open(
         if isinstance(where, Path)
         else PostgreSQL(where, patience=patience)
     )
+
+    def look_through(database: Database, store: Store) -> None:
+        database.check_foreign(find_faults)
+        check_foreign(store)
+
+    return _open(database, look_through)
+
+
+def _open(database: Database, look_through: Callable[[Database, Store], None]) -> Store:
+    """`look_through` is for a campaign that is not known, or is no longer as it was left."""
     try:
-        return _prepare(database, check_foreign)
+        database.check_tables()
+        version, store = find_version(database), SQLStore(database)
+        if version != VERSION:
+            database.check_foreign()
+            bring_up_to_date(database, version)
+        if not database.is_known(store.id):
+            look_through(database, store)
+            database.remember(store.id)
+        return store
     except BaseException:
         database.close()
         raise
-
-
-def _prepare(database: Database, check_foreign: Callable[[Store], object]) -> Store:
-    version, store = find_version(database), SQLStore(database)
-    if version != VERSION:
-        database.check_foreign()
-        bring_up_to_date(database, version)
-    if not database.is_known(store.id):
-        database.check_foreign(find_faults)
-        check_foreign(store)
-        database.remember(store.id)
-    return store
 
 
 def _place(place: str | Path) -> Path | str:

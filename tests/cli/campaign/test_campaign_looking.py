@@ -186,6 +186,22 @@ def test_predict_by_the_campaign_and_by_its_model(ally, labelled, tmp_path):
     ]
 
 
+def test_a_model_of_the_whole_pool_is_exported_as_a_plain_one(ally, labelled):
+    ally("change", "rows", "--model", "graph")
+    ally("retrain", "rows")
+    whole = ally("export", "rows", "whole", "--model")
+    assert "1 model written" in whole.out
+    for name in ("linear", "trees"):
+        plain = ally("export", "rows", name, "--model", "--as", name)
+        assert "give the same label for" in " ".join(plain.err.split())
+        ours, theirs = (
+            ally("predict", file, "table.csv").rows for file in ("whole.safetensors", f"{name}.safetensors")
+        )
+        assert np.mean([a["label"] == b["label"] for a, b in zip(ours, theirs, strict=True)]) > 0.8
+    assert "add --model" in ally("export", "rows", "x.csv", "--as", "linear", code=2).err
+    assert "'forest' is not one of" in ally("export", "rows", "x", "--model", "--as", "forest", code=2).err
+
+
 def test_regression_from_numbers_of_the_source(ally, table):
     ally(
         "new",

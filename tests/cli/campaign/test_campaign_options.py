@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ally
-from ally.campaign import Settings, settings
+from ally.campaign import Settings, setting_checks, settings
 from ally.campaign.settings import declarations
 from ally.cli import main
 from ally.cli.campaign.options import FORMS, LATER, option_of
@@ -83,7 +83,7 @@ def test_the_page_lists_the_settings_as_they_are(monkeypatch):
 
 def test_a_setting_declared_in_one_place_is_everywhere(monkeypatch):
     """What it takes to add one: a field."""
-    extra = settings.setting(3, "Queries", "How often to say hello.", settings.count)
+    extra = settings.setting(3, "Queries", "How often to say hello.", setting_checks.check_positive)
     grown = make_dataclass("Settings", [("hellos", int, extra)], bases=(Settings,), frozen=True)
     monkeypatch.setattr(settings, "Settings", grown)
     settings.declarations.cache_clear()

@@ -11,6 +11,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from ally import Campaign
 from ally.campaign import permissions
 from ally.campaign.permissions import RestrictedWarning
 from ally.errors import InputError, NotTrusted, StateUnavailable, StoreDamaged
+from ally.sources.fingerprint import ENCODED
 from ally.state import find_state_folder, load_key, open_state_folder
 
 OWN = """
@@ -260,7 +262,7 @@ def test_the_command_asks_and_remembers(here, foreign, command):
     done = command("trust", "pets", cwd=place.parent, stdin="n\n")
     assert (done.returncode, "nothing was allowed" in done.stderr) == (2, True)
     assert "\x1b" not in done.stdout
-    assert "model = some\\x1b[2Jthing:build" in done.stdout
+    assert "model = 'some\\x1b[2Jthing:build'" in done.stdout
     assert "which runs code" in done.stdout
     assert command("trust", "pets", cwd=place.parent, stdin="").returncode == 2
     listed = json.loads(command("trust", "pets", "--json", cwd=place.parent).stdout)
@@ -293,6 +295,50 @@ def test_a_state_folder_that_others_can_write_to_decides_nothing(here, foreign):
     permissions._granted.clear()
     find_state_folder().chmod(0o777)
     open_restricted(place, match="others can write to the folder for your decisions").close()
+
+
+def test_without_a_home_no_folder_here_decides(here, foreign, monkeypatch):
+    place = foreign(engine="ray")
+    monkeypatch.setenv("ALLY_STATE", str(place.parent / "~" / ".local" / "state" / "ally"))
+    Campaign.open(place, trust=True).close()
+    permissions._granted.clear()
+    for variable in ("ALLY_STATE", "ALLY_CACHE", "HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", dict[int, Any]().__getitem__)
+    with open_restricted(place, match="because there is no home folder here; set ALLY_STATE") as campaign:
+        assert campaign.source.cache is None
+        assert len(campaign.ask(2).ids) == 2
+
+
+def test_another_model_in_the_folder_of_an_encoder_is_asked_about(here, foreign):
+    with Campaign.open(foreign()) as campaign:
+        about = {"name": "mine", "folder": "mine", "identity": "text 0123 mean 128 tokens", "width": 8}
+        asked = [
+            permissions.needed_permissions(replace(campaign.settings, fingerprint={ENCODED: made}), here / "work")
+            for made in (about, {**about, "identity": "text 4567 mean 128 tokens"})
+        ]
+    assert [len(one) for one in asked] == [1, 1]
+    assert asked[0][0].key != asked[1][0].key
+    assert asked[0][0].value == "mine (text 0123 mean 128 tokens)"
+
+
+def test_a_link_to_a_campaign_brings_no_source_of_its_own(here, foreign):
+    place = foreign()
+    (here / "theirs").mkdir()
+    (here / "theirs" / "pets.db").symlink_to(place)
+    (here / "theirs" / "rows.csv").write_text("id,x,z\nplanted,1,2\n")
+    with Campaign.open(here / "theirs" / "pets.db") as campaign:
+        assert campaign.source.samples.missing(["s1", "planted"]) == ["planted"]
+        assert not campaign.permissions()
+
+
+def test_only_what_was_shown_is_allowed(here, foreign):
+    place = foreign(engine="ray")
+    with open_restricted(place) as campaign:
+        shown = campaign.permissions()
+        campaign._store.change_settings(lambda kept: {**kept, "engine": "ray://elsewhere:1"})
+        assert campaign.trust(shown) == shown
+        assert [one.value for one in campaign.permissions()] == ["ray://elsewhere:1"]
 
 
 def test_the_state_folder_must_not_depend_on_the_current_one(monkeypatch):

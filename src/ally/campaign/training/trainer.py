@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ally.learning.trained import Trained
+    from ally.types import PlainModel
 
 PATIENCE = 24 * 3600.0
 """Seconds that an explicit training waits for one that is running."""
@@ -117,6 +118,17 @@ class Trainer:
 
         weights, number = self._newest()
         return handed_model(weights, f"model {number} of {self.store.name}", AllowedModels(self.store.id))
+
+    def plain_model(self, name: PlainModel) -> Trained:
+        """A linear model or trees, trained on what the newest model says of the campaign's samples. Unlike label
+        spreading, it keeps nothing of the pool."""
+        from ally.encoders.samples import seen_by
+        from ally.learning.distil import distil
+
+        trained, samples = self.model(), self.source.samples
+        known = {problem.id for problem in samples.problems}
+        ids = [sample.id for sample in self.store.samples.all() if not sample.gone and sample.id not in known]
+        return distil(trained, seen_by(samples, trained.about).features(ids), name)
 
     def measured(self) -> tuple[Trained, int]:
         """The newest model of the learning curve, which saw no held-out label, and its number."""

@@ -10,9 +10,9 @@ import subprocess
 import sys
 
 from ally.campaign.permissions import granted_keys
+from ally.safe_path import SAFE_PATH
 
-# Not -m: that puts the current folder first on the path, and a queue.py there would shadow Python's own. Imports make
-# no garbage, and looking for it takes a third of the time of a small training.
+# Imports make no garbage, and looking for it takes a third of the time of a small training.
 PROGRAM = """
 import gc, json, sys
 gc.disable()
@@ -51,7 +51,7 @@ def start(place: str, id: str, *, now: bool = False, threads: int | None = None)
     count = os.environ.get("OMP_NUM_THREADS", max(1, cores - 1)) if threads is None else min(threads, cores)
     # The place goes to standard input: a URL may hold a password, and others can read the arguments of a process.
     process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, *(["--now"] if now else [])],
+        [sys.executable, SAFE_PATH, "-c", PROGRAM, *(["--now"] if now else [])],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

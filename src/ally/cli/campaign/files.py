@@ -17,7 +17,7 @@ from ally.cli.campaign.sheets import check_out, write_rows
 from ally.cli.console import live_progress
 from ally.cli.reading import Encoding, NoHeader, given_options
 from ally.errors import InputError, LabelError, UnknownClasses
-from ally.types import SKIP
+from ally.types import SKIP, PlainModel
 
 if TYPE_CHECKING:
     from ally.campaign import Campaign
@@ -90,6 +90,14 @@ def export(
     model: Annotated[
         bool, typer.Option("--model", help="Write the newest model as a .safetensors file, for `ally predict`.")
     ] = False,
+    plain: Annotated[
+        PlainModel | None,
+        typer.Option(
+            "--as",
+            help="With --model: a plain model trained on what the newest one says of the samples. The file of a model "
+            "that learned from the whole pool holds part of it; this one holds nothing of it.",
+        ),
+    ] = None,
     source: Moved = None,
     as_json: AsJson = False,
 ) -> None:
@@ -100,9 +108,11 @@ def export(
     model = model or out.suffix.lower() == WEIGHTS
     if record and model:
         raise InputError("--record and --model exclude each other; write one at a time")
+    if plain is not None and not model:
+        raise InputError("--as says what kind of model to write; add --model, or leave --as out")
     with opened(name, source) as campaign:
         if model:
-            out, n, what = _write_model(campaign, out), 1, "model"
+            out, n, what = _write_model(campaign, out, plain), 1, "model"
         elif record:
             check_out(out, (".csv", ".jsonl"))
             n, what = write_rows(out, RECORD, _record(campaign)), "answer"
@@ -166,11 +176,18 @@ def _answer_line(answer: Answer) -> dict[str, Any]:
     return {**dict(zip(ANSWER, said, strict=True)), **({} if answer.note is None else {"note": answer.note})}
 
 
-def _write_model(campaign: Campaign, out: Path) -> Path:
+def _write_model(campaign: Campaign, out: Path, plain: PlainModel | None) -> Path:
     target = out if out.suffix.lower() == WEIGHTS else out.with_name(out.name + WEIGHTS)
     check_out(target, (WEIGHTS,))
     from ally.campaign.training.models import origin
 
+    if plain is not None:
+        copy = campaign.training.plain_model(plain)
+        copy.write(target)
+        share = copy.about["agreement"]
+        said = f"the same label for {share:.1%}" if copy.fit.classes else f"predictions that correlate at {share:.3f}"
+        note(f"note: it and the newest model give {said} of samples that it was not trained on")
+        return target
     model = campaign.training.model()
     model.write(target)
     note(f"note: {origin(model)}")

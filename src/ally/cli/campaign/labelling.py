@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from ally.cli.campaign.opening import Moved, Name, opened
+from ally.cli.console import make_printable
 from ally.errors import InputError, MissingPart
 
 PORT = 8642
@@ -78,7 +79,7 @@ def label(
         def ready() -> None:
             gc.freeze()  # and it is not scanned again while people label
             for line in running.lines:
-                print(line, flush=True)
+                print(make_printable(line), flush=True)
             if browser:
                 from ally.web.browser import open_browser
 

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ally.campaign.settings import LONGEST_LEASE, Declared, declarations
+from ally.campaign.setting_checks import LONGEST_LEASE
+from ally.campaign.settings import Declared, declarations
 from ally.errors import InputError
 
 Command = Callable[..., None]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ally.catalogue_names import KEPT_MODEL
 from ally.cli.campaign.opening import AsJson, Name, opened
 from ally.cli.campaign.printing import dump, say
 from ally.errors import InputError
+
+if TYPE_CHECKING:
+    from ally.campaign.permissions import Permission
 
 
 def trust(
@@ -40,11 +44,18 @@ def trust(
             return
         say(f"{name} asks for:")
         for one in asked:
-            say(f"  {one.name} = {one.value}", f"    which {one.act}")
+            say(f"  {one.name} = {_show_value(one)}", f"    which {one.act}")
         if not yes and not _confirm():
             raise InputError("nothing was allowed; answer y, or pass --yes")
-        campaign.trust()
+        campaign.trust(asked)
         say(f"{name}: allowed, from now on")
+
+
+def _show_value(asked: Permission) -> str:
+    """All of it in quotes, so that blanks cannot pass for its end; of an estimator, which nobody can read, the size."""
+    if asked.value.startswith(KEPT_MODEL):
+        return f"an estimator, kept in {len(asked.value)} characters ({asked.key[:12]})"
+    return repr(asked.value)
 
 
 def _confirm() -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
+
+from ally.errors import DataError
 
 
 class Row(NamedTuple):
@@ -18,6 +20,24 @@ class Row(NamedTuple):
 class BadRow(NamedTuple):
     name: str
     reason: str
+
+
+MOST_BAD, BAD_OF_GOOD = 100_000, 10
+"""Rows that cannot be read, and how many times as many as those that can."""
+
+
+def ensure_mostly_good(rows: Iterable[Row | BadRow], place: str) -> Iterator[Row | BadRow]:
+    """The same rows. Raises where hardly any can be read: it is no table, and to report each row would take minutes."""
+    bad = 0
+    for number, row in enumerate(rows, 1):
+        if isinstance(row, BadRow):
+            bad += 1
+            if bad > MOST_BAD and bad > BAD_OF_GOOD * (number - bad):
+                raise DataError(
+                    f"{bad} of the first {number} rows of {place} cannot be read, such as {row.name}: {row.reason}; "
+                    "give a table"
+                )
+        yield row
 
 
 class Rows(Protocol):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ally.errors import DataError
-from ally.sources.rows.base import BadRow, Row
+from ally.sources.rows.base import BadRow, Row, ensure_mostly_good
 from ally.sources.rows.headers import BELOW_HEADER, ensure_few_columns, find_repeated, header_notes
 from ally.sources.rows.lines import LONGEST_LINE, TOO_LONG, InLines, Line, Lines
 
@@ -73,6 +73,9 @@ class DelimitedRows(InLines):
         return cell
 
     def scan(self) -> Iterator[Row | BadRow]:
+        return ensure_mostly_good(self._scan(), self.place)
+
+    def _scan(self) -> Iterator[Row | BadRow]:
         with self._lines.open() as stream:
             rows = self._parsed(stream)
             if self._header:

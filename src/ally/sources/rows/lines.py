@@ -13,17 +13,23 @@ from typing import IO, Any, NamedTuple, cast
 
 from ally.errors import DataError, InputError
 from ally.sources.paths import ensure_readable, file_stamp
-from ally.sources.rows.base import BadRow, Row
+from ally.sources.rows.base import BadRow, Row, ensure_mostly_good
 from ally.sources.rows.headers import ensure_few_columns
-from ally.sources.size_limits import UNPACKED, advise, find_limit, in_words
+from ally.sources.size_limits import advise, find_limit, in_words
 
 LONGEST_LINE = 2**24
 """Bytes; a longer line is passed over and reported."""
 BOMS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 
 
-PACKED_RATIO = 50
-"""Times its own size that a .gz file may unpack to: it is read a line at a time, so that only time is at stake."""
+PACKED, PACKED_RATIO = 2**24, 50
+"""Bytes that a .gz file may unpack to, whatever its size, and times its own size: rows of a few bytes take long."""
+COUNTED = 2**28
+"""Where that is less than this, the bytes are counted before any row is read: it takes a second."""
+
+
+PIECE = 2**20
+DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile)
 
 
 class Line(NamedTuple):
@@ -40,7 +46,7 @@ class Lines:
         ensure_readable(path)
         try:
             plain = "a,\n".encode(codecs.lookup(encoding).name if encoding != "utf-8-sig" else "utf-8") == b"a,\n"
-        except LookupError as error:
+        except (LookupError, UnicodeError) as error:
             raise InputError.about(
                 "encoding", encoding, "is unknown to Python; use for instance 'utf-8', 'cp1252' or 'latin-1'"
             ) from error
@@ -49,9 +55,12 @@ class Lines:
         self.path = path
         self.encoding = "utf-8" if encoding.lower().replace("_", "-") in ("utf8", "utf-8-sig") else encoding
         packed = path.suffix.lower() == ".gz"
-        self._longest = find_limit(max(UNPACKED, PACKED_RATIO * path.stat().st_size)) if packed else sys.maxsize
-        if not path.stat().st_size:
+        size = path.stat().st_size
+        if not size:
             raise DataError(f"{path} is empty; give a file with samples")
+        self._longest = find_limit(max(PACKED, PACKED_RATIO * size)) if packed else sys.maxsize
+        if packed and self._longest <= COUNTED:
+            self._count_unpacked()
 
     def stamp(self) -> tuple[int, ...]:
         return file_stamp(self.path)
@@ -73,8 +82,8 @@ class Lines:
                 place = stream.tell()
                 self._ensure_short(place)
                 data = stream.readline(LONGEST_LINE)
-            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-                raise DataError(f"{self.path} is damaged ({error}); compress it again") from error
+            except DAMAGED as error:
+                raise self._damage(error) from error
             if not data:
                 return
             if len(data) >= LONGEST_LINE and not data.endswith(b"\n"):
@@ -85,6 +94,17 @@ class Lines:
             else:
                 yield Line(place, number, self._decoded(data, place, number))
             number += 1
+
+    def _count_unpacked(self) -> None:
+        with self.open() as stream:
+            try:
+                while stream.read(PIECE):
+                    self._ensure_short(stream.tell())
+            except DAMAGED as error:
+                raise self._damage(error) from error
+
+    def _damage(self, error: Exception) -> DataError:
+        return DataError(f"{self.path} is damaged ({error}); compress it again")
 
     def _ensure_short(self, place: int) -> None:
         if place > self._longest:
@@ -167,6 +187,9 @@ class JsonRows(InLines):
         self._columns = tuple(columns)
 
     def scan(self) -> Iterator[Row | BadRow]:
+        return ensure_mostly_good(self._scan(), self.place)
+
+    def _scan(self) -> Iterator[Row | BadRow]:
         with self._lines.open() as stream:
             for line in self._lines.read(stream):
                 if line.text is None or line.text.strip():
