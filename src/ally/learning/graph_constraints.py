@@ -38,6 +38,8 @@ RIDGE = 1.0
 """All points together are pulled towards no label as strongly as to their labels. With less, most points lean to the
 label that is best connected."""
 TOLERANCE = 1e-6
+SAME = 1e-9
+"""Points closer than this, in widths of the graph, are one."""
 USED = ("eps", "dual_cap", "price")
 """Settings of the objective that mean something where multipliers are solved for exactly."""
 
@@ -56,15 +58,13 @@ def find_unused(objective: PDCLUnlabelled) -> str | None:
     return None
 
 
-class GraphDuals(NamedTuple):
-    """What a fit under constraints has beside a plain one."""
+class ConstrainedMasses(NamedTuple):
+    """What a fit under constraints predicts by."""
 
     masses: FloatArray
     settings: GraphSettings
     said: FloatArray
     """What each label would be without itself, with the multipliers held."""
-    duals: FloatArray
-    """(n,) of the points of the graph."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ class GraphConstraints:
         )
         return problem, solve_smooth(problem, constraints, TOLERANCE)
 
-    def read(self, problem: SmoothProblem, found: SmoothValues, some: IntArray) -> GraphDuals:
+    def read(self, problem: SmoothProblem, found: SmoothValues, some: IntArray) -> ConstrainedMasses:
         """Masses and settings to predict by; `some` labels choose the temperature.
 
         The pull towards no label draws all values to 0, as it draws those of constant labels: predictions are the ratio
@@ -114,7 +114,7 @@ class GraphConstraints:
             settings = _choose_temperature(settings, without, self.labels.at(some))
         said: FloatArray = problem.placed @ masses
         said[some] = without
-        return GraphDuals(masses, settings, predict_labels(said, settings.temperature, shares), found.duals)
+        return ConstrainedMasses(masses, settings, predict_labels(said, settings.temperature, shares))
 
     def build_problem(self) -> SmoothProblem:
         """Without the constraints."""
@@ -154,11 +154,17 @@ def read_duals(pool: PoolGraph, k: int, duals: FloatArray, source: Source, rows:
     for block in blocks(len(rows)):
         points = pool.space.read(source, rows[block]) + np.float32(0.0)
         known = np.asarray([numbers.get(point.tobytes(), -1) for point in points], dtype=np.int64)
-        here = duals[np.maximum(known, 0)] if len(duals) else np.zeros(len(points))
-        if (known < 0).any():
-            placed = interpolate(graph.nearest, points[known < 0], k, graph.width(k))
-            here[known < 0] = placed @ duals
-            outside += int((known < 0).sum())
+        rest = np.flatnonzero(known < 0)
+        if len(rest):
+            # The same sample read with other ones may differ in the last digit.
+            nearest = graph.nearest.find(points[rest], 1)
+            same = nearest.squared[:, 0] <= SAME * graph.width(k)
+            known[rest[same]] = nearest.numbers[same, 0]
+            rest = rest[~same]
+        here = duals[known]
+        if len(rest):
+            here[rest] = interpolate(graph.nearest, points[rest], k, graph.width(k)) @ duals
+            outside += len(rest)
         found[block] = here
     return torch.from_numpy(found.astype(np.float32)), outside
 
