@@ -45,7 +45,7 @@ OBJECTIVE_CARDS: dict[str, ObjectiveCard] = {
     ),
     "pdcl-unlabelled": ObjectiveCard(
         "You want the dual variable of every sample of the pool; to save labels, smooth-unlabelled is safer.",
-        "as smooth-unlabelled, and one number per sample of the pool",
+        "as smooth-unlabelled, and one number per sample of the pool; with model='graph' it is solved at once",
         "min_θ  1/L Σ_{i ∈ L} ℓ_i  s.t.  ℓ'(f_θ, x_i) ≤ ε, i ∈ L ∪ U;  ℓ' as for smooth-unlabelled\n"
         "θ descends 1/L Σ_{i ∈ L} ℓ_i + mean_{i ∈ L ∪ U} λ_i (ℓ'_i − ε)\n"
         "λ_i ← [λ_i + η_d (ℓ'_i − ε)]₊ once in every pass over L ∪ U, η_d diminishing",

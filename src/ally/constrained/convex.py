@@ -29,6 +29,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from ally.constrained.augmented import Augmented
+from ally.constrained.conjugates import follow_conjugates
 from ally.errors import TrainingDiverged
 from ally.types import FloatArray, IntArray
 
@@ -43,7 +45,7 @@ RANK = 1e-12
 """With more features than rows, directions whose variance is below this share of the largest are dropped."""
 ACCEPTED = 1e-4
 """The longest gradient, in those units, of a minimisation that float64 ends before its tolerance."""
-MULTIPLIER_STEPS, NEWTON_STEPS, CG_STEPS = 200, 100, 500
+MULTIPLIER_STEPS, NEWTON_STEPS = 200, 100
 
 
 class Design:
@@ -197,7 +199,7 @@ def _solve_priced(problem: _Problem, theta: FloatArray, constraints: Constraints
     slope, total = min(1.0, constraints.slope), 0
     while True:
         # Around λ = 0 the augmented Lagrangian is the price of the slack.
-        price = _Augmented(np.zeros(n), eps, constraints.cap, slope, constraints.risk)
+        price = Augmented(np.zeros(n), eps, constraints.cap, slope, constraints.risk)
         theta, losses, residual, steps = problem.newton(theta, price, tolerance)
         total += steps
         if slope == constraints.slope:
@@ -219,7 +221,7 @@ def _multipliers(
     rho, steps, before = 1.0, 0, np.inf
     inner = 1e-2
     for _ in range(MULTIPLIER_STEPS):
-        augmented = _Augmented(duals, eps, cap, rho, constraints.risk)
+        augmented = Augmented(duals, eps, cap, rho, constraints.risk)
         theta, losses, residual, taken = problem.newton(theta, augmented, inner)
         steps += taken
         duals = augmented.move_duals(losses)
@@ -238,33 +240,6 @@ def _multipliers(
 
 
 @dataclass(frozen=True)
-class _Augmented:
-    """max over 0 ≤ μ ≤ cap of μ s - (μ - λ)² / (2ρ), a smooth function of the slack s = ℓ - ε."""
-
-    duals: FloatArray
-    eps: FloatArray
-    cap: float
-    rho: float
-    risk: float
-
-    def move_duals(self, losses: FloatArray) -> FloatArray:
-        return np.clip(self.duals + self.rho * (losses - self.eps), 0, self.cap)
-
-    def value(self, losses: FloatArray) -> FloatArray:
-        moved = self.move_duals(losses)
-        return np.asarray(
-            self.risk * losses + moved * (losses - self.eps) - np.square(moved - self.duals) / (2 * self.rho)
-        )
-
-    def slope(self, losses: FloatArray) -> FloatArray:
-        return self.risk + self.move_duals(losses)
-
-    def bend(self, losses: FloatArray) -> FloatArray:
-        free = self.duals + self.rho * (losses - self.eps)
-        return np.where((free > 0) & (free < self.cap), self.rho, 0.0)
-
-
-@dataclass(frozen=True)
 class _Problem:
     """mean φ(ℓ_i) + penalty/2 ‖W‖² over θ = (W, b), (r + 1, K); φ is the identity or an augmented Lagrangian."""
 
@@ -275,14 +250,14 @@ class _Problem:
     weights: FloatArray | None = None
     """(n,) with mean 1, or None."""
 
-    def value(self, theta: FloatArray, losses: FloatArray, outer: _Augmented | None) -> float:
+    def value(self, theta: FloatArray, losses: FloatArray, outer: Augmented | None) -> float:
         total = losses if outer is None else outer.value(losses)
         if self.weights is not None:
             total = self.weights * total
         return float(total.mean() + 0.5 * self.penalty * np.square(theta[:-1]).sum())
 
     def newton(
-        self, theta: FloatArray, outer: _Augmented | None, tolerance: float
+        self, theta: FloatArray, outer: Augmented | None, tolerance: float
     ) -> tuple[FloatArray, FloatArray, float, int]:
         """θ with a gradient below `tolerance`, its losses, the gradient's length, and the number of steps."""
         A, n = self.rows, len(self.rows)
@@ -316,7 +291,7 @@ class _Problem:
                     curved += at.gradient * (bend * (at.gradient * moved).sum(axis=1))[:, None]
                 return np.asarray(A.T @ curved / n + ridge * direction)
 
-            direction = _conjugate(product, -gradient, scale, min(0.1, np.sqrt(size)))
+            direction = follow_conjugates(product, -gradient, scale, min(0.1, np.sqrt(size)))
             descent = float((gradient * direction).sum())
             length = 1.0
             while True:
@@ -331,30 +306,3 @@ class _Problem:
                     return theta, at.losses, size, step
             theta, at, value = new, there, met
         return theta, at.losses, size, NEWTON_STEPS
-
-
-def _conjugate(
-    product: Callable[[FloatArray], FloatArray], wanted: FloatArray, scale: FloatArray, accuracy: float
-) -> FloatArray:
-    """x with product(x) ≈ wanted, preconditioned by `scale`, to `accuracy` relative to `wanted`."""
-    x = np.zeros_like(wanted)
-    residual = wanted.copy()
-    z = residual / scale
-    direction = z.copy()
-    power = float((residual * z).sum())
-    goal = accuracy**2 * power
-    for _ in range(CG_STEPS):
-        bent = product(direction)
-        curvature = float((direction * bent).sum())
-        if curvature <= 1e-300:
-            break
-        alpha = power / curvature
-        x += alpha * direction
-        residual -= alpha * bent
-        z = residual / scale
-        now = float((residual * z).sum())
-        if now <= goal:
-            break
-        direction = z + (now / power) * direction
-        power = now
-    return x if x.any() else wanted / scale

@@ -22,6 +22,7 @@ from ally.checks import check_count
 from ally.errors import DataError, ModelError
 from ally.graph import NearestPoints, interpolate
 from ally.learning.calibration import folds
+from ally.learning.graph_constraints import GraphConstraints, describe, find_unused, read_duals
 from ally.learning.graph_settings import (
     MOST,
     ChosenSettings,
@@ -35,7 +36,7 @@ from ally.learning.graph_space import LARGEST, GraphSpace, find_space, list_scal
 from ally.learning.learner import Examples, FitReport, Unlabelled
 from ally.learning.losses import TargetScale
 from ally.learning.model_header import get_scaler, get_tensor
-from ally.learning.objectives import ERM, Objective
+from ally.learning.objectives import ERM, Objective, PDCLUnlabelled
 from ally.learning.pool_graph import PoolGraph
 from ally.learning.snapshot import ByBlocks, Seen
 from ally.rng import Streams
@@ -61,8 +62,13 @@ class GraphLearner:
         check_count("most", self.most)
 
     def supports(self, objective: Objective, task: Task, needs: Collection[str] = ()) -> str | None:
+        if type(objective) is PDCLUnlabelled:
+            return find_unused(objective)
         if type(objective) is not ERM:
-            return f"label spreading is no training that {objective} could change; use model='linear' or 'mlp'"
+            return (
+                f"label spreading is no training that {objective} could change; use objective='pdcl-unlabelled', or "
+                "model='linear' or 'mlp'"
+            )
         return None
 
     def prepared(self, source: Source, rows: IntArray, chunk_size: int | None = None) -> GraphLearner:
@@ -96,12 +102,16 @@ class GraphLearner:
             raise ModelError(reason)
         started = time.perf_counter()
         outputs = examples.outputs
-        learner = self if self.graphs else self.prepared(examples.source, examples.rows)
+        learner = self if self.graphs else self.prepared(*_list_rows(examples, objective, unlabelled))
         scale = TargetScale.of(examples.labels) if examples.classes is None else TargetScale()
         labels = SpreadLabels(_to_values(examples, scale, outputs, streams, member), examples.classes is not None)
         some = np.sort(streams.numpy("settings").permutation(len(examples))[:MOST])
         graph, chosen = _choose_graph(learner.graphs, examples.at(some), labels.at(some))
         fitted = _fit(graph, chosen.settings, examples, labels, scale)
+        if isinstance(objective, PDCLUnlabelled):
+            fitted, said = _constrain(fitted, graph, examples, labels, objective, some, unlabelled)
+            chosen = chosen._replace(said=said)
+            some = np.arange(len(examples))
         said = (
             chosen.said
             if len(some) == len(examples)
@@ -111,6 +121,49 @@ class GraphLearner:
             fitted.report, train_loss=_mean_loss(said, examples, scale), seconds=time.perf_counter() - started
         )
         return replace(fitted, held_out=_to_held_out(said, examples, scale), report=report)
+
+
+def _list_rows(examples: Examples, objective: Objective, unlabelled: Unlabelled | None) -> tuple[Source, IntArray]:
+    """What a graph that is not prepared is of: the labelled samples, and under constraints the unlabelled ones too."""
+    if type(objective) is ERM or unlabelled is None:
+        return examples.source, examples.rows
+    if unlabelled.source is examples.source:
+        return examples.source, np.union1d(examples.rows, unlabelled.rows)
+    return unlabelled.source, unlabelled.rows
+
+
+def _constrain(
+    fitted: FittedGraph,
+    pool: PoolGraph,
+    examples: Examples,
+    labels: SpreadLabels,
+    objective: PDCLUnlabelled,
+    some: IntArray,
+    unlabelled: Unlabelled | None,
+) -> tuple[FittedGraph, FloatArray]:
+    """The fit under constraints in place of a plain one, and what each label would be without itself; `some` labels
+    choose the temperature."""
+    points = pool.space.read(examples.source, examples.rows)
+    constraints = GraphConstraints(pool, fitted.settings, points, labels, objective)
+    eps = constraints.find_eps(fitted.masses.astype(np.float64))
+    problem, found = constraints.solve(eps)
+    read = constraints.read(problem, found, some)
+    duals, outside = {}, 0
+    asked = {"labelled": (examples.source, examples.rows)}
+    if unlabelled is not None:
+        asked["unlabelled"] = (unlabelled.source, unlabelled.rows)
+    for name, (source, rows) in asked.items():
+        duals[name], missing = read_duals(pool, fitted.settings.k, found.duals, source, rows)
+        outside += missing
+    constrained = replace(
+        fitted,
+        masses=read.masses.astype(np.float32),
+        settings=read.settings,
+        duals=duals,
+        unlabelled_rows=None if unlabelled is None else unlabelled.rows,
+        report=describe(fitted.report, found, objective, eps, outside),
+    )
+    return constrained, read.said
 
 
 def _choose_graph(

@@ -130,7 +130,7 @@ class FitReport:
     eps: float | None = None
     """ε of constraints over the pool."""
     capped_duals: float | None = None
-    """Share of the labelled samples whose λ is at its upper bound."""
+    """Share of the labelled samples, or of all that constraints over the pool cover, whose λ is at its upper bound."""
     dual_residual: float | None = None
     """How far λ is from optimal: the largest distance of λ from clip(λ + s, 0, cap), with s the slack; together with
     what is left of the gradient where parameters and duals are solved for together. 0 means that no dual would move."""

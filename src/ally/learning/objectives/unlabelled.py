@@ -94,6 +94,9 @@ class PDCLUnlabelled(OverPool):
     many updates by then, so none ranks higher for one more visit. λ is NaN (unknown) for pool samples that were not
     visited, or whose constraint was never in force.
 
+    A graph (``model="graph"``) has its own ℓ', between neighbours, and is solved exactly: it takes `eps`, `dual_cap`
+    and `price`, and refuses other values than the defaults for the rest.
+
     Attributes:
         eps: ε, the same for all samples. The default suits smoothness (nats, or squares of standardised targets).
             ``"auto"`` works for any loss: 1.15 p_u, with p_u the mean ℓ' of a sample of L ∪ U after an unconstrained
