@@ -58,7 +58,10 @@ def query(
             settings, or any `ally.learning.learner.Learner`. Networks by name see standardised features; your own
             modules and estimators see them as they are, and estimators also texts and tables of any columns
             (docs/learners.md).
-        task: ``"auto"`` decides as scikit-learn would; the decision is in the query's notes.
+        task: ``"auto"``: texts, booleans and declared classes are classes; numbers with a fraction are numbers; whole
+            numbers are classes up to 100 different values that each stand for many samples or are numbered like
+            classes (0 to 9), and numbers above that. Where the labels do not tell, an error asks. The decision is in
+            the query's notes.
         classes: all classes, if the labels may not show every one yet.
         ids: one id per row; otherwise the index of a pandas frame, if it does not only number the rows, or row numbers.
         candidates: ids, or a mask over all rows, that may be asked about.

@@ -62,6 +62,8 @@ class Campaign:
     """Training in this process or another, and the newest model."""
     page: CampaignPage
     """What a labelling page shows and stores besides the answers."""
+    task_note: str | None = None
+    """When it was created: how the labels that came with the source decided the task."""
 
     def __init__(
         self,
@@ -104,8 +106,9 @@ class Campaign:
             chosen: settings, and options of `ally.sources.open_source`. The settings are
                 listed by ``help(ally.Campaign.create)`` and in docs/campaign.md.
         """
-        store, samples, options = create(place, source, chosen, clock=clock, progress=progress)
+        store, samples, options, note = create(place, source, chosen, clock=clock, progress=progress)
         campaign = cls(place, store, source, options, clock, samples)
+        campaign.task_note = note
         campaign._telling.offer_training()
         return campaign
 
