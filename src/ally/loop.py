@@ -34,6 +34,7 @@ from ally.scoring import Constant, check_scores
 from ally.selection.base import Limits, Selection, check_selection
 from ally.sources import Vectors, as_source, chunks, is_lazy_dataset, open_vectors
 from ally.sources.aligning import align_rows
+from ally.sources.given_labels import tensor_labels
 from ally.strategies import Strategy, resolve_strategy
 from ally.types import NULL, SKIP, AnyArray, FloatArray, IntArray, Progress, Task
 
@@ -111,6 +112,8 @@ class Loop:
         if is_lazy_dataset(X):
             ensure_room("the blocks of the Ray Dataset")
         y, candidates, embeddings, validation, aligned = align_rows(X, y, candidates, embeddings, validation)
+        if y is None and (y := tensor_labels(X)) is not None:
+            aligned = (*aligned, "the second tensor of the TensorDataset holds the labels")
         source = as_source(X, objects=takes_objects(model), channels=channels)
         parsed = parse_labels(y, len(source), task=task, classes=classes, missing_label=missing_label)
         if parsed.known.any() or task != "auto" or classes is not None:

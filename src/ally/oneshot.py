@@ -50,7 +50,7 @@ def query(
             or a folder of .npy or Parquet parts; also a list or series of texts, a list of dictionaries, and frames
             with texts, categories and gaps, which are read as in a campaign (the notes say how).
         y: one label per row (if X and y are of pandas, they are brought together by the index); None or NaN (or
-            `missing_label`) where unlabelled. None for no labels at all.
+            `missing_label`) where unlabelled. None for no labels beside those that X holds.
         n: how many; exactly this many distinct unlabelled ids come back, or an error says how many there are.
         strategy: a name of the catalogue (``ally strategies`` lists it) or an `ally.Strategy`.
         objective: how the learner is trained, if not as the strategy says: a name or an objective.
