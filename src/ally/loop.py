@@ -33,6 +33,8 @@ from ally.rng import streams
 from ally.scoring import Constant, check_scores
 from ally.selection.base import Limits, Selection, check_selection
 from ally.sources import Vectors, as_source, chunks, is_lazy_dataset, open_vectors
+from ally.sources.aligning import align_rows
+from ally.sources.given_labels import tensor_labels
 from ally.strategies import Strategy, resolve_strategy
 from ally.types import NULL, SKIP, AnyArray, FloatArray, IntArray, Progress, Task
 
@@ -109,6 +111,9 @@ class Loop:
         self._strategy = resolve_strategy(strategy)
         if is_lazy_dataset(X):
             ensure_room("the blocks of the Ray Dataset")
+        y, candidates, embeddings, validation, aligned = align_rows(X, y, candidates, embeddings, validation)
+        if y is None and (y := tensor_labels(X)) is not None:
+            aligned = (*aligned, "the second tensor of the TensorDataset holds the labels")
         source = as_source(X, objects=takes_objects(model), channels=channels)
         parsed = parse_labels(y, len(source), task=task, classes=classes, missing_label=missing_label)
         if parsed.known.any() or task != "auto" or classes is not None:
@@ -154,7 +159,7 @@ class Loop:
         self._budget = memory_budget
         self._open: dict[str, IntArray] = {}
         self._fits: list[Fitted] = []
-        self._notes = [*getattr(source, "notes", ()), *notes, *method_notes]
+        self._notes = [*aligned, *getattr(source, "notes", ()), *notes, *method_notes]
         if self._decided or len(self.labelled):
             self._ensure_supported()
 

@@ -13,6 +13,7 @@ from ally.hygiene import Hygiene
 from ally.learning.objectives import Objective
 from ally.learning.resolve import takes_objects
 from ally.loop import Loop, Query
+from ally.sources.aligning import align_rows
 from ally.sources.query_input import as_features
 from ally.strategies import Strategy
 from ally.types import NULL, Progress, Task
@@ -48,7 +49,8 @@ def query(
         X: all samples, labelled and not: array, memory map, sparse matrix, table, tensor, torch Dataset, Ray Dataset
             or a folder of .npy or Parquet parts; also a list or series of texts, a list of dictionaries, and frames
             with texts, categories and gaps, which are read as in a campaign (the notes say how).
-        y: one label per row; None or NaN (or `missing_label`) where unlabelled. None for no labels at all.
+        y: one label per row (if X and y are of pandas, they are brought together by the index); None or NaN (or
+            `missing_label`) where unlabelled. None for no labels beside those that X holds.
         n: how many; exactly this many distinct unlabelled ids come back, or an error says how many there are.
         strategy: a name of the catalogue (``ally strategies`` lists it) or an `ally.Strategy`.
         objective: how the learner is trained, if not as the strategy says: a name or an objective.
@@ -58,7 +60,10 @@ def query(
             settings, or any `ally.learning.learner.Learner`. Networks by name see standardised features; your own
             modules and estimators see them as they are, and estimators also texts and tables of any columns
             (docs/learners.md).
-        task: ``"auto"`` decides as scikit-learn would; the decision is in the query's notes.
+        task: ``"auto"``: texts, booleans and declared classes are classes; numbers with a fraction are numbers; whole
+            numbers are classes up to 100 different values that each stand for many samples or are numbered like
+            classes (0 to 9), and numbers above that. Where the labels do not tell, an error asks. The decision is in
+            the query's notes.
         classes: all classes, if the labels may not show every one yet.
         ids: one id per row; otherwise the index of a pandas frame, if it does not only number the rows, or row numbers.
         candidates: ids, or a mask over all rows, that may be asked about.
@@ -84,6 +89,7 @@ def query(
         channels: where images hold their channels; ``"auto"``: last, if the last axis has 1, 3 or 4 and the first has
             more. The notes say so.
     """
+    y, candidates, embeddings, validation, aligned = align_rows(X, y, candidates, embeddings, validation)
     X, own, notes, labels = as_features(X, read=not takes_objects(model), labelled=y is not None)
     y = labels if y is None else y
     loop = Loop(
@@ -112,7 +118,7 @@ def query(
         found = loop.ask(n)
         marker = _likely_marker(y) if missing_label is NULL else None
         marked = () if marker is None else (f"{marker!r} is a class like the others; {_meant(marker)}",)
-        return replace(found, notes=(*notes, *marked, *found.notes))
+        return replace(found, notes=(*aligned, *notes, *marked, *found.notes))
     except PoolExhausted as error:
         marker = None if error.available else _likely_marker(y, surely=False)
         if marker is None or missing_label is not NULL:

@@ -336,3 +336,45 @@ def test_the_count_of_labels_keeps_up_with_every_kind_of_answer(make):
         if rng.random() < 0.5:
             assert campaign.page.label_count() == campaign.status().labels
     assert campaign.page.label_count() > 5
+
+
+LABELS_IN_MEMORY = {
+    "pairs": [(1, "no"), (np.int64(2), "yes"), ("3", None)],
+    "a dictionary": {"1": "no", 2.0: "yes", 3: float("nan")},
+    "a series": pd.Series(["no", "yes", None], index=[1, 2, 3]),
+    "a frame": pd.DataFrame({"id": [1, 2, 3], "label": ["no", "yes", None]}),
+    "a frame with its index": pd.DataFrame({"label": ["no", "yes", None]}, index=[1, 2, 3]),
+}
+
+
+@pytest.mark.parametrize("kind", LABELS_IN_MEMORY)
+def test_labels_are_imported_from_memory(make, kind):
+    campaign = make(np.arange(12.0).reshape(6, 2))
+    told = campaign.import_labels(LABELS_IN_MEMORY[kind])
+    assert told.labelled == 2
+    assert campaign.labels() == {"1": "no", "2": "yes"}
+
+
+def test_named_columns_of_a_frame_in_memory_are_labels(make):
+    campaign = make(np.arange(12.0).reshape(6, 2))
+    rows = pd.DataFrame({"who": [1, 2], "what": ["no", "yes"]})
+    campaign.import_labels(rows, id_column="who", label_column="what")
+    assert campaign.labels() == {"1": "no", "2": "yes"}
+
+
+def test_what_holds_no_labels_in_memory_is_refused(make):
+    campaign = make(np.arange(12.0).reshape(6, 2))
+    for given, words in (
+        ([1, 2], r"1 is not a pair; pass labels as \[\(id, label\), …\]"),
+        (7, "the labels are of type int; pass a file, a folder"),
+        ({}, "there is no label in what you pass"),
+        ({1: None}, "there is no label in what you pass"),
+        ({17: "no"}, "17"),
+        ([(1, "no"), ("1", "yes")], "answered 2 times"),
+        (pd.DataFrame({"id": [1], "kind": ["no"]}), "the frame has no column 'label'; its columns are id, kind"),
+    ):
+        with pytest.raises(InputError, match=words):
+            campaign.import_labels(given)
+    with pytest.raises(InputError, match="of type dict: leave them out"):
+        campaign.import_labels({1: "no"}, id_column="id")
+    assert campaign.labels() == {}

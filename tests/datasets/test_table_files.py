@@ -129,7 +129,7 @@ def test_the_task_is_decided_and_said(tmp_path, values, task):
     pd.DataFrame({"x": np.arange(len(values)) % 7, "y": values}).to_csv(tmp_path / "a.csv", index=False)
     data = load(str(tmp_path / "a.csv"), target="y")
     assert data.task == task
-    assert data.notes[0].endswith(task)
+    assert data.notes[0].startswith(f"task: {task}")
 
 
 def test_rows_without_a_label_are_left_out(tmp_path):

@@ -19,7 +19,7 @@ from ally.pool import LabelCode, parse_labels
         (pd.Categorical(["x", None, "y"]), "classification", ["x", "y"]),
     ],
 )
-def test_auto_decides_as_scikit_learn_would(y, task, classes):
+def test_auto_decides_by_the_rule(y, task, classes):
     parsed = parse_labels(y, 3)
     assert parsed.code.task == task
     assert (parsed.code.classes.tolist() if classes else parsed.code.classes) == classes

@@ -89,6 +89,16 @@ INPUTS = {
     "a table with one column that is mostly empty": lambda here: table(
         here, frame=HOMES.assign(price=HOMES["size"].where(HOMES.index < 5))
     ),
+    "texts, and a column with few values that is mostly empty": lambda here: table(
+        here,
+        "tickets.csv",
+        pd.DataFrame(
+            {
+                "text": [f"The lift in house {row} is stuck again." for row in range(20)],
+                "Department": [["lifts", "keys"][row % 2] if row < 6 else None for row in range(20)],
+            }
+        ),
+    ),
     "a table whose labels are measurements": lambda here: table(here, "prices.csv", HOMES.assign(target=HOMES["size"])),
     "semicolons and decimal commas": lambda here: table(here, sep=";", decimal=","),
     "tabs in a file called `.csv`": lambda here: table(here, sep="\t"),

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ally.campaign import Campaign
 from ally.datasets import Reading, load
 from ally.errors import DataError, InputError
 from ally.sources import open_source
@@ -221,3 +222,39 @@ def test_a_benchmark_takes_a_mark_for_no_label(tmp_path):
     found = load(str(tmp_path / "t.csv"), reading=Reading(missing_label="-1"))
     assert set(found.pool_labels.tolist()) == {0, 1}
     assert "10 rows have no label and are left out" in found.notes
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [("Department", ["billing", "sales", "support"]), ("stars", [1, 2, 3]), ("hours", [0.5, 1.25, 7.75])],
+)
+@pytest.mark.parametrize("named", [{}, {"text": "body"}])
+def test_labels_beside_texts_are_not_dropped_unasked(tmp_path, column, values, named):
+    texts = [f"a ticket about the matter number {row} that is long enough to be read as a text" for row in range(200)]
+    frame = pd.DataFrame({"body": texts, "sender": ["me", "you"] * 100})
+    frame[column] = [values[row % 3] if row % 7 == 0 else None for row in range(200)]
+    path = tmp_path / "tickets.csv"
+    frame.to_csv(path, index=False)
+    told = rf"the column '{column}' is filled in 29 of 200 rows.*label='{column}' \(--label\).*'none'"
+    for place in (path, frame):
+        with pytest.raises(InputError, match=told):
+            list(open_source(place, **named).scan())
+    with pytest.raises(InputError, match=told):
+        Campaign.create("memory", path, **named)
+    with pytest.raises(InputError, match=told):
+        as_features(frame)
+    assert as_features(frame, labelled=True).labels is None
+    assert len(read_pool(path, labelled=True, **named).X) == 200
+    assert len(list(open_source(path, label="none", **named).scan())) == 200
+    given = [sample.label for sample in open_source(path, label=column, **named).scan()]
+    assert sum(label is not None for label in given) == 29
+
+
+def test_columns_beside_texts_that_hold_no_labels_are_not_asked_about(tmp_path):
+    texts = [f"a ticket about the matter number {row} that is long enough to be read as a text" for row in range(60)]
+    frame = pd.DataFrame({"body": texts, "full": ["me", "you"] * 30})
+    frame["note"] = [f"note {row}" if row % 4 == 0 else None for row in range(60)]
+    frame["parent_id"] = [1 if row % 4 == 0 else None for row in range(60)]
+    frame["empty"] = None
+    frame["one"] = ["x" if row < 20 else None for row in range(60)]
+    assert len(list(open_source(frame).scan())) == 60

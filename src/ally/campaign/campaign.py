@@ -32,6 +32,7 @@ from ally.campaign.values import CampaignQuery, Status, Suspect, Told, Undone
 from ally.checks import check_count
 from ally.errors import AnswerError
 from ally.sources import Samples, Shown
+from ally.sources.export.in_memory import read_answers_in_memory
 from ally.store import Store
 from ally.store import open as open_store
 from ally.types import SKIP, Progress
@@ -62,6 +63,8 @@ class Campaign:
     """Training in this process or another, and the newest model."""
     page: CampaignPage
     """What a labelling page shows and stores besides the answers."""
+    task_note: str | None = None
+    """When it was created: how the labels that came with the source decided the task."""
 
     def __init__(
         self,
@@ -104,8 +107,9 @@ class Campaign:
             chosen: settings, and options of `ally.sources.open_source`. The settings are
                 listed by ``help(ally.Campaign.create)`` and in docs/campaign.md.
         """
-        store, samples, options = create(place, source, chosen, clock=clock, progress=progress)
+        store, samples, options, note = create(place, source, chosen, clock=clock, progress=progress)
         campaign = cls(place, store, source, options, clock, samples)
+        campaign.task_note = note
         campaign._telling.offer_training()
         return campaign
 
@@ -259,7 +263,7 @@ class Campaign:
 
     def import_labels(
         self,
-        path: str | Path,
+        labels: Any,
         *,
         annotator: str | None = None,
         add_classes: bool = False,
@@ -270,13 +274,19 @@ class Campaign:
     ) -> Told:
         """Import labels from a .csv, .tsv, .jsonl or .parquet file with the columns id and label, or from a folder
         with one folder of images per class: all of them or none, in file order. Annotators and times come from the
-        file, if it has them. Without a `header`, the first two columns hold ids and labels."""
+        file, if it has them. Without a `header`, the first two columns hold ids and labels. Or from memory: pairs
+        ``[(id, label)]``, a dictionary, a series with ids as its index, or a frame; what has no label is left out."""
         importer = person(annotator or IMPORTED)
-        found = self.answers.read(
-            path, id_column=id_column, label_column=label_column, encoding=encoding, header=header
-        )
+        if isinstance(labels, (str, Path)):
+            found = self.answers.read(
+                labels, id_column=id_column, label_column=label_column, encoding=encoding, header=header
+            )
+        else:
+            found = read_answers_in_memory(labels, id_column=id_column, label_column=label_column)
         if not found:
-            raise AnswerError(f"{path} holds no answers; fill in its column label, or write yes into a column skip")
+            if not isinstance(labels, (str, Path)):
+                raise AnswerError("there is no label in what you pass; give at least one")
+            raise AnswerError(f"{labels} holds no answers; fill in its column label, or write yes into a column skip")
         passed_on = [answer._replace(annotator=answer.annotator or importer) for answer in found]
         return self._telling.relabel(passed_on, importer, add=add_classes)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,17 +15,17 @@ from ally.campaign.settings import Evaluate, Settings, allow_settings, declarati
 from ally.campaign.source import check_options, new_sample, note_problems
 from ally.campaign.status import GIVEN
 from ally.catalogue_names import ANY_SHAPE, LEARNERS
-from ally.errors import InputError
+from ally.errors import LabelError
+from ally.pool.task import decide_task
 from ally.sources import Samples, open_source
 from ally.sources.fingerprint import ENCODED
 from ally.sources.given_labels import ensure_single
+from ally.sources.rows.columns import NOTHING
 from ally.store import NewSample, Store, new_id
 from ally.store import create as create_store
 from ally.store.values import Role
 from ally.types import Progress
 
-MEASURED = 5
-"""With at least this many distinct fractional labels, they are taken as measurements."""
 EVALUATE, PART, LEAST = 100, 10, 20
 """The evaluation sample by default: 100 samples, no more than a tenth of all, and none if that were fewer than 20."""
 
@@ -36,19 +37,34 @@ def create(
     *,
     clock: Callable[[], float],
     progress: Progress | None,
-) -> tuple[Store, Samples, dict[str, Any]]:
-    """`given` are settings and options of the source; what was created, the source, and its options."""
+) -> tuple[Store, Samples, dict[str, Any], str | None]:
+    """`given` are settings and options of the source; what was created, the source, its options, and a sentence about
+    the task if labels that came with the source decided it."""
     id = new_id()
     cache = open_cache(id) if on_disk(place) else None
+    note = None
     try:
-        store, samples, options = _create(place, source, given, id, cache, clock=clock, progress=progress)
+        try:
+            store, samples, options, note = _create(place, source, given, id, cache, clock=clock, progress=progress)
+        except _NumbersFound as found:
+            given = {**given, "task": "regression"}
+            store, samples, options, _ = _create(place, source, given, id, cache, clock=clock, progress=progress)
+            note = found.note
     except BaseException:
         if cache is not None:
             shutil.rmtree(cache, ignore_errors=True)
         raise
     allow_settings(store, remember=False)
     note_problems(store, samples, round(clock(), 6))
-    return store, samples, options
+    return store, samples, options, note
+
+
+class _NumbersFound(Exception):
+    """Labels were read as classes, and the rule says that they are numbers: the source is read again."""
+
+    def __init__(self, note: str) -> None:
+        super().__init__(note)
+        self.note = note
 
 
 def _create(
@@ -60,12 +76,15 @@ def _create(
     *,
     clock: Callable[[], float],
     progress: Progress | None,
-) -> tuple[Store, Samples, dict[str, Any]]:
+) -> tuple[Store, Samples, dict[str, Any], str | None]:
     declared = declarations()
     names = [item.name for item in declared]
     options = {name: value for name, value in given.items() if name not in names}
     check_options(options, names)
     chosen = {item.name: given.get(item.name, item.default) for item in declared}
+    automatic = chosen["task"] == "auto"
+    if automatic:
+        chosen["task"] = "classification"
     chosen["model"] = kept_model(chosen["model"]) or "auto"
     evaluate: Evaluate | None = chosen["evaluate"]
     others = {name: value for name, value in chosen.items() if name not in ("encoder", "evaluate")}
@@ -86,7 +105,7 @@ def _create(
     samples = open_source(source, **options, cache=cache)
     embeddings, kept_in = options.get("embeddings"), vectors_folder(cache)
     samples = encode_samples(samples, chosen["encoder"], draft.model, embeddings, kept_in, folder)
-    reading = _Reading(samples, draft, progress)
+    reading = _Reading(samples, draft, progress, automatic and draft.classes is None)
 
     def evaluated() -> Evaluate:
         return evaluate if evaluate is not None else evaluate_by_default(reading.found)
@@ -97,27 +116,30 @@ def _create(
         return {role: n for role, n in sizes.items() if n}
 
     def finished() -> dict[str, Any]:
-        reading.ensure_classes()
+        reading.ensure_single()
+        reading.decide_task()
         check_model(draft, samples)
         return settings(samples.fingerprint(), evaluated()).to_json()
 
     store = create_store(
         place, finished, reading, now=clock(), seed=draft.seed, reserve=reserve, labelled_by=GIVEN, id=id
     )
-    return store, samples, options
+    return store, samples, options, reading.note
 
 
 class _Reading:
     """New samples of a source, counted on the way."""
 
-    def __init__(self, samples: Samples, settings: Settings, progress: Progress | None) -> None:
+    def __init__(self, samples: Samples, settings: Settings, progress: Progress | None, automatic: bool) -> None:
+        """`automatic`: the labels decide the task."""
         self.samples = samples
         self.settings = settings
         self.progress = progress
+        self.automatic = automatic
         self.found = 0
-        self.labels = 0
-        self.fractions: list[float] = []
+        self.counts: Counter[Any] = Counter()
         self.first: dict[str, Any] = {}
+        self.note: str | None = None
 
     def __iter__(self) -> Iterator[NewSample]:
         for sample in self.samples.scan():
@@ -125,21 +147,30 @@ class _Reading:
             if self.progress is not None and self.found % 1000 == 0:
                 self.progress("reading samples", self.found, 0)
             new = new_sample(sample, self.settings, self.first)
-            self.labels += new.label is not None
-            if isinstance(new.label, float) and not new.label.is_integer():
-                self.fractions.append(new.label)
+            if self.automatic and new.label is not None:
+                self.counts[new.label] += 1
             yield new
 
-    def ensure_classes(self) -> None:
-        """Fractional labels that are mostly distinct are measurements; a label that joins others is several."""
+    def ensure_single(self) -> None:
+        """Refuse labels that join others."""
         if self.settings.task == "classification" and self.settings.classes is None:
             ensure_single(self.first.values(), self.settings.place or "the source")
-        different = len(set(self.fractions))
-        if self.settings.task == "classification" and different >= MEASURED and 2 * different > self.labels:
-            raise InputError(
-                f"the labels are numbers such as {self.fractions[0]}, {different} different ones of {self.labels}; to "
-                "predict numbers say task='regression' (--regression), or label='none' (--label none) to leave them out"
+
+    def decide_task(self) -> None:
+        """Ask the rule, if there are labels. Raises `_NumbersFound` if they are numbers."""
+        if not self.counts:
+            return
+        words = [label for label in self.counts if isinstance(label, str) and label.strip() in NOTHING]
+        numbers = Counter({label: times for label, times in self.counts.items() if label not in words})
+        if words and numbers and decide_task(numbers).task == "regression":
+            raise LabelError(
+                f"the labels are numbers, and {self.counts[words[0]]} of them {words[0]!r}; if that marks samples "
+                f"without a label say missing_label={words[0]!r} (--missing-label={words[0]}), or "
+                "task='classification' (--task) if all are classes"
             )
+        task, self.note = decide_task(self.counts)
+        if task == "regression":
+            raise _NumbersFound(self.note)
 
 
 def evaluate_by_default(samples: int) -> int:

@@ -55,7 +55,12 @@ def _chosen(samples: Samples, given: Any, model: str | None, embeddings: Any) ->
         name = default_encoder(kind) if named == AUTO else named
         return (None, "") if name is None else (open_encoder(name, kind), name)
     if kind is None:
-        raise InputError.about("encoder", given, "encodes texts or photos, and the samples are neither; leave it out")
+        raise InputError.about(
+            "encoder",
+            given,
+            "encodes texts or photos, and the samples are neither; leave it out, or pass "
+            "texts as a list and pictures as a folder",
+        )
     if embeddings is not None:
         raise InputError.about("encoder", given, "is given and so are embeddings; the learner reads one: leave one out")
     encoder = open_encoder(given, kind)

@@ -82,12 +82,15 @@ def setting(
     *,
     fixed: bool = False,
     given: Any = dataclasses.MISSING,
+    given_kind: Any = None,
     needs_permission: Callable[[Any], str | None] | None = None,
 ) -> Any:
-    """A field of `Settings`. `given` is the default before the campaign is created, if different. `needs_permission`
-    says what a value would do that only this machine's user may allow (`ally.campaign.permissions`), or None."""
+    """A field of `Settings`. `given` is the default before the campaign is created, if different, and
+    `given_kind` the type then. `needs_permission` says what a value would do that only this machine's user may allow
+    (`ally.campaign.permissions`), or None."""
     metadata = {"group": group, "meaning": meaning, "check": check, "fixed": fixed}
     metadata["given"] = default if given is dataclasses.MISSING else given
+    metadata["given_kind"] = given_kind
     if needs_permission is not None:
         metadata["needs_permission"] = needs_permission
     return field(default=default, metadata=metadata)
@@ -101,7 +104,8 @@ def declarations() -> tuple[Declared, ...]:
     for item in dataclasses.fields(Settings):
         if "meaning" in item.metadata:
             first = item.metadata["given"]
-            kind = kinds[item.name] if first is not None or item.default is None else kinds[item.name] | None
+            kind = item.metadata["given_kind"] or kinds[item.name]
+            kind = kind if first is not None or item.default is None else kind | None
             found.append(
                 Declared(item.name, first, kind, *(item.metadata[key] for key in ("meaning", "group", "fixed")))
             )
@@ -135,9 +139,12 @@ class Settings:
     task: Task = setting(
         "classification",
         "Labels",
-        "What is learned: 'classification' or 'regression'.",
+        "What is learned: 'classification' or 'regression' (default: 'auto', as the labels that come with the source "
+        "say, else 'classification').",
         make_choice_check(*sorted(BOTH_TASKS)),
         fixed=True,
+        given="auto",
+        given_kind=Task | Literal["auto"],
     )
     classes: tuple[Any, ...] | None = setting(None, "Labels", "All classes (default: any label is one).", check_later)
     strategy: str = setting(

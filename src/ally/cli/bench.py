@@ -54,7 +54,7 @@ def bench(
     task: Annotated[
         TaskName,
         of_source(
-            help="auto, classification or regression (auto: up to 100 different whole numbers are classes).",
+            help="auto, classification or regression (auto: as the labels say; see docs/sources.md).",
             metavar="TASK",
         ),
     ] = "auto",

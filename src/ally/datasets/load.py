@@ -38,8 +38,7 @@ def load(
         data_dir: where the catalogue's files are; `default_data_dir()` if None.
         target: the column of a table that holds the labels, if its name does not say so; for .npy the path of a second
             .npy file.
-        task: the task of a file; by default text and up to 100 distinct whole numbers are classes, and other numbers
-            are regression targets.
+        task: the task of a file; by default the labels tell, by the same rule as in `ally.query`.
         reading: how a table is read, if that cannot be detected: a column of texts, no header, vectors by id.
 
     All seeds of an experiment share one test set.

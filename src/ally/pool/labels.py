@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ally.errors import LabelError
+from ally.pool.task import decide_task
 from ally.types import NULL, AnyArray, BoolArray, FloatArray, Task
 
 LARGEST = 1e150
@@ -105,8 +107,7 @@ def parse_labels(
 ) -> ParsedLabels:
     """Reads `y`: None, NaN and pandas.NA are missing labels, and so is `missing_label` if given.
 
-    ``task="auto"`` decides as scikit-learn's ``type_of_target`` would: strings, booleans and whole numbers are classes,
-    numbers with fractions are regression targets. The decision is noted.
+    ``task="auto"`` is decided by `decide_task`, and noted.
     """
     if task not in ("auto", "classification", "regression"):
         raise LabelError.about("task", task, "; pass 'auto', 'classification' or 'regression'")
@@ -222,12 +223,6 @@ def _class_array(values: list[Any]) -> AnyArray:
     return array
 
 
-def _kind(given: list[Any]) -> str:
-    from sklearn.utils.multiclass import type_of_target
-
-    return str(type_of_target(np.asarray(given)))
-
-
 def _decide(given: list[Any], declared: AnyArray | None, notes: list[str]) -> Task:
     if declared is not None:
         notes.append(f"task: classification, {len(declared)} classes were declared")
@@ -235,16 +230,9 @@ def _decide(given: list[Any], declared: AnyArray | None, notes: list[str]) -> Ta
     if not given:
         notes.append("task: classification assumed, as there are no labels yet")
         return "classification"
-    kind = "multiclass" if isinstance(given[0], str) else _kind(given)
-    if kind.startswith("continuous"):
-        notes.append("task: regression, as the labels are numbers with fractions")
-        return "regression"
-    if kind not in ("binary", "multiclass"):
-        raise LabelError(f"Unknown label type: {kind} (such as {given[0]!r}); pass one class or one number per row")
-    found = len(set(given))
-    notes.append(f"task: classification, as the labels are {found} distinct classes")
-    if found > 20 and found > len(given) // 3 and not isinstance(given[0], str):
-        notes.append(
-            f"{found} classes in {len(given)} labels: pass task='regression' if these numbers are measurements"
-        )
-    return "classification"
+    odd = next((label for label in given if not isinstance(label, Hashable)), None)
+    if odd is not None:
+        raise LabelError(f"Unknown label type: {type(odd).__name__} (such as {odd!r:.60}); pass one label per row")
+    task, note = decide_task(Counter(given))
+    notes.append(note)
+    return task

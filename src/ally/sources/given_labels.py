@@ -50,6 +50,23 @@ def unmarked(labels: Iterable[Any], missing_label: Any) -> list[Any]:
     return [None if is_marked(label, missing_label) else label for label in labels]
 
 
+def tensor_labels(X: Any) -> AnyArray | None:
+    """The labels in a ``TensorDataset(X, y)``; None if `X` is something else, or holds no labels."""
+    if not (type(X).__module__.startswith("torch.utils.data") and type(X).__name__ == "TensorDataset"):
+        return None
+    tensors = X.tensors
+    if len(tensors) < 2:
+        return None
+    labels: AnyArray = tensors[1].detach().cpu().numpy()
+    if len(tensors) > 2 or labels.reshape(len(labels), -1).shape[1] != 1:
+        shapes = " and ".join(str(tuple(tensor.shape)) for tensor in tensors)
+        raise LabelError(
+            f"the TensorDataset holds tensors of shapes {shapes}, and which are labels is not known; pass "
+            "TensorDataset(X, y) with one label per sample, or the samples alone (dataset.tensors[0])"
+        )
+    return labels.reshape(-1)
+
+
 def array_labels(y: AnyArray, n: int, place: Path | str) -> list[Any]:
     """One label per row of an array, None where it is NaN or empty; whole numbers as such."""
     if y.ndim == 2 and y.shape[1] == 1:

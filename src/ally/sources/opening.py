@@ -11,11 +11,12 @@ import numpy as np
 
 from ally.checks import check_count
 from ally.errors import DataError, InputError
+from ally.sources.arrays.convert import ensure_one_size
 from ally.sources.arrays.memory import Channels
 from ally.sources.arrays.samples import ArraySamples, is_array, read_array_file, read_ids
 from ally.sources.embeddings import Embeddings, aligned, is_aligned, open_embeddings
 from ally.sources.fingerprint import LARGEST_SIDE, SMALLEST_SIDE, check_fingerprint
-from ally.sources.given_labels import unmarked
+from ally.sources.given_labels import array_labels, tensor_labels, unmarked
 from ally.sources.identity import KeptIndex
 from ally.sources.images.folder import ImageFolder
 from ally.sources.images.thumbnails import Thumbnails
@@ -111,6 +112,8 @@ def open_source(
             embeddings=embeddings,
         )
         values, own, given = read_array_file(place)
+        tensor = None if label == NO_LABEL else tensor_labels(place)
+        given = given if tensor is None else array_labels(tensor, len(tensor), _name(place))
         given = None if given is None or label == NO_LABEL else unmarked(given, missing_label)
         chosen = own if ids is None else read_ids(ids)
         if known is not None and channels == "auto":
@@ -167,6 +170,8 @@ def _rows(
     below = None if folder is None else Path(folder)
     held = is_frame(place) or isinstance(place, (list, tuple))
     if not held:
+        if isinstance(place, Mapping):
+            raise InputError("the source is a dictionary; if it holds columns, pass pandas.DataFrame(source)")
         if not isinstance(place, (str, Path)):
             raise InputError(
                 f"the source is a {type(place).__name__}; pass a path, a frame, a list of dictionaries or texts, or an "
@@ -212,6 +217,7 @@ def _plain_list(place: Any) -> Any:
         if all(isinstance(one, str) for one in place):
             return [{"text": one} for one in place]
         if not isinstance(place[0], Mapping):
+            ensure_one_size(place, "the source")
             return np.asarray(place)
     return place
 

@@ -43,6 +43,8 @@ def as_features(X: Any, read: bool = True, *, labelled: bool = False) -> QueryIn
     if not (is_frame(X) or texts or listed) or len(X) == 0:
         return QueryInput(X)
     samples = open_source(X)
+    if labelled and isinstance(samples, RowSamples):
+        samples.suspect_no_labels()
     scanned = list(samples.scan())
     found = [sample.id for sample in scanned]
     if len(found) != len(X):

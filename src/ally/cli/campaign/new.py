@@ -76,6 +76,9 @@ def new(
     ] = None,
     channels: ChannelAxis = None,
     missing_label: MissingLabel = None,
+    regression: Annotated[
+        bool, typer.Option("--regression", help="Labels are numbers: --task regression.", rich_help_panel="Labels")
+    ] = False,
     flat: Annotated[bool, of_source("--flat", help="Ignore subfolders.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be read, and create nothing.")] = False,
     as_json: AsJson = False,
@@ -89,6 +92,10 @@ def new(
 
     if not name:
         raise InputError("the name of the campaign is empty; give one, such as pets")
+    if regression:
+        if settings["task"] == "classification":
+            raise InputError("--regression and --task classification are given; leave one out")
+        settings["task"] = "regression"
     given = given_options(
         id_column=id_column,
         text=text,
@@ -116,7 +123,8 @@ def new(
     with campaign:
         place = new_place(name) if dry_run else shown_place(name, campaign)
         status, following = campaign.status(), f"ally ask {typed(name, campaign)} --out next.csv"
-        hint = _hint(campaign) if settings["encoder"] == "auto" else []
+        hint = [] if campaign.task_note is None else [campaign.task_note]
+        hint += _hint(campaign) if settings["encoder"] == "auto" else []
         if dry_run:
             following = "run it again without --dry-run to create the campaign"
         if as_json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -14,6 +14,7 @@ from ally.campaign.settings import Declared, declarations
 from ally.errors import InputError
 
 Command = Callable[..., None]
+TaskName = Literal["auto", "classification", "regression"]
 
 
 @dataclass(frozen=True)
@@ -67,12 +68,11 @@ def read_evaluate(text: str) -> int | str:
 LEASE = "Minutes that samples stay reserved for whoever asked."
 FORMS = {
     "task": Form(
-        "regression",
-        bool,
-        "Labels are numbers.",
-        lambda on: "regression" if on else "classification",
-        False,
-        ("--regression",),
+        "task",
+        TaskName,
+        "auto, classification or regression (auto: as the labels in SOURCE say, else classification).",
+        default="auto",
+        metavar="TASK",
     ),
     "classes": Form(
         "classes", str | None, "All classes, separated by commas (default: any label is one).", read_classes

@@ -69,6 +69,8 @@ def as_source(X: Any, name: str = "X", objects: bool = False, channels: Channels
         source = _from_numpy(tensor_to_numpy(X, name), name)
     elif hasattr(X, "__getitem__") and hasattr(X, "__len__") and not isinstance(X, (list, tuple, str, bytes, dict)):
         source = DatasetSource(X)
+    elif isinstance(X, dict):
+        raise InputError(f"{name} is a dictionary; if it holds columns, pass pandas.DataFrame({name.rstrip('=')})")
     elif isinstance(X, (list, tuple)):
         source = _from_numpy(_array_of(X, name), name)
     elif isinstance(X, (str, Path)) and Path(X).is_dir():
@@ -84,7 +86,30 @@ def as_source(X: Any, name: str = "X", objects: bool = False, channels: Channels
     return source if source is X else _channels_first(source, channels, name)
 
 
+def ensure_one_size(pictures: Sequence[Any], name: str) -> None:
+    """Refuse pictures (of Pillow) of different sizes in a list."""
+    sizes = {(picture.size, picture.mode) for picture in pictures if is_picture(picture)}
+    if len(sizes) > 1:
+        some = " and ".join(f"{width}×{height} {mode}" for (width, height), mode in sorted(sizes)[:2])
+        raise InputError(
+            f"{name} holds pictures of different sizes or modes, such as {some}; save them in a folder for "
+            "Campaign.create, which brings them to one size, or bring them to one with "
+            "picture.convert('RGB').resize((64, 64))"
+        )
+
+
+def is_picture(value: Any) -> bool:
+    """Whether it is a picture of Pillow."""
+    return type(value).__module__.split(".")[0] == "PIL"
+
+
 def _array_of(X: Sequence[Any], name: str) -> AnyArray:
+    if X and isinstance(X[0], str):
+        raise InputError(
+            f"{name} holds texts, and numbers are needed here; ally.query and Campaign.create read texts, or pass the "
+            "vectors of an encoder"
+        )
+    ensure_one_size(X, name)
     try:
         return np.asarray(X)
     except ValueError as error:

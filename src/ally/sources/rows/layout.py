@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -10,7 +11,7 @@ from typing import Any
 from ally.errors import DataError, InputError
 from ally.sources.identity import SeenIds, is_missing
 from ally.sources.rows import Row, Rows
-from ally.sources.rows.columns import MOSTLY, ColumnKind, as_number
+from ally.sources.rows.columns import ENOUGH, HARDLY, MOSTLY, ColumnKind, as_number
 from ally.sources.samples import Kind
 
 ID_NAMES = ("id", "ID", "Id", "name")
@@ -32,6 +33,8 @@ SURVEYED = 2000
 """Rows that tell what a column holds."""
 LONG_TEXT, MANY_WORDS = 40, 6
 """Average characters and words from which a column counts as long texts."""
+MOST_LABELS, FEWEST_LABELS = 100, 5
+"""A column beside texts or images with no more different values, in at least so many rows, may hold labels."""
 MANY_NUMBERS = 3
 """Columns of numbers beside which a text is not what is learned from."""
 
@@ -50,6 +53,8 @@ class Layout:
     notes: tuple[str, ...] = field(default=(), compare=False)
     unasked: bool = field(default=False, compare=False)
     """Whether nobody said which columns are learned from, nor which one holds the labels, and no name tells."""
+    suspected: str | None = field(default=None, compare=False)
+    """An error that asks about columns that may hold labels and would be ignored, unless the labels are elsewhere."""
 
     @property
     def kind(self) -> Kind:
@@ -138,11 +143,16 @@ def decide_layout(
         notes += [note] if note else []
     hashed = tuple(name for name in rows.columns if name not in (id_column, label))
     unasked = label is None and not no_label and not kinds
+    suspected = None
+    if unasked and (text is not None or image is not None):
+        suspected = _ask_about_labels({name: one for name, one in found.items() if name != text and not is_id(name)})
     if text is None and image is None and not kinds:
         counted = [name for name in hashed if name in found and found[name].counts_rows and NUMBERED.fullmatch(name)]
         notes += [f"the column {name!r} numbers the rows and is left out" for name in counted]
         kinds = dict.fromkeys(name for name in hashed if name not in counted)
-    return Layout(hashed, id_column, text, image, label, {} if text or image else kinds, tuple(notes), unasked)
+    return Layout(
+        hashed, id_column, text, image, label, {} if text or image else kinds, tuple(notes), unasked, suspected
+    )
 
 
 def _label_column(names: Sequence[str], settled: bool) -> tuple[str | None, str | None]:
@@ -184,18 +194,36 @@ class _ColumnContents:
     row: int = 0
     counts_rows: bool = True
     different: set[str] = field(default_factory=set)
+    values: set[str] = field(default_factory=set)
+    """The different values, texts or not, until they are too many for labels."""
+    fractions: int = 0
+
+    rows: int = 0
 
     def add(self, value: Any, row: int) -> None:
+        self.rows = row + 1
         self.counts_rows &= str(value) in (str(row), str(row + 1)) and (row == 0 or self.row == row)
         self.row = row + 1
         if is_missing(value):
             return
+        number = None if isinstance(value, bool) else as_number(value)
+        if number is not None and math.isnan(number):
+            return
         self.present += 1
-        if isinstance(value, str) and as_number(value) is None:
+        self.fractions += number is not None and math.isfinite(number) and not number.is_integer()
+        if len(self.values) <= MOST_LABELS:
+            self.values.add(str(value))
+        if isinstance(value, str) and number is None:
             self.texts += 1
             self.letters += len(value)
             self.words += len(value.split())
             self.different.add(value)
+
+    def may_be_labels(self, rows: int) -> bool:
+        """Filled in few of the `rows`, as labels are while people give them: with few different values, or with
+        numbers that have fractions."""
+        few = 2 <= len(self.values) <= min(MOST_LABELS, self.present // 2)
+        return FEWEST_LABELS <= self.present < HARDLY * rows and (few or 2 * self.fractions > self.present)
 
     @property
     def is_text(self) -> bool:
@@ -206,6 +234,21 @@ class _ColumnContents:
             and self.words >= MANY_WORDS * self.texts
             and len(self.different) >= self.texts / 2
         )
+
+
+def _ask_about_labels(others: Mapping[str, _ColumnContents]) -> str | None:
+    """An error about columns that are not learned from and may hold labels; None if there is none."""
+    rows = max((one.rows for one in others.values()), default=0)
+    unsure = [name for name, one in others.items() if rows >= ENOUGH and one.may_be_labels(rows)]
+    if not unsure:
+        return None
+    name = unsure[0]
+    more = f" (as are {', '.join(map(repr, unsure[1:4]))})" if unsure[1:] else ""
+    return (
+        f"the column {name!r} is filled in {others[name].present} of {'the first ' * (rows == SURVEYED)}{rows} rows"
+        f"{more}, so it may hold labels, and labels are never ignored unasked; say label={name!r} (--label) if it "
+        "holds them and 'none' if no column does (ally.query: pass the labels as y, or leave the column out)"
+    )
 
 
 def _survey(rows: Rows, names: Sequence[str]) -> dict[str, _ColumnContents]:

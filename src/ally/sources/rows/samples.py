@@ -58,6 +58,7 @@ class RowSamples:
         self._kept_index = kept_index
         self._stamp = self._rows.stamp()
         self._missing_label = missing_label
+        self._suspected = layout.suspected
 
     @property
     def kind(self) -> Kind:
@@ -81,6 +82,8 @@ class RowSamples:
         return found if self._rows.columns != ("text",) else {}
 
     def scan(self) -> Iterator[Sample]:
+        if self._suspected is not None:
+            raise InputError(self._suspected)
         self.problems.clear()
         self._refresh()
         index, found = Index(), 0
@@ -161,9 +164,14 @@ class RowSamples:
                 found.append(None)
         return found
 
+    def suspect_no_labels(self) -> None:
+        """The labels are elsewhere: no column is asked about."""
+        self._suspected = None
+
     def learn(self, ids: Sequence[str] | None = None) -> None:
         """Learns what is learned of a table or of texts (means, categories, word weights) from these samples alone
         (default: from all). The labels are known: no column is suspected to hold them."""
+        self.suspect_no_labels()
         if self._embeddings is not None or self._layout.image is not None:
             return
         rows = self._every() if ids is None else (row for row in self._read(ids) if row)
