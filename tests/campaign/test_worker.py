@@ -137,7 +137,10 @@ def test_training_in_the_background_has_as_many_threads_as_were_set_and_there_ar
         campaign.training.start()
         process = worker._children[str(tmp_path / "d.db")]
         try:
-            assert b"OMP_NUM_THREADS=%d" % used in Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0")
+            environment, place = b"", Path(f"/proc/{process.pid}/environ")
+            while not environment and process.poll() is None:  # Linux fills it in a moment after the program began.
+                environment = place.read_bytes()
+            assert b"OMP_NUM_THREADS=%d" % used in environment.split(b"\0")
         finally:
             process.kill()
             process.wait()

@@ -307,7 +307,7 @@ def test_texts_go_through_a_pipeline_as_they_are():
 
 
 def test_a_loop_takes_texts_for_a_pipeline_only():
-    with pytest.raises(ally.errors.InputError, match="pass one row per sample"):
+    with pytest.raises(ally.errors.InputError, match="X holds texts, and numbers are needed"):
         ally.Loop(["a b", "c d"], [0, None])
 
 

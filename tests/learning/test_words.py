@@ -73,7 +73,7 @@ def test_samples_without_words_are_refused():
 
 def test_words_are_averaged_with_vectors_where_both_are_there():
     slate = [one.name for one in slate_for(beside())]
-    assert slate == ["linear", "linear-columns", "words", "mlp"]
+    assert slate == ["linear", "linear-columns", "graph", "words", "mlp"]
     assert "words" not in [one.name for one in slate_for(beside(None))]
     auto = AutoLearner(Training(epochs=5, device="cpu"))
     fit = fitted(auto, beside())

@@ -309,7 +309,7 @@ def test_two_hundred_classes_and_a_long_text(open_page, folder):
         for _ in range(12):
             id = screen.ready()
             seen.append(id)
-            shown = screen.page.locator(".sample.text").inner_text()
+            shown = until(lambda: screen.page.locator(".sample.text").inner_text(), what="the text")
             assert SCRIPT in shown
             screen.page.keyboard.type("topic 04")
             assert screen.page.locator(".class").count() == 10

@@ -16,7 +16,6 @@ from ally.campaign.source import check_options, new_sample, note_problems
 from ally.campaign.status import GIVEN
 from ally.catalogue_names import ANY_SHAPE, LEARNERS
 from ally.errors import LabelError
-from ally.pool.task import decide_task
 from ally.sources import Samples, open_source
 from ally.sources.fingerprint import ENCODED
 from ally.sources.given_labels import ensure_single
@@ -24,6 +23,7 @@ from ally.sources.rows.columns import NOTHING
 from ally.store import NewSample, Store, new_id
 from ally.store import create as create_store
 from ally.store.values import Role
+from ally.task_rule import decide_task
 from ally.types import Progress
 
 EVALUATE, PART, LEAST = 100, 10, 20

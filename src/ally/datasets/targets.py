@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ally.errors import DataError
-from ally.pool.task import decide_task
 from ally.sources.rows.columns import as_number
+from ally.task_rule import decide_task
 from ally.types import AnyArray, Task
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def decide(labels: pd.Series[Any], wanted: Task | Literal["auto"] = "auto") -> tuple[Task, AnyArray, str]:
-    """The task, the labels (n,) and a sentence about the decision, which is `ally.pool.task.decide_task`'s unless a
+    """The task, the labels (n,) and a sentence about the decision, which is `ally.task_rule.decide_task`'s unless a
     task is `wanted`."""
     kind = getattr(labels.dtype, "kind", "O")
     distinct = labels.nunique()

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ally.errors import LabelError
-from ally.pool.task import decide_task
+from ally.task_rule import decide_task
 from ally.types import NULL, AnyArray, BoolArray, FloatArray, Task
 
 LARGEST = 1e150

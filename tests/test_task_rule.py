@@ -8,7 +8,7 @@ import ally
 from ally.campaign import Campaign
 from ally.datasets import load
 from ally.errors import LabelError
-from ally.pool.task import decide_task
+from ally.task_rule import decide_task
 
 rng = np.random.default_rng(0)
 CODES = np.repeat(np.arange(100), 30)
