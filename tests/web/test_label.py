@@ -223,6 +223,7 @@ def test_two_annotators_at_once(browser, folder):
         assert "owner" not in eve.page.locator("nav").inner_text()
         ended = owner.page.locator("li", has_text="ann").get_by_role("button", name="End access")
         ended.click()
+        until(lambda: ended.count() == 0, what="the end of access")
         screens[0].label(truth, KEYS, 1)
         until(lambda: any("not signed in" in line for line in screens[0].messages))
         assert "not saved (1)" in screens[0].dot
