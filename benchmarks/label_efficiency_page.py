@@ -339,6 +339,8 @@ def end_to_end(results: pd.DataFrame) -> str:
     against: dict[str, pd.DataFrame] = {}
     for name, part in results.groupby("dataset", sort=False):
         named = part.assign(series=[f"{s}, {m}" for s, m in zip(part["strategy"], part["model"], strict=True)])
+        # The same seeds in every line.
+        named = named[named["seed"].isin(named.loc[named["series"] == WITH, "seed"])]
         means = curve_means(named, "random, auto")
         metric = metric_named(str(part["metric"].iloc[0]))
         alone = {role: value for role, value in means.items() if role.startswith("random") and "auto" not in role}
@@ -351,7 +353,7 @@ def end_to_end(results: pd.DataFrame) -> str:
         each = ", ".join(f"{'**' * (role == best)}{role[8:]} {said(role)}{'**' * (role == best)}" for role in alone)
         cells = [said(WITH), said("random, auto"), said(WITHOUT), said("random, auto without graph"), each]
         ratios = [_label_ratio(against[str(name)], role) for role in (WITH, WITHOUT)]
-        lines.append(f"| {name} | {part['seed'].nunique()} | {' | '.join([*cells, *ratios])} |")
+        lines.append(f"| {name} | {named['seed'].nunique()} | {' | '.join([*cells, *ratios])} |")
     classes = {name: part for name, part in against.items() if str(part["metric"].iloc[0]) == "accuracy"}
     for what, sets, role in (
         ("Sets with classes", classes, WITH),
