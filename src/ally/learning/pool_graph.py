@@ -71,8 +71,8 @@ class PoolGraph:
 class _KeptLabels:
     """Labelled points that were related before."""
 
-    MOST = 1024
-    """Labels that are kept."""
+    MOST, TOGETHER = 512, 64
+    """Labels that are kept, and labels that spread at a time: what takes memory are n numbers for each of those."""
 
     def __init__(self) -> None:
         self._everywhere: FloatArray | None = None
@@ -104,7 +104,9 @@ class _KeptLabels:
         placed = graph.interpolate(np.stack(self._points), k)
         reached = np.zeros((len(ALPHAS), after, after))
         reached[:, :before, :before] = self._reached
-        reached[:, :, before:] = spread(smoother, placed[before:].T.toarray(), ALPHAS, placed)
+        for start in range(before, after, self.TOGETHER):
+            some = slice(start, min(start + self.TOGETHER, after))
+            reached[:, :, some] = spread(smoother, placed[some].T.toarray(), ALPHAS, placed)
         reached[:, before:, :before] = reached[:, :before, before:].transpose(0, 2, 1)
         reached[:, np.arange(after), np.arange(after)] = 0.0
         self._reached = reached
