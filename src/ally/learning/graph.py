@@ -66,7 +66,7 @@ class GraphLearner:
             return find_unused(objective)
         if type(objective) is not ERM:
             return (
-                f"label spreading is no training that {objective} could change; use objective='pdcl-unlabelled', or "
+                f"label spreading cannot be trained by {objective}; use objective='erm' or 'pdcl-unlabelled', or "
                 "model='linear' or 'mlp'"
             )
         return None
