@@ -214,6 +214,13 @@ def test_more_labels_than_the_settings_are_chosen_by_are_held_out_in_folds():
     probabilities = fitted.held_out[0].numpy()
     own = probabilities[np.arange(900), noisy[:900]]
     assert own[wrong[:900]].mean() < 0.3 < 0.7 < own[~wrong[:900]].mean(), "a label does not vouch for itself"
+    source, rows = as_source(X), np.arange(900)
+    seen = fitted.outputs(fitted.inputs(source, rows)).numpy()[rows, noisy[:900]]
+    assert own[wrong[:900]].mean() < 0.7 * seen[wrong[:900]].mean(), "the fit itself saw these labels"
+    alone = np.random.default_rng(1).normal(size=(900, 2)).astype(np.float32) * 100
+    coins = np.random.default_rng(2).integers(2, size=900)
+    guessed = fit(alone, coins, rows, (0, 1)).held_out[0].numpy().argmax(axis=1)
+    assert 0.4 < np.mean(guessed == coins) < 0.6, "labels that say nothing of each other are guessed by chance"
 
 
 def test_numbers_follow_the_pool():

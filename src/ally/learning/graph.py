@@ -112,11 +112,9 @@ class GraphLearner:
             fitted, said = _constrain(fitted, graph, examples, labels, objective, some, unlabelled)
             chosen = chosen._replace(said=said)
             some = np.arange(len(examples))
-        said = (
-            chosen.said
-            if len(some) == len(examples)
-            else fitted.outputs(fitted.inputs(examples.source, examples.rows)).numpy()
-        )
+        said = chosen.said
+        if len(some) < len(examples):
+            said = _predict_folds(graph, chosen.settings, examples, labels, streams)
         report = replace(
             fitted.report, train_loss=_mean_loss(said, examples, scale), seconds=time.perf_counter() - started
         )
