@@ -15,7 +15,7 @@ from ally.types import AnyArray, IntArray
 
 AXES, SAMPLE = 32, 1024
 """Samples of more than `AXES` numbers of one scale are compared along the `AXES` directions in which `SAMPLE` of them
-vary most. Neighbours of encoded texts and photos share their label more often there than in the full vectors."""
+vary most. Labels of encoded texts and photos spread better there than in the full vectors."""
 COLUMNS = 128
 """Tables of more columns are compared along their main directions only."""
 LARGEST = 1e6
