@@ -22,7 +22,7 @@ from pathlib import Path
 
 def work(photos: Path, cache: Path, name: str) -> None:
     """Encodes all photos in the folder and prints what it took."""
-    from ally.encoders import encode, open_encoder
+    from ally.data.encoders import encode, open_encoder
 
     encoder = open_encoder(name, "image")
     paths = sorted(photos.iterdir())
@@ -52,8 +52,8 @@ def start(photos: Path, cache: Path, name: str, threads: int) -> subprocess.Pope
 
 
 def kept(cache: Path, name: str) -> int:
-    from ally.encoders import open_encoder
-    from ally.encoders.cache import kept_vectors
+    from ally.data.encoders import open_encoder
+    from ally.data.encoders.cache import kept_vectors
 
     encoder = open_encoder(name, "image")
     return kept_vectors(cache, encoder.identity, encoder.width)
@@ -62,7 +62,7 @@ def kept(cache: Path, name: str) -> int:
 def measure(data_dir: Path, images: int, name: str, threads: int, killed_at: float) -> dict[str, object]:
     from PIL import Image
 
-    from ally.datasets import load
+    from ally.data.catalogue import load
 
     pictures = load("cifar10", data_dir).pool[:images]
     with tempfile.TemporaryDirectory() as place:

@@ -21,13 +21,13 @@ import pandas as pd
 from scipy.stats import t
 from sklearn.datasets import load_digits, make_circles, make_moons
 
+from ally.data import as_source
 from ally.errors import AllyError
 from ally.learning.auto import AutoLearner
 from ally.learning.learner import Examples
 from ally.learning.objectives import ERM
 from ally.learning.training import Training
 from ally.rng import streams
-from ally.sources import as_source
 
 HERE = Path(__file__).parent
 OUT = HERE / "results" / "graph_cases.csv"

@@ -27,6 +27,7 @@ import pandas as pd
 
 import ally
 from ally.constrained.smoothness import SmoothValues
+from ally.data import as_source
 from ally.learning.graph import GraphLearner
 from ally.learning.graph_constraints import GraphConstraints
 from ally.learning.graph_settings import SpreadLabels
@@ -35,7 +36,6 @@ from ally.learning.objectives import ERM, PDCLUnlabelled
 from ally.rng import streams
 from ally.scoring import Margin, PredictedDual
 from ally.selection import Herding
-from ally.sources import as_source
 from ally.strategies import CATALOGUE, Strategy
 from learners import Task, read
 

@@ -21,12 +21,12 @@ import time
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
+from ally.data import Source
+from ally.data.arrays.memory import ArraySource
 from ally.learning.graph import GraphLearner
 from ally.learning.learner import Examples
 from ally.learning.objectives import ERM
 from ally.rng import Streams
-from ally.sources import Source
-from ally.sources.arrays.memory import ArraySource
 
 PEER = 20_000
 """Above this the peer is not run."""

@@ -34,7 +34,7 @@ import pandas as pd
 from sklearn.datasets import load_digits
 
 from ally.constrained import AbsoluteError
-from ally.datasets import load as load_set
+from ally.data.catalogue import load as load_set
 from ally.experiment import Cell, Copies, Trial, run_grid
 from ally.experiment.encoded import encoded_trial
 from ally.features import Inputs

@@ -25,17 +25,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ally.datasets import load
-from ally.datasets.places import locate
-from ally.datasets.text import read_questions, read_reviews
+from ally.data import Source, as_source
+from ally.data.catalogue import load
+from ally.data.catalogue.places import locate
+from ally.data.catalogue.text import read_questions, read_reviews
+from ally.data.samples import ById
+from ally.data.text import WordWeights
 from ally.learning.auto import chosen_name
 from ally.learning.learner import Examples
 from ally.learning.objectives import ERM
 from ally.learning.resolve import resolve_learner
 from ally.rng import streams
-from ally.sources import Source, as_source
-from ally.sources.samples import ById
-from ally.sources.text import WordWeights
 
 MOST = 5000
 SIZES = (25, 50, 100, 200, 400)
@@ -241,7 +241,7 @@ def _append(out: Path, row: tuple[Any, ...]) -> None:
 
 
 def _encoder(name: str, folder: str | None, kept: Path) -> Callable[[Any], Any]:
-    from ally.encoders import encode, open_encoder
+    from ally.data.encoders import encode, open_encoder
 
     return partial(encode, open_encoder(folder or name), cache=kept)
 

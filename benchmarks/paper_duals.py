@@ -24,13 +24,13 @@ import pandas as pd
 import torch
 from scipy.stats import spearmanr
 
+from ally.data import Oracle
 from ally.experiment import Cell, Trial
 from ally.experiment.simulate import begin
 from ally.learning.dual_head import PaperHead
 from ally.learning.objectives import PDCL
 from ally.learning.snapshot import Snapshot
 from ally.learning.training import Training
-from ally.pool import Oracle
 from ally.rng import Streams
 from ally.scoring import PredictedDual, Scored
 from ally.selection import ClusterTop

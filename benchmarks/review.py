@@ -38,8 +38,9 @@ from sklearn.metrics import average_precision_score
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from ally import Loop
-from ally.datasets import Dataset
-from ally.datasets import load as load_data
+from ally.data import as_source, fit_scaler
+from ally.data.catalogue import Dataset
+from ally.data.catalogue import load as load_data
 from ally.learning.fitted_network import FittedNetwork, evaluate
 from ally.learning.learner import Examples
 from ally.learning.losses import PRIMARY
@@ -48,7 +49,6 @@ from ally.learning.objectives import ERM, PDCL, Objective, Problem, Session
 from ally.learning.training import Training
 from ally.models import model_builder
 from ally.rng import Streams
-from ally.sources import as_source, fit_scaler
 from ally.strategies import DUALS
 from ally.types import AnyArray, FloatArray, IntArray, Progress, Task
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from ally.data import as_source, fit_scaler
 from ally.execution.memory import Scratch
 from ally.experiment.demo import demo_trial
 from ally.learning.dual_head import PaperHead, RidgeHead
@@ -31,7 +32,6 @@ from ally.models import MLP
 from ally.rng import Streams
 from ally.selection import ClusterTop
 from ally.selection.base import Limits
-from ally.sources import as_source, fit_scaler
 from mnist import load
 
 REPEATS = 3

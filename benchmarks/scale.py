@@ -29,11 +29,11 @@ import numpy as np
 import torch
 
 import ally
+from ally.data import Source, as_source
 from ally.execution import ray as on_ray
 from ally.execution.ray import RayCrew, RayEngine
 from ally.learning.linear import LinearLearner
 from ally.loop import Loop
-from ally.sources import Source, as_source
 from ally.testing.engine import Counter
 from ally.types import AnyArray, IntArray
 

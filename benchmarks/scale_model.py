@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
+from ally.data.base import BLOCK, CHUNK_BYTES
 from ally.learning.held import STEPS
 from ally.selection.kcenter import OFFERED
-from ally.sources.base import BLOCK, CHUNK_BYTES
 
 SHARD = 4_000_000
 """Rows per worker."""

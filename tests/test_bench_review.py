@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ally.datasets import load
+from ally.data.catalogue import load
 from ally.learning.objectives import ERM
 from ally.rng import Streams
 from ally.types import FloatArray

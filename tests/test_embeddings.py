@@ -9,6 +9,8 @@ import scipy.sparse
 import torch
 
 import ally
+from ally.data import BLOCK, open_vectors
+from ally.data.arrays.memory import ArraySource
 from ally.errors import InputError, NonFiniteInput
 from ally.execution.engine import LocalEngine
 from ally.execution.memory import Scratch
@@ -22,8 +24,6 @@ from ally.rng import Streams
 from ally.scoring import Margin, PredictedDual
 from ally.selection import LCMD, BestMatch, Discriminative, Herding, KCenter
 from ally.selection.base import Limits
-from ally.sources import BLOCK, open_vectors
-from ally.sources.arrays.memory import ArraySource
 from ally.testing.pools import blobs
 from conformance_params import QUICK
 

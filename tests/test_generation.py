@@ -10,6 +10,7 @@ from sklearn.datasets import load_diabetes, load_digits
 from torch import nn
 
 from ally import ConstrainedClassifier, ConstrainedRegressor
+from ally.data import as_source
 from ally.errors import InputError, LabelError, ModelError, NonFiniteInput, NonFiniteScore, PoolExhausted
 from ally.execution.memory import Scratch
 from ally.generation import DualOf, ascend, bounds_of, draw, learn
@@ -25,7 +26,6 @@ from ally.learning.snapshot import view
 from ally.learning.training import Training
 from ally.models import Split
 from ally.rng import Streams
-from ally.sources import as_source
 from ally.strategies import ALGORITHM_1
 
 QUICK = Training(lr=2e-3, epochs=20, device="cpu")

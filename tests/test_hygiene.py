@@ -8,6 +8,8 @@ import torch
 from scipy import sparse
 
 import ally
+from ally.data import as_source
+from ally.data.arrays.memory import ArraySource
 from ally.errors import InputError
 from ally.estimators import ConstrainedClassifier
 from ally.execution.memory import Scratch
@@ -19,8 +21,6 @@ from ally.learning.snapshot import Snapshot, View
 from ally.rng import Streams
 from ally.selection import Selection, Top
 from ally.selection.base import Limits
-from ally.sources import as_source
-from ally.sources.arrays.memory import ArraySource
 from ally.testing.pools import blobs
 from conformance_params import QUICK
 

@@ -6,9 +6,9 @@ import pytest
 
 import ally
 from ally.campaign import Campaign
-from ally.datasets import load
+from ally.data.catalogue import load
+from ally.data.task_rule import decide_task
 from ally.errors import LabelError
-from ally.task_rule import decide_task
 
 rng = np.random.default_rng(0)
 CODES = np.repeat(np.arange(100), 30)

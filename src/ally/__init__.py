@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from ally import errors
+from ally import _renamed, errors
 
 if TYPE_CHECKING:
     from ally.campaign import Campaign
@@ -38,12 +38,10 @@ _LAZY = {
 
 _MODULES = {
     "campaign",
-    "datasets",
-    "encoders",
+    "data",
     "features",
     "generation",
     "models",
-    "sources",
     "scoring",
     "selection",
     "store",
@@ -67,6 +65,8 @@ __all__ = [
     "query",
 ]
 
+_renamed.install()
+
 
 def __getattr__(name: str) -> Any:
     """Imports the heavy parts (numpy, torch, scikit-learn) when they are first used: until then, a command that is
@@ -74,6 +74,8 @@ def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return getattr(importlib.import_module(_LAZY[name]), name)
     if name in _MODULES:
+        return importlib.import_module(f"ally.{name}")
+    if name in _renamed.MODULES:
         return importlib.import_module(f"ally.{name}")
     raise AttributeError(f"module 'ally' has no attribute {name!r}")
 

@@ -11,6 +11,8 @@ import torch
 
 from ally.constrained import Eps, resolve_eps
 from ally.constrained.diagnostics import find_ties
+from ally.data import Ids, as_source, parse_labels
+from ally.data.query_input import as_features
 from ally.errors import InputError, ModelError, NoDuals
 from ally.learning.auto import AutoLearner
 from ally.learning.learner import Examples, Fitted, Learner
@@ -19,10 +21,7 @@ from ally.learning.losses import TargetScale
 from ally.learning.objectives import ERM, PDCL, Objective, resolve_objective
 from ally.learning.resolve import learner_of, takes_objects
 from ally.learning.training import Training
-from ally.pool import Ids, parse_labels
 from ally.rng import streams
-from ally.sources import as_source
-from ally.sources.query_input import as_features
 from ally.types import NULL, AnyArray, FloatArray, Task
 
 LEAST_PROBABILITY = 1e-12

@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from ally.constrained.convex import UNBOUNDED
 from ally.constrained.diagnostics import STILL, find_ties
+from ally.data import LabelCode, as_source, parse_labels
 from ally.errors import InputError, ModelError, NoDuals
 from ally.execution.memory import Scratch
 from ally.learning.dual_head import FittedHead, RidgeHead
@@ -28,9 +29,7 @@ from ally.learning.objectives import ERM, PDCL, Objective, resolve_objective
 from ally.learning.snapshot import View, view
 from ally.learning.training import Training
 from ally.models import MLP, ModelBuilder
-from ally.pool import LabelCode, parse_labels
 from ally.rng import Streams, streams
-from ally.sources import as_source
 from ally.types import AnyArray, FloatArray, IntArray, Task
 
 UNUSED_IN_QUERIES = (

@@ -6,11 +6,10 @@ import numpy as np
 import pandas as pd
 import torch
 
+from ally.data import Ids, LabelCode, blocks
 from ally.learning.snapshot import Snapshot
-from ally.pool import Ids, LabelCode
 from ally.scoring import Scored
 from ally.selection import Selection
-from ally.sources import blocks
 from ally.types import AnyArray, FloatArray
 
 

@@ -13,6 +13,20 @@ import pandas as pd
 import torch
 
 from ally.constrained.diagnostics import find_ties
+from ally.data import (
+    Ids,
+    LabelCode,
+    Pool,
+    State,
+    Vectors,
+    as_source,
+    chunks,
+    is_lazy_dataset,
+    open_vectors,
+    parse_labels,
+)
+from ally.data.aligning import align_rows
+from ally.data.given_labels import tensor_labels
 from ally.errors import AllyError, AnswerError, InputError, LabelError
 from ally.execution.engine import Engine, LocalEngine
 from ally.execution.memory import Scratch
@@ -28,13 +42,9 @@ from ally.learning.resolve import learner_of, suit_method, takes_objects
 from ally.learning.snapshot import Snapshot
 from ally.learning.trained import Trained
 from ally.learning.training import Training
-from ally.pool import Ids, LabelCode, Pool, State, parse_labels
 from ally.rng import streams
 from ally.scoring import Constant, check_scores
 from ally.selection.base import Limits, Selection, check_selection
-from ally.sources import Vectors, as_source, chunks, is_lazy_dataset, open_vectors
-from ally.sources.aligning import align_rows
-from ally.sources.given_labels import tensor_labels
 from ally.strategies import Strategy, resolve_strategy
 from ally.types import NULL, SKIP, AnyArray, FloatArray, IntArray, Progress, Task
 

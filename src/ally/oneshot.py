@@ -7,14 +7,14 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ally.data.aligning import align_rows
+from ally.data.query_input import as_features
 from ally.errors import PoolExhausted
 from ally.execution.engine import Engine
 from ally.hygiene import Hygiene
 from ally.learning.objectives import Objective
 from ally.learning.resolve import takes_objects
 from ally.loop import Loop, Query
-from ally.sources.aligning import align_rows
-from ally.sources.query_input import as_features
 from ally.strategies import Strategy
 from ally.types import NULL, Progress, Task
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ally import Campaign
-from ally.encoders import Function
+from ally.data.encoders import Function
 
 
 def brightness(pictures):

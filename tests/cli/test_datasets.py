@@ -15,8 +15,8 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from ally.cli import datasets as page
-from ally.datasets import DATASETS, Entry, File
-from ally.datasets.official_images import read_mnist
+from ally.data.catalogue import DATASETS, Entry, File
+from ally.data.catalogue.official_images import read_mnist
 from ally.errors import DataError, InputError, UnknownName
 
 

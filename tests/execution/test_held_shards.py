@@ -9,6 +9,7 @@ import scipy.sparse
 import torch
 
 import ally
+from ally.data import BLOCK, Vectors, as_source, carried
 from ally.errors import BrokenPart, InputError
 from ally.execution.engine import LocalEngine
 from ally.execution.memory import Scratch
@@ -19,7 +20,6 @@ from ally.learning.space import Space
 from ally.loop import Loop
 from ally.scoring import Margin
 from ally.selection import Influence, KMeansPP, Shortlist
-from ally.sources import BLOCK, Vectors, as_source, carried
 from ally.strategies import CATALOGUE
 from ally.testing.engine import POOL, TrainedOnce, check_ids
 from ally.testing.pools import blobs

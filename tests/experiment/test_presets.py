@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ally.datasets import DATASETS
+from ally.data.catalogue import DATASETS
 from ally.errors import InputError
 from ally.experiment.estimate import estimate, in_words
 from ally.experiment.folder import trial

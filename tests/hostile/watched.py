@@ -39,10 +39,10 @@ def import_everything() -> None:
 
     import ally.campaign.training.run
     import ally.cli.app
+    import ally.data.images.pixels
     import ally.learning.fitted_estimator
     import ally.learning.trained
     import ally.report.write
-    import ally.sources.images.pixels
     import ally.web.app  # noqa: F401
 
 

@@ -12,6 +12,7 @@ from sklearn.metrics import roc_auc_score
 from torch import nn
 from torch.nn import functional as F
 
+from ally.data import as_source
 from ally.errors import InputError
 from ally.execution.memory import Scratch
 from ally.learning.learner import Examples, Unlabelled
@@ -26,7 +27,6 @@ from ally.learning.training import Training
 from ally.models import MLP, ResNet18, Split
 from ally.rng import seeded_torch, streams
 from ally.scoring.adversarial import CriticUncertainty, Discriminator, PredictedLoss, loss_bound
-from ally.sources import as_source
 
 PAIRS = {
     "learning-loss": (LearningLoss(stop_gradient_after=2, width=16), PredictedLoss()),

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import ally
+from ally.data import as_source
 from ally.errors import ModelError
 from ally.learning.auto import AutoLearner, chosen_name
 from ally.learning.average import Average
@@ -18,7 +19,6 @@ from ally.learning.network import Network
 from ally.learning.objectives import ERM, PDCL, SmoothUnlabelled
 from ally.learning.training import Training
 from ally.rng import streams
-from ally.sources import as_source
 
 QUICK = Training(epochs=30, lr=0.01, device="cpu")
 RNG = np.random.default_rng(0)

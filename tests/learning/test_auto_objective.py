@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import ally
+from ally.data import as_source
 from ally.learning.auto_objective import AutoObjective, _radius, objective_name
 from ally.learning.learner import Examples, Unlabelled
 from ally.learning.linear import LinearLearner
@@ -11,7 +12,6 @@ from ally.learning.network import Network
 from ally.learning.objectives import ERM, PDCL, HalfSquaredNorm, SmoothUnlabelled
 from ally.learning.training import Training
 from ally.rng import streams
-from ally.sources import as_source
 
 QUICK = Training(epochs=20, lr=0.01, device="cpu")
 X = np.random.default_rng(0).standard_normal((60, 3))

@@ -10,6 +10,8 @@ from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 from sklearn.svm import LinearSVC
 
 import ally
+from ally.data import Once, as_source
+from ally.data.arrays.memory import ArraySource
 from ally.errors import DataError
 from ally.learning.average import Average, FittedAverage
 from ally.learning.estimator import Estimator
@@ -21,8 +23,6 @@ from ally.learning.posterior import SpreadReadout
 from ally.learning.trained import Trained
 from ally.learning.training import Training
 from ally.rng import streams
-from ally.sources import Once, as_source
-from ally.sources.arrays.memory import ArraySource
 
 X = np.random.default_rng(0).standard_normal((120, 4)).astype(np.float32)
 TARGETS = X @ [2.0, -1.0, 0.5, 0.0] + np.abs(X[:, 0])

@@ -27,13 +27,13 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 import ally
+from ally.data import as_source
 from ally.errors import ModelError, NonFiniteInput, OneClassError, UnknownName
 from ally.learning.estimator import Estimator
 from ally.learning.geometry import Leaves, Standardised, Transformed
 from ally.learning.learner import Examples
 from ally.learning.objectives import ERM, PDCL, VAAL, Feasibility, HalfSquaredNorm, Resilient
 from ally.rng import streams
-from ally.sources import as_source
 from ally.testing.pools import blobs
 
 rng = np.random.default_rng(3)

@@ -12,12 +12,12 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from ally.constrained import find_residuals
 from ally.constrained.diagnostics import find_ties
+from ally.data import as_source
 from ally.learning.estimator import Estimator
 from ally.learning.exact_estimator import find_exact_form
 from ally.learning.learner import Examples
 from ally.learning.objectives import PDCL, Feasibility
 from ally.rng import streams
-from ally.sources import as_source
 
 rng = np.random.default_rng(3)
 N = 40

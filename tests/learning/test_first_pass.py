@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 
 import ally
+from ally.data import BLOCK, as_source, fit_scaler
 from ally.errors import DataError, NonFiniteInput
 from ally.execution.engine import LocalEngine
 from ally.hygiene import find_copies, fingerprints
 from ally.learning.first_pass import FirstPass
 from ally.loop import Loop
-from ally.sources import BLOCK, as_source, fit_scaler
 from ally.testing.engine import TrainedOnce
 
 ROWS = 3 * BLOCK + 200

@@ -26,12 +26,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
 
+from ally.data import as_source
 from ally.errors import DataError, ModelError
 from ally.learning.stored_estimator import as_bytes, as_text, from_text
 from ally.learning.trained import Trained
 from ally.learning.training import Training
 from ally.loop import Loop
-from ally.sources import as_source
 
 X = np.random.default_rng(0).normal(size=(60, 4))
 TWO, THREE, NUMBERS = (X[:, 0] > 0).astype(int), np.digitize(X[:, 0], [-0.5, 0.5]), X[:, 0] * 10

@@ -9,6 +9,7 @@ import torch
 import ally
 from ally.constrained.convex import Constraints
 from ally.constrained.smoothness import solve_smooth
+from ally.data import as_source
 from ally.errors import InputError, ModelError, OneClassError
 from ally.learning.graph import GraphLearner
 from ally.learning.graph_constraints import TOLERANCE, GraphConstraints
@@ -17,7 +18,6 @@ from ally.learning.learner import Examples, Unlabelled
 from ally.learning.objectives import PDCLUnlabelled
 from ally.learning.selfsupervised import Noise
 from ally.rng import streams
-from ally.sources import as_source
 
 CENTRES = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 3.0]])
 PRICED = PDCLUnlabelled(eps=0.01, price=50.0)

@@ -10,6 +10,7 @@ from scipy.sparse import csr_matrix
 from sklearn.datasets import load_digits, make_circles
 
 import ally
+from ally.data import as_source
 from ally.errors import DataError, InputError, NonFiniteInput, OneClassError
 from ally.learning.auto import AutoLearner
 from ally.learning.distil import distil
@@ -22,7 +23,6 @@ from ally.learning.objectives import ERM, PDCL
 from ally.learning.pool_graph import ALPHAS, NEIGHBOURS, PoolGraph
 from ally.learning.trained import Trained
 from ally.rng import Streams
-from ally.sources import as_source
 
 
 def fit(X, y, rows, classes=None, learner=GraphLearner(), source=None, **more):

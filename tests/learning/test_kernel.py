@@ -6,6 +6,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from ally.data import as_source
 from ally.errors import ModelError
 from ally.learning.kernel import GaussianProcess
 from ally.learning.learner import Examples
@@ -13,7 +14,6 @@ from ally.learning.objectives import ERM, PDCL
 from ally.learning.resolve import resolve_learner
 from ally.learning.trained import Trained
 from ally.rng import streams
-from ally.sources import as_source
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, size=(60, 2)) * [1, 30]

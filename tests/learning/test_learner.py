@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from ally.constrained import Multipliers, lagrangian
+from ally.data import as_source
 from ally.errors import InputError, ModelError, OneClassError, TrainingDiverged, UnknownName
 from ally.learning.fitted_network import evaluate, to_tensor
 from ally.learning.learner import Examples, Unlabelled
@@ -19,7 +20,6 @@ from ally.learning.objectives.base import forward
 from ally.learning.training import Training
 from ally.models import MLP, Split, model_builder
 from ally.rng import streams
-from ally.sources import as_source
 
 CLASSES = ("a", "b", "c")
 

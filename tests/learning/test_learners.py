@@ -15,7 +15,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from ally.encoders import Function, encode
+from ally.data.arrays.memory import ArraySource
+from ally.data.encoders import Function, encode
 from ally.errors import ModelError
 from ally.learning.average import Average
 from ally.learning.estimator import Estimator
@@ -28,7 +29,6 @@ from ally.learning.objectives import ERM
 from ally.learning.snapshot import Seen, by_blocks, predict_labels
 from ally.learning.training import Training
 from ally.models import MLP
-from ally.sources.arrays.memory import ArraySource
 from ally.testing.learner import CHECKS, bench_for
 
 QUICK = Training(lr=0.01, epochs=12, device="cpu")

@@ -11,13 +11,13 @@ from sklearn.linear_model import LogisticRegression, RidgeCV
 import ally
 from ally.constrained.convex import UNBOUNDED, Constraints, Design, cross_entropy, solve
 from ally.constrained.strength import grid
+from ally.data import as_source
 from ally.errors import ModelError
 from ally.learning.learner import Examples, Learner
 from ally.learning.linear import AXES, LinearLearner
 from ally.learning.objectives import ERM, OBJECTIVES, PDCL, Feasibility, HalfSquaredNorm, Resilient
 from ally.learning.trained import Trained
 from ally.rng import streams
-from ally.sources import as_source
 from ally.testing.pools import blobs
 
 RNG = np.random.default_rng(0)
@@ -172,7 +172,7 @@ def test_written_and_read(examples):
 
 
 def test_runs_give_the_bits_of_one_pass():
-    from ally.sources import BLOCK
+    from ally.data import BLOCK
 
     x = np.random.default_rng(2).standard_normal((2 * BLOCK + 10, 6))
     found, source = fit(classes()), as_source(x)

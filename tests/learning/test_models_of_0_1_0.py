@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from ally import Campaign
+from ally.data import as_source
 from ally.errors import DataError
 from ally.learning.trained import Trained
-from ally.sources import as_source
 
 FILES = Path(__file__).parent / "made_by_0_1_0"
 X = np.random.default_rng(0).normal(size=(40, 3)).round(2)

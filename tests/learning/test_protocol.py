@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import ally
+from ally.data import as_source
 from ally.errors import ModelError
 from ally.execution.memory import Scratch
 from ally.learning.learner import Fitted, Learner
@@ -16,7 +17,6 @@ from ally.learning.posterior import PosteriorSamples
 from ally.learning.snapshot import view
 from ally.learning.training import Training
 from ally.models import MLP
-from ally.sources import as_source
 from ally.testing.pools import blobs
 
 QUICK = Training(epochs=2, device="cpu")

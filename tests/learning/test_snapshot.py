@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 
+from ally.data import as_source
 from ally.errors import NonFiniteInput
 from ally.execution.memory import Scratch
 from ally.learning.learner import Examples
@@ -11,7 +12,6 @@ from ally.learning.snapshot import view
 from ally.learning.training import Training
 from ally.models import MLP
 from ally.rng import Streams
-from ally.sources import as_source
 
 X = np.random.default_rng(0).normal(size=(3000, 5)).astype(np.float32)
 Y = (X[:, 0] > 0).astype(float)

@@ -19,6 +19,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import LinearSVC
 
 from ally import catalogue_names
+from ally.data import as_source
 from ally.errors import DataError, ModelError
 from ally.learning import stored_estimator
 from ally.learning.estimator import Estimator
@@ -26,7 +27,6 @@ from ally.learning.trained import Trained
 from ally.learning.training import Training
 from ally.loop import Loop
 from ally.models import MLP
-from ally.sources import as_source
 
 FILES = Path(__file__).parent / "files"
 X = np.random.default_rng(0).normal(size=(60, 4))

@@ -11,6 +11,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import ally
+from ally.data import as_source
 from ally.errors import InputError, TrainingDiverged
 from ally.learning.learner import Examples, Unlabelled
 from ally.learning.network import Network
@@ -32,7 +33,6 @@ from ally.models import MLP, Split
 from ally.rng import Streams, seeded_torch
 from ally.scoring import Margin, PredictedDual
 from ally.selection import Top
-from ally.sources import as_source
 from ally.strategies import CATALOGUE, Strategy
 from ally.testing.pools import blobs
 

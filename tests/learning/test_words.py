@@ -5,6 +5,8 @@ import pytest
 import scipy.sparse
 import torch
 
+from ally.data import as_source
+from ally.data.samples import ById
 from ally.errors import InputError
 from ally.learning.auto import AutoLearner
 from ally.learning.candidates import slate_for
@@ -16,8 +18,6 @@ from ally.learning.trained import Trained
 from ally.learning.training import Training
 from ally.learning.words import OfWords
 from ally.rng import streams
-from ally.sources import as_source
-from ally.sources.samples import ById
 
 RNG = np.random.default_rng(0)
 LABELS = np.arange(120) % 2

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import ally
+from ally.data.arrays.ray_blocks import _samples
 from ally.errors import DataError, InputError
 from ally.execution.ray import RayEngine
-from ally.sources.arrays.ray_blocks import _samples
 from ally.testing.engine import TrainedOnce
 from ally.testing.pools import blobs
 

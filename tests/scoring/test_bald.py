@@ -9,6 +9,7 @@ from scipy.stats import entropy
 from torch import nn
 
 import ally
+from ally.data import as_source
 from ally.errors import InputError, ModelError
 from ally.execution.memory import Scratch
 from ally.learning.fitted_network import FittedNetwork
@@ -19,7 +20,6 @@ from ally.learning.snapshot import view
 from ally.models import MLP, Split
 from ally.scoring.bald import Disagreement, MutualInformation
 from ally.selection import Top
-from ally.sources import as_source
 from ally.strategies import Strategy
 from conformance_params import params
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 from scipy.spatial.distance import cdist
 
+from ally.data import BLOCK
 from ally.errors import InputError
 from ally.execution.engine import LocalEngine
 from ally.features import Embedding, Gradient, ProductRows
@@ -22,7 +23,6 @@ from ally.selection.pairs import lower_to_row
 from ally.selection.probcover import ProbCover, farthest_first
 from ally.selection.shards import shards
 from ally.selection.typiclust import TypiClust, cluster_together, typicality
-from ally.sources import BLOCK
 
 KINDS = ["random", "clusters", "copies", "offset", "low rank", "scales"]
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from ally.data import BLOCK
 from ally.errors import InputError
 from ally.features import Embedding, Gradient, ProductRows
 from ally.rng import Streams
@@ -18,7 +19,6 @@ from ally.selection.lcmd import LCMD
 from ally.selection.neighbours import Points
 from ally.selection.probcover import ProbCover, pure_radius
 from ally.selection.typiclust import TypiClust, typicality
-from ally.sources import BLOCK
 
 ALL = [
     LCMD(),

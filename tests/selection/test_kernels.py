@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
+from ally.data import BLOCK
 from ally.features import Embedding, FisherFactors, Gradient, fisher_factors
 from ally.rng import Streams
 from ally.selection import FisherGreedy, KCenter, KMeansPP
 from ally.selection.base import Limits, largest
-from ally.sources import BLOCK
 
 
 def rows_of(seed, n=70, d=5, classes=None, dtype=torch.float64):

@@ -10,6 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ally.data import BLOCK
 from ally.errors import NonFiniteInput
 from ally.execution.compiled import compiled
 from ally.execution.engine import LocalEngine
@@ -30,7 +31,6 @@ from ally.selection.products import singles
 from ally.selection.shards import Pick, Shard, best, greedy, shards
 from ally.selection.sketch import SHARE, directions, frame
 from ally.selection.weights import bits, is_worn, scale_of, share
-from ally.sources import BLOCK
 from ally.strategies import CATALOGUE
 
 KINDS = ["random", "clustered", "copies", "offset", "tiny", "huge", "flat", "long tail", "outlier", "few columns"]

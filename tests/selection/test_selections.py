@@ -6,6 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ally.data import BLOCK
 from ally.errors import InputError, MemoryBudgetExceeded
 from ally.execution.engine import LocalEngine
 from ally.rng import Streams
@@ -29,7 +30,6 @@ from ally.selection.cluster_top import equal_top
 from ally.selection.kmeans import k_means
 from ally.selection.ties import tie_order
 from ally.selection.top import leaders
-from ally.sources import BLOCK
 
 
 @given(st.data())

@@ -19,7 +19,7 @@ from conftest_web import CLASSES, serving, until, write_photos
 from PIL import Image
 
 from ally import Campaign
-from ally.sources.images.shown import AT_ONCE
+from ally.data.images.shown import AT_ONCE
 from ally.web import guard, schemas
 from ally.web.access import Access, open_access
 from ally.web.access_list import FileList

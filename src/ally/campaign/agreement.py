@@ -10,7 +10,7 @@ from itertools import combinations
 from typing import Any
 
 from ally.campaign.values import Agreement, Value
-from ally.sources.export.answers import reads
+from ally.data.export.answers import reads
 from ally.store import Store, StoredAnswer
 from ally.types import Task
 

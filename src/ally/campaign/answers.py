@@ -13,9 +13,9 @@ import numpy as np
 
 from ally.campaign.setting_checks import LONGEST_CLASS
 from ally.campaign.settings import Settings
+from ally.data import Answer, check_answers
+from ally.data.export.answers import as_answers, reads
 from ally.errors import AnswerError
-from ally.sources import Answer, check_answers
-from ally.sources.export.answers import as_answers, reads
 from ally.store import Label, NewAnswer, Store, StoredAnswer
 from ally.store.validation import LATEST
 from ally.types import SKIP, find_text_fault

@@ -30,9 +30,9 @@ from ally.campaign.telling import Telling
 from ally.campaign.training.trainer import Trainer
 from ally.campaign.values import CampaignQuery, Status, Suspect, Told, Undone
 from ally.checks import check_count
+from ally.data import Samples, Shown
+from ally.data.export.in_memory import read_answers_in_memory
 from ally.errors import AnswerError
-from ally.sources import Samples, Shown
-from ally.sources.export.in_memory import read_answers_in_memory
 from ally.store import Store
 from ally.store import open as open_store
 from ally.types import SKIP, Progress
@@ -104,7 +104,7 @@ class Campaign:
             source: a folder of images, a table, a text file, an array of features, or a frame in memory.
             clock: returns the time, in seconds since 1970.
             progress: called while the samples are read.
-            chosen: settings, and options of `ally.sources.open_source`. The settings are
+            chosen: settings, and options of `ally.data.open_source`. The settings are
                 listed by ``help(ally.Campaign.create)`` and in docs/campaign.md.
         """
         store, samples, options, note = create(place, source, chosen, clock=clock, progress=progress)

@@ -15,9 +15,9 @@ from ally.campaign.people import person
 from ally.campaign.setting_checks import check_classes
 from ally.campaign.settings import Settings, current_settings
 from ally.campaign.values import ClassChange
+from ally.data.export.answers import plain_label, reads
+from ally.data.export.reading import nearest_class
 from ally.errors import LabelError
-from ally.sources.export.answers import plain_label, reads
-from ally.sources.export.reading import nearest_class
 from ally.store import Event, NewAnswer, Store, StoredAnswer
 from ally.store.deriving import opinions
 

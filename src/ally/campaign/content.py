@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ally.campaign.values import Value
+from ally.data import Samples
+from ally.data.images.shown import ImageFrame, Pictures
 from ally.errors import DataError, IdError
-from ally.sources import Samples
-from ally.sources.images.shown import ImageFrame, Pictures
 
 LONGEST = 1_000_000
 """The most characters of a text to show."""

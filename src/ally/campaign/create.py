@@ -15,15 +15,15 @@ from ally.campaign.settings import Evaluate, Settings, allow_settings, declarati
 from ally.campaign.source import check_options, new_sample, note_problems
 from ally.campaign.status import GIVEN
 from ally.catalogue_names import ANY_SHAPE, LEARNERS
+from ally.data import Samples, open_source
+from ally.data.fingerprint import ENCODED
+from ally.data.given_labels import ensure_single
+from ally.data.tables.columns import NOTHING
+from ally.data.task_rule import decide_task
 from ally.errors import LabelError
-from ally.sources import Samples, open_source
-from ally.sources.fingerprint import ENCODED
-from ally.sources.given_labels import ensure_single
-from ally.sources.rows.columns import NOTHING
 from ally.store import NewSample, Store, new_id
 from ally.store import create as create_store
 from ally.store.values import Role
-from ally.task_rule import decide_task
 from ally.types import Progress
 
 EVALUATE, PART, LEAST = 100, 10, 20

@@ -9,14 +9,14 @@ from typing import Any
 
 from ally.campaign.settings import Settings
 from ally.catalogue_names import ANY_SHAPE, MODELS
-from ally.encoders import Encoder, default_encoder, open_encoder
-from ally.encoders.image import ImageModel
-from ally.encoders.opening import DEFAULTS, open_installed, open_named, suggestion
-from ally.encoders.samples import KINDS, WORDS, EncodedSamples, ensure_same
-from ally.encoders.text import TextModel
+from ally.data import Samples
+from ally.data.encoders import Encoder, default_encoder, open_encoder
+from ally.data.encoders.image import ImageModel
+from ally.data.encoders.opening import DEFAULTS, open_installed, open_named, suggestion
+from ally.data.encoders.samples import KINDS, WORDS, EncodedSamples, ensure_same
+from ally.data.encoders.text import TextModel
+from ally.data.fingerprint import ENCODED
 from ally.errors import InputError
-from ally.sources import Samples
-from ally.sources.fingerprint import ENCODED
 
 AUTO, NONE = "auto", "none"
 VARIABLE = "ALLY_ENCODER"

@@ -24,8 +24,8 @@ from ally.campaign.training.chart import Chart
 from ally.campaign.training.progress import underway
 from ally.campaign.training.schedule import running
 from ally.campaign.values import Pulse
+from ally.data.images.shown import EDGES, Picture, Pictures
 from ally.errors import DataError, InputError, StoreError
-from ally.sources.images.shown import EDGES, Picture, Pictures
 from ally.store import Event, Store, StoredAnswer
 
 MOST_KNOWN = 50_000

@@ -85,7 +85,7 @@ def _place_permission(name: str, place: str, folder: Path | None) -> Permission 
 
 
 def _encoder_permission(about: Mapping[str, Any] | None, folder: Path | None) -> Permission | None:
-    from ally.encoders.opening import DEFAULTS
+    from ally.data.encoders.opening import DEFAULTS
 
     if about is None or about.get("in memory"):
         return None  # whoever opens the campaign passes the encoder again

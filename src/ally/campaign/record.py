@@ -15,11 +15,11 @@ from ally.campaign.notes import in_a_line, notes
 from ally.campaign.settings import current_settings
 from ally.campaign.source import CampaignSource
 from ally.campaign.values import Agreement
+from ally.data import Answer, Shown, read_answers, write_answers, write_image_folder
+from ally.data.export.answers import reads
+from ally.data.export.label_studio import as_tasks
 from ally.errors import IdError
 from ally.files import write_whole
-from ally.sources import Answer, Shown, read_answers, write_answers, write_image_folder
-from ally.sources.export.answers import reads
-from ally.sources.export.label_studio import as_tasks
 from ally.store import Store, StoredAnswer
 from ally.types import SKIP
 

@@ -128,7 +128,7 @@ class Settings:
 
     Attributes:
         place: the folder or file of the source; None if it lives in memory and is passed at each opening.
-        options: the other arguments of `ally.sources.open_source`.
+        options: the other arguments of `ally.data.open_source`.
         fingerprint: what was learned from the source, so that features keep their meaning.
         ignored: what is on record and not in force here, because its user did not allow it on this machine.
     """
@@ -255,12 +255,12 @@ class Settings:
     @property
     def encoded(self) -> Mapping[str, Any] | None:
         """What the fingerprint keeps of the encoder; None without one."""
-        from ally.sources.fingerprint import ENCODED
+        from ally.data.fingerprint import ENCODED
 
         return self.fingerprint.get(ENCODED)
 
     def fingerprint_without_encoder(self) -> dict[str, Any]:
-        from ally.sources.fingerprint import ENCODED
+        from ally.data.fingerprint import ENCODED
 
         return {name: value for name, value in self.fingerprint.items() if name != ENCODED}
 
@@ -286,7 +286,7 @@ class Settings:
                 f"the campaign's settings have version {kept.get('version')!r:.60} and {VERSION} is needed; update ally"
             )
         values = {name: value for name, value in kept.items() if name != "version"}
-        from ally.sources.fingerprint import find_fingerprint_misfit, find_side_misfit
+        from ally.data.fingerprint import find_fingerprint_misfit, find_side_misfit
 
         misfit = (
             find_too_many(values.get("classes"))
@@ -391,7 +391,7 @@ def changed_settings(settings: Settings, chosen: Mapping[str, Any]) -> Settings:
 
 def declared_classes(classes: Iterable[Any], labels: Sequence[Any]) -> tuple[Any, ...]:
     """The classes, each spelled like the equal existing label. Raises if a label is missing."""
-    from ally.sources.export.answers import reads
+    from ally.data.export.answers import reads
 
     known = {reads(label): label for label in reversed(labels)}
     found = {reads(label): known.get(reads(label), label) for label in classes}

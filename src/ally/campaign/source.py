@@ -26,14 +26,14 @@ from ally.campaign.places import (
 from ally.campaign.settings import Settings, allow_settings, current_settings
 from ally.campaign.status import GIVEN
 from ally.campaign.values import Scanned
+from ally.data import Answer, Sample, Samples, open_source
 from ally.errors import DataError, InputError, NotTrusted
-from ally.sources import Answer, Sample, Samples, open_source
 from ally.store import NewSample, Store
 from ally.types import Progress
 
 
 class SourceOptions(TypedDict, total=False):
-    """How the source is read; see `ally.sources.open_source`."""
+    """How the source is read; see `ally.data.open_source`."""
 
     id_column: str | None
     text: str | None

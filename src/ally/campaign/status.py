@@ -14,10 +14,10 @@ from ally.campaign.settings import Settings
 from ally.campaign.training.progress import underway
 from ally.campaign.training.schedule import UNENCODED, last_training, waiting
 from ally.campaign.values import CONSTANT, METRIC, RECALL, ClassRecall, Held, ModelLine, RandomComparison, Status
-from ally.encoders.cache import kept_vectors
+from ally.data.encoders.cache import kept_vectors
+from ally.data.export.answers import reads
+from ally.data.given_labels import mark_for_none
 from ally.metrics import METRICS, lopsided
-from ally.sources.export.answers import reads
-from ally.sources.given_labels import mark_for_none
 from ally.store import Counts, Measure, Store, StoredModel
 
 Figures: TypeAlias = dict[int, dict[str, Measure]]

@@ -14,9 +14,9 @@ from ally.campaign.record import ADJUDICATED
 from ally.campaign.settings import Settings, current_settings
 from ally.campaign.training.trainer import Trainer
 from ally.campaign.values import Told, Value
+from ally.data import Answer
+from ally.data.export.answers import reads
 from ally.errors import InputError, StoreError, UnknownClasses
-from ally.sources import Answer
-from ally.sources.export.answers import reads
 from ally.store import ANYTHING, AnswerCall, NewAnswer, Recorded, Store
 
 

@@ -56,7 +56,7 @@ def fetch_command(
 
     Example: ally datasets fetch mnist
     """
-    from ally.datasets import DATASETS, fetch
+    from ally.data.catalogue import DATASETS, fetch
 
     folder, as_json = _settings(context, data_dir, as_json)
     if not names:
@@ -82,7 +82,7 @@ def verify_command(
 
     Example: ally datasets verify mnist
     """
-    from ally.datasets import DATASETS, state, verify
+    from ally.data.catalogue import DATASETS, state, verify
 
     folder, as_json = _settings(context, data_dir, as_json)
     asked = names or [name for name, entry in DATASETS.items() if state(entry, folder) in ("here", "partly")]
@@ -115,14 +115,14 @@ def verify_command(
 
 def _settings(context: typer.Context, data_dir: Path | None, as_json: bool) -> tuple[Path, bool]:
     """Options can come before or after the name of the command."""
-    from ally.datasets import default_data_dir
+    from ally.data.catalogue import default_data_dir
 
     before, json_before = context.obj or (None, False)
     return (data_dir or before or default_data_dir()), as_json or json_before
 
 
 def _describe(folder: Path) -> list[dict[str, Any]]:
-    from ally.datasets import DATASETS, missing, state
+    from ally.data.catalogue import DATASETS, missing, state
 
     return [
         {

@@ -119,7 +119,7 @@ def _machine() -> list[Finding]:
 
 
 def _data() -> Finding:
-    from ally.datasets import DATASETS, default_data_dir, state
+    from ally.data.catalogue import DATASETS, default_data_dir, state
 
     folder = default_data_dir()
     here = [name for name, entry in DATASETS.items() if state(entry, folder) == "here"]

@@ -180,7 +180,7 @@ def _from_dataset(
     """A share of the pool, drawn at random, keeps its labels."""
     import numpy as np
 
-    from ally.datasets import load
+    from ally.data.catalogue import load
     from ally.rng import streams
 
     if labels is not None:
@@ -204,8 +204,8 @@ def _from_dataset(
 def _from_files(pool: Path, labels: Path | None, image_shape: str | None, others: dict[str, Any]) -> PoolWithLabels:
     """The samples and labels of the user; every label is trained on."""
 
-    from ally.pool import Ids
-    from ally.sources.arrays.files import read_labels, read_pool
+    from ally.data import Ids
+    from ally.data.arrays.files import read_labels, read_pool
 
     given = next((option for option, value in others.items() if value is not None), None)
     if given is not None:

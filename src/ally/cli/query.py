@@ -29,7 +29,7 @@ from ally.cli.reading import (
 from ally.errors import InputError
 
 if TYPE_CHECKING:
-    from ally.sources import Samples
+    from ally.data import Samples
 
 TaskName = Literal["auto", "classification", "regression"]
 Duplicates = Literal["keep", "exact", "near"]
@@ -97,7 +97,7 @@ def query(
     Example: ally query pool.csv --labels labels.csv --n 20 --out next.csv
     """
     import ally
-    from ally.sources.arrays.files import read_labels, read_pool
+    from ally.data.arrays.files import read_labels, read_pool
 
     _ensure_writable(out)
     hygiene = ally.Hygiene(duplicates=duplicates, outliers=outliers)
@@ -161,7 +161,7 @@ def _through(encoder: str, embeddings: Path | None, samples: Samples) -> Samples
 
 def _labels(given: dict[Any, Any], n: int, ids: Any, classes: str | None) -> tuple[list[Any], list[Any] | None]:
     """Labels in the order of the rows, and the declared classes in the labels' own type."""
-    from ally.pool import Ids
+    from ally.data import Ids
 
     known = Ids(n, ids)
     y: list[Any] = [None] * n
@@ -185,7 +185,7 @@ def _csv(q: Any) -> str:
 
 
 def _cell(value: Any) -> Any:
-    from ally.sources.export.cells import text_cell
+    from ally.data.export.cells import text_cell
 
     return text_cell(value) if isinstance(value, str) else value
 

@@ -61,6 +61,6 @@ def read_columns(given: list[str] | None) -> Any:
 
 
 def given_options(*, no_header: bool = False, column: list[str] | None = None, **options: Any) -> dict[str, Any]:
-    """What was given, as `ally.sources.open_source` takes it."""
+    """What was given, as `ally.data.open_source` takes it."""
     found = {**options, "columns": read_columns(column), "header": False if no_header else None}
     return {name: value for name, value in found.items() if value is not None}

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ally.catalogue_names import ensure_model
 from ally.checks import check_count
-from ally.datasets import Reading, load
+from ally.data.catalogue import Reading, load
 from ally.errors import InputError
 from ally.experiment.cell import Cell
 from ally.experiment.encoded import encoded_trial
@@ -71,7 +71,7 @@ def bench(
         hygiene: which candidates every query sets aside, by default as in `ally.query`; None for none.
         target: the column of a table that holds the labels; without it the one called label, class, target or y.
         task: what the target of a table is; by default up to 100 different whole numbers are classes.
-        reading: how a table is read, where that is not found out; options of `ally.sources.open_source` by name: text,
+        reading: how a table is read, where that is not found out; options of `ally.data.open_source` by name: text,
             image, columns, id_column, header, encoding, folder, embeddings (a file of vectors), ids,
             missing_label.
         workers: campaigns at a time on this machine, each in a process of its own; by default one per core. 0 runs

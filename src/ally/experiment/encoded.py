@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ally.datasets import DATASETS, Dataset
-from ally.encoders import EncoderKind, encode, open_encoder
+from ally.data.catalogue import DATASETS, Dataset
+from ally.data.encoders import EncoderKind, encode, open_encoder
 from ally.errors import InputError
 from ally.experiment.trial import Trial
 from ally.types import Progress

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from ally.data import Oracle
 from ally.experiment.cell import Cell
 from ally.experiment.run import Cells, Load
 from ally.experiment.simulate import begin
 from ally.experiment.trial import Trial
 from ally.learning.auto_objective import objective_of
 from ally.learning.objectives import OverPool
-from ally.pool import Oracle
 from ally.rng import Streams
 
 PARTS = 10

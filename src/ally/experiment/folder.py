@@ -15,7 +15,7 @@ from typing import Literal
 import pandas as pd
 
 import ally
-from ally.datasets import Reading, load
+from ally.data.catalogue import Reading, load
 from ally.execution.resolve import ensure_named, is_ray
 from ally.experiment.cell import Cell, model_name, objective_name
 from ally.experiment.encoded import encoded_trial

@@ -9,14 +9,14 @@ from functools import partial
 
 import numpy as np
 
+from ally.data import Oracle
+from ally.data.arrays.memory import ArraySource
 from ally.experiment.cell import Cell, Record, Round, model_name, objective_name
 from ally.experiment.trial import Trial
 from ally.learning.auto import chosen_name
 from ally.loop import Loop
 from ally.metrics import METRICS
-from ally.pool import Oracle
 from ally.rng import Streams
-from ally.sources.arrays.memory import ArraySource
 from ally.types import AnyArray, FloatArray
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ally.checks import check_count, check_number
-from ally.datasets import Dataset
+from ally.data.catalogue import Dataset
 from ally.metrics import Said, constant, lopsided, metric_for
 from ally.rng import Streams
 from ally.types import AnyArray, FloatArray, Task

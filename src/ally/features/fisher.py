@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import torch
 
+from ally.data import blocks
 from ally.learning.snapshot import View
-from ally.sources import blocks
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import torch
 
+from ally.data import blocks
 from ally.features.embedding import Embedding
 from ally.features.product import Patched, ProductRows
 from ally.learning.snapshot import View
-from ally.sources import blocks
 from ally.types import BOTH_TASKS, CLASSIFICATION, Task
 
 

@@ -12,9 +12,9 @@ from typing import ClassVar, Protocol
 
 import torch
 
+from ally.data import blocks
 from ally.errors import NonFiniteInput
 from ally.learning.snapshot import View
-from ally.sources import blocks
 from ally.types import Task
 
 OVERFLOW = "embeddings are so large that their squares overflow; rescale the features of your model"

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 from ally.checks import check_count, check_number
+from ally.data import Checked, as_source, blocks
 from ally.errors import InputError
 from ally.generation.bounds import check_bounds
 from ally.generation.climb import Climb, Rules
@@ -24,7 +25,6 @@ from ally.generation.dual import as_dual
 from ally.generation.progression import Progression, join
 from ally.generation.smooth import soften_by
 from ally.rng import Streams, streams
-from ally.sources import Checked, as_source, blocks
 from ally.types import AnyArray, Progress
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from ally.data import as_source, chunks
 from ally.errors import InputError, NonFiniteInput
-from ally.sources import as_source, chunks
 from ally.types import FloatArray
 
 Bounds = tuple[FloatArray, FloatArray]

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ally.checks import check_count
+from ally.data import Pool, State, as_source, parse_labels
 from ally.errors import InputError, ModelError, PoolExhausted
 from ally.execution.memory import Scratch
 from ally.generation.bounds import Bounds, bounds_of
@@ -22,9 +23,7 @@ from ally.learning.objectives import Objective, resolve_objective
 from ally.learning.pool_learner import PoolLearner
 from ally.learning.resolve import resolve_learner
 from ally.learning.training import Training
-from ally.pool import Pool, State, parse_labels
 from ally.rng import Streams, streams
-from ally.sources import as_source
 from ally.strategies import DUALS
 from ally.types import AnyArray, FloatArray, IntArray, Progress, Task
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from ally.data import Checked, as_source
 from ally.errors import InputError
-from ally.sources import Checked, as_source
 
 Soften = Callable[[torch.Tensor], torch.Tensor]
 """Slopes (n, D) ↦ K times each."""

@@ -10,13 +10,13 @@ from typing import TypeAlias
 import numpy as np
 import torch
 
+from ally.data import blocks
 from ally.execution.memory import Scratch
 from ally.hygiene.distances import Distances, farthest
 from ally.hygiene.settings import Hygiene, SetAside
 from ally.learning.snapshot import Snapshot
 from ally.rng import Streams
 from ally.selection.base import Selection, largest
-from ally.sources import blocks
 from ally.types import IntArray
 
 PAIRS = 4096

@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ally.sources import Source, blocks, chunks
+from ally.data import Source, blocks, chunks
 from ally.types import AnyArray, BoolArray, IntArray, Progress
 
 Marks: TypeAlias = NDArray[np.uint64]

@@ -7,10 +7,10 @@ from functools import partial
 
 import torch
 
+from ally.data import blocks
 from ally.learning.snapshot import View
 from ally.rng import Streams
 from ally.selection.base import largest
-from ally.sources import blocks
 
 
 @dataclass(frozen=True, eq=False)

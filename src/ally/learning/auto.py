@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ally.data import Source
 from ally.errors import ModelError
 from ally.execution.devices import resolve_device
 from ally.learning.candidates import Candidate, slate_for
@@ -18,7 +19,6 @@ from ally.learning.learner import GROWTH, Examples, Fitted, Learner
 from ally.learning.objectives import ERM, Objective
 from ally.learning.training import Training
 from ally.rng import Streams
-from ally.sources import Source
 from ally.types import IntArray, Progress, Task
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ally.data import Once, Source
 from ally.learning.learner import Examples, FitReport, Fitted, Learner
 from ally.learning.objectives import ERM, Objective
 from ally.learning.snapshot import Seen, View, by_blocks, predict_labels
 from ally.rng import Streams
-from ally.sources import Once, Source
 from ally.types import AnyArray, IntArray, Progress, Task
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from ally.data import Source
 from ally.learning.graph import GraphLearner
 from ally.learning.learner import Learner
 from ally.learning.linear import LinearLearner
@@ -14,7 +15,6 @@ from ally.learning.network import Network
 from ally.learning.objectives import ERM, Objective
 from ally.learning.training import Training
 from ally.learning.words import OfWords
-from ally.sources import Source
 from ally.types import Task
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 import numpy as np
 
+from ally.data import Source
 from ally.errors import InputError
 from ally.learning.candidates import extra_trees
 from ally.learning.learner import Examples, Learner
@@ -17,7 +18,6 @@ from ally.learning.linear import LinearLearner
 from ally.learning.objectives import ERM
 from ally.learning.trained import Trained
 from ally.rng import Streams
-from ally.sources import Source
 from ally.types import PlainModel
 
 MOST, COMPARED = 5000, 1000

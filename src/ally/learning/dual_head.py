@@ -14,12 +14,12 @@ import torch
 from torch import nn
 
 from ally.checks import check_count
+from ally.data import blocks
 from ally.errors import InputError
 from ally.learning.fitted_network import input_dtype
 from ally.learning.head_features import DoubtFeatures, EmbeddingFeatures, HeadFeatures, Labelled, NeighbourFeatures
 from ally.learning.snapshot import View
 from ally.rng import Streams, seeded_torch
-from ally.sources import blocks
 
 Predict = Callable[[torch.Tensor], torch.Tensor]
 """(n, F) float64 features → (n,) float64 log(1 + λ)."""

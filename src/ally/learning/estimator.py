@@ -46,6 +46,7 @@ from ally.checks import check_count
 from ally.constrained import Slacks, find_residuals, resolve_eps
 from ally.constrained.convex import UNBOUNDED, Constraints, Design, cross_entropy, solve
 from ally.constrained.diagnostics import STILL, find_trouble
+from ally.data import Scaler, Source, fit_scaler
 from ally.errors import AllyError, InputError, ModelError, OneClassError
 from ally.learning.calibration import folds
 from ally.learning.exact_estimator import ExactForm, find_exact_form, spread_over_features
@@ -56,7 +57,6 @@ from ally.learning.losses import TargetScale
 from ally.learning.objectives import ERM, PDCL, Feasibility, Objective, Resilient
 from ally.learning.pipelines import called, first_steps, last_step, takes_nan
 from ally.rng import Streams
-from ally.sources import Scaler, Source, fit_scaler
 from ally.types import AnyArray, FloatArray, IntArray, Progress, Task
 
 SMOOTH = ("sklearn.linear_model", "sklearn.naive_bayes", "sklearn.discriminant_analysis")

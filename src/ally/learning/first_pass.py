@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ally.data import BLOCK, Source, blocks, chunks
+from ally.data.arrays.scaling import BlockSums, Moments, block_sums, origin_of, sum_up
 from ally.execution.engine import Engine, Shared
-from ally.sources import BLOCK, Source, blocks, chunks
-from ally.sources.arrays.scaling import BlockSums, Moments, block_sums, origin_of, sum_up
 from ally.types import AnyArray, IntArray, Progress
 
 Mark = Callable[[AnyArray], AnyArray]

@@ -12,6 +12,8 @@ import torch
 from sklearn.base import is_classifier, is_regressor
 from sklearn.ensemble._forest import BaseForest
 
+from ally.data import Source
+from ally.data.arrays.scaling import check_finite
 from ally.errors import DataError, InputError, ModelError, NonFiniteInput
 from ally.learning.geometry import Geometry, Leaves, Nowhere, Standardised, Transformed, dense, is_sparse, len_of
 from ally.learning.learner import FitReport
@@ -20,8 +22,6 @@ from ally.learning.model_header import get_scaler
 from ally.learning.pipelines import called, first_steps, last_step, takes_nan
 from ally.learning.snapshot import ByBlocks, Seen
 from ally.learning.stored_estimator import as_bytes, from_bytes, is_signed, sign_parts, untrusted
-from ally.sources import Source
-from ally.sources.arrays.scaling import check_finite
 from ally.types import AnyArray, FloatArray, IntArray, Task
 
 

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from ally.data import Checked, Scaler, Source, blocks
 from ally.errors import DataError, InputError, ModelError, NonFiniteInput
 from ally.learning.learner import FitReport
 from ally.learning.losses import TargetScale
@@ -20,7 +21,6 @@ from ally.learning.snapshot import ByBlocks, Seen
 from ally.models import MODELS, has_dropout, own_network
 from ally.models.split import DROPOUT
 from ally.rng import seeded_torch
-from ally.sources import Checked, Scaler, Source, blocks
 from ally.types import AnyArray, IntArray, Task
 
 WEIGHTS = "network."

@@ -10,9 +10,9 @@ import numpy as np
 import scipy.sparse
 import torch
 
+from ally.data import Scaler, Source, chunks, fit_scaler
+from ally.data.arrays.scaling import check_finite
 from ally.errors import NonFiniteInput
-from ally.sources import Scaler, Source, chunks, fit_scaler
-from ally.sources.arrays.scaling import check_finite
 from ally.types import AnyArray, IntArray
 
 WIDEST = 512

@@ -19,6 +19,7 @@ import torch
 from scipy.sparse import csr_array
 
 from ally.checks import check_count
+from ally.data import Source
 from ally.errors import DataError, ModelError
 from ally.graph import NearestPoints, interpolate
 from ally.learning.calibration import folds
@@ -40,7 +41,6 @@ from ally.learning.objectives import ERM, Objective, PDCLUnlabelled
 from ally.learning.pool_graph import PoolGraph
 from ally.learning.snapshot import ByBlocks, Seen
 from ally.rng import Streams
-from ally.sources import Source
 from ally.types import AnyArray, FloatArray, IntArray, Progress, Task
 
 LARGEST_GRAPH, FOLDS = 50_000, 5

@@ -17,6 +17,7 @@ from ally.constrained import AUTO_FACTOR, Slacks
 from ally.constrained.convex import UNBOUNDED, Constraints
 from ally.constrained.diagnostics import STILL, find_ties
 from ally.constrained.smoothness import SmoothProblem, SmoothValues, solve_smooth
+from ally.data import Source, blocks
 from ally.graph import interpolate
 from ally.learning.graph_settings import (
     FEWEST,
@@ -31,7 +32,6 @@ from ally.learning.learner import FitReport
 from ally.learning.objectives import PDCLUnlabelled
 from ally.learning.objectives.unlabelled import LEAST_EPS
 from ally.learning.pool_graph import PoolGraph
-from ally.sources import Source, blocks
 from ally.types import AnyArray, FloatArray, IntArray
 
 RIDGE = 1.0

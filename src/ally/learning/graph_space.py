@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ally.constrained.convex import Design
+from ally.data import Scaler, Source, fit_scaler
+from ally.data.arrays.scaling import Scaling
 from ally.learning.fitted_network import seen_through
-from ally.sources import Scaler, Source, fit_scaler
-from ally.sources.arrays.scaling import Scaling
 from ally.types import AnyArray, IntArray
 
 AXES, SAMPLE = 32, 1024

@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 import torch
 
+from ally.data import blocks
 from ally.learning.snapshot import Snapshot, View
-from ally.sources import blocks
 
 
 @dataclass(frozen=True, eq=False)

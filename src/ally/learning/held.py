@@ -18,6 +18,8 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 import torch
 
+from ally.data import BLOCK, Source
+from ally.data.base import CHUNK_BYTES
 from ally.errors import BrokenPart
 from ally.execution.engine import Crew, Engine, Shared
 from ally.execution.memory import Scratch
@@ -25,8 +27,6 @@ from ally.learning.learner import Fitted
 from ally.learning.readouts import Readout
 from ally.learning.snapshot import Filling, View
 from ally.learning.space import Space, fixed_points
-from ally.sources import BLOCK, Source
-from ally.sources.base import CHUNK_BYTES
 from ally.types import AnyArray, IntArray, Progress
 
 STEPS = 20

@@ -12,7 +12,7 @@ A `Learner` is a frozen value; its repr is its configuration. It is used in this
    for bit. `fit` never changes its arguments.
 
 A `Fitted` predicts from raw samples; it does its own preprocessing. It has no side effects and can be pickled, so that
-other processes can work on parts of a pool. `view` computes in blocks of `ally.sources.BLOCK` rows, counted from its
+other processes can work on parts of a pool. `view` computes in blocks of `ally.data.BLOCK` rows, counted from its
 first row; runs that begin at multiples of it give the same bits as one run over all of them.
 
 A `Fitted` need not be a network. Scores that need more than a `View` call a method: `sampled`, `dropped`. Scores that
@@ -31,10 +31,10 @@ import numpy as np
 import torch
 
 from ally.constrained import Slacks
+from ally.data import Source, as_source
+from ally.data.arrays.memory import ArraySource
 from ally.errors import InputError, OneClassError
 from ally.rng import Streams
-from ally.sources import Source, as_source
-from ally.sources.arrays.memory import ArraySource
 from ally.types import AnyArray, FloatArray, IntArray, Progress, Task
 
 if TYPE_CHECKING:

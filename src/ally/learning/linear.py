@@ -17,6 +17,8 @@ from ally.constrained import Eps, Slacks, resolve_eps
 from ally.constrained.convex import UNBOUNDED, Constraints, Design, Solution, cross_entropy, solve, squared_error
 from ally.constrained.diagnostics import find_trouble
 from ally.constrained.strength import grid, logistic_strength, ridge_strength
+from ally.data import Scaler, Source, fit_scaler
+from ally.data.arrays.scaling import Scaling
 from ally.errors import DataError, InputError, ModelError
 from ally.learning.fitted_network import seen_through
 from ally.learning.learner import Examples, FitReport, Unlabelled
@@ -26,8 +28,6 @@ from ally.learning.objectives import ERM, PDCL, Feasibility, Objective, Resilien
 from ally.learning.snapshot import ByBlocks, Seen
 from ally.learning.splits import repeated_splits
 from ally.rng import Streams
-from ally.sources import Scaler, Source, fit_scaler
-from ally.sources.arrays.scaling import Scaling
 from ally.types import AnyArray, FloatArray, IntArray, Progress, Task
 
 WIDE, AXES, SAMPLE = 1024, 256, 1024

@@ -12,10 +12,10 @@ from typing import Any, Literal, NotRequired, TypeAlias
 
 import torch
 
+from ally.data import Scaler
 from ally.errors import DataError
 from ally.json_form import find_misfit
 from ally.registry import Registry
-from ally.sources import Scaler
 
 VERSION = 2
 """Version 1 files contain only networks and have no kind."""

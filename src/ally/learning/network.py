@@ -16,6 +16,7 @@ from torch import nn
 
 from ally.constrained import Geometric, Slacks, find_residuals
 from ally.constrained.diagnostics import find_distance
+from ally.data import Scaler, Source, fit_scaler
 from ally.errors import InputError, ModelError, TrainingDiverged
 from ally.execution.devices import resolve_device
 from ally.learning.fitted_network import FittedNetwork, evaluate, input_dtype, seen_through, to_tensor
@@ -28,7 +29,6 @@ from ally.learning.splits import draw_held_out
 from ally.learning.training import FEWEST_TO_SHARE, Training
 from ally.models import MODELS, ModelBuilder, check_split
 from ally.rng import Streams, seeded_torch
-from ally.sources import Scaler, Source, fit_scaler
 from ally.types import IntArray, Progress, Task
 
 Duals = dict[str, torch.Tensor]

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from ally.data import Source, blocks
 from ally.graph import NeighbourGraph, spread
 from ally.learning.graph_space import GraphSpace
-from ally.sources import Source, blocks
 from ally.types import AnyArray, FloatArray, IntArray
 
 NEIGHBOURS = (5, 10, 20)

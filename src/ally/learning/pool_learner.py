@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
+from ally.data import LabelCode, Pool, Source, State, Vectors, as_source, carried
 from ally.errors import InputError, ModelError
 from ally.execution.engine import Engine, LocalEngine
 from ally.execution.memory import Scratch
@@ -24,9 +25,7 @@ from ally.learning.objectives import ERM, Objective
 from ally.learning.readouts import Readout
 from ally.learning.snapshot import HeldOut, Snapshot, View, view
 from ally.learning.space import Space, fixed_points
-from ally.pool import LabelCode, Pool, State
 from ally.rng import Streams
-from ally.sources import Source, Vectors, as_source, carried
 from ally.types import AnyArray, FloatArray, IntArray, Progress, Task
 
 WIDEST = 2048

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 import torch
 
+from ally.data import BLOCK, Once, Source, blocks, chunks
 from ally.execution.memory import Scratch
-from ally.sources import BLOCK, Once, Source, blocks, chunks
 from ally.types import AnyArray, IntArray, Progress, Task
 
 if TYPE_CHECKING:

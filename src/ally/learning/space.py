@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import torch
 
+from ally.data import Source, Vectors, chunks
 from ally.execution.memory import Scratch
 from ally.learning.learner import Learner
-from ally.sources import Source, Vectors, chunks
 from ally.types import IntArray
 
 

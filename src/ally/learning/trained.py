@@ -17,6 +17,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 
+from ally.data import LabelCode, Source
 from ally.errors import DataError
 from ally.execution.memory import Scratch
 from ally.files import write_whole
@@ -28,9 +29,7 @@ from ally.learning.linear import rebuilt as rebuilt_linear
 from ally.learning.model_header import LONGEST_HEADER, VERSION, check_header
 from ally.learning.snapshot import View, class_array, view
 from ally.learning.words import FittedOfWords
-from ally.pool import LabelCode
 from ally.registry import Registry
-from ally.sources import Source
 from ally.types import AnyArray, FloatArray
 
 Rebuild: TypeAlias = Callable[

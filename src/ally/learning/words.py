@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ally.data import Source
 from ally.errors import InputError
 from ally.learning.learner import Examples, FitReport, Fitted, Learner
 from ally.learning.objectives import Objective
 from ally.learning.snapshot import View, predict_labels
 from ally.rng import Streams
-from ally.sources import Source
 from ally.types import AnyArray, IntArray, Progress, Task
 
 if TYPE_CHECKING:

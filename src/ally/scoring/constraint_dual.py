@@ -21,13 +21,13 @@ import torch
 
 from ally.checks import check_number
 from ally.constrained.violations import ClassConstraint, Constraint, MarginViolation, NumberConstraint
+from ally.data import blocks
 from ally.errors import InputError
 from ally.learning.posterior import SpreadReadout
 from ally.learning.readouts import Readout
 from ally.learning.snapshot import Snapshot, View
 from ally.rng import Streams
 from ally.scoring.base import Scored
-from ally.sources import blocks
 from ally.types import Task
 
 Label = Literal["predicted", "mean"]

@@ -10,11 +10,11 @@ from typing import ClassVar
 import torch
 
 from ally.constrained import split_top
+from ally.data import blocks
 from ally.learning.calibration import temperature, tempered
 from ally.learning.snapshot import Snapshot, View
 from ally.rng import Streams
 from ally.scoring.base import Scored
-from ally.sources import blocks
 from ally.types import CLASSIFICATION, Task
 
 

@@ -21,6 +21,7 @@ from typing import ClassVar
 import torch
 
 from ally.checks import check_count
+from ally.data import blocks
 from ally.errors import InputError, NonFiniteScore
 from ally.execution.memory import check_budget
 from ally.learning.posterior import PosteriorSamples, entropy, mutual_information
@@ -28,7 +29,6 @@ from ally.learning.readouts import Readout
 from ally.learning.snapshot import Snapshot, View
 from ally.rng import Streams
 from ally.selection.base import Limits, Selection, largest, picked
-from ally.sources import blocks
 from ally.types import CLASSIFICATION, Task
 
 CANDIDATES_AT_ONCE = 64

@@ -14,8 +14,8 @@ from typing import TypeAlias
 import numpy as np
 import torch
 
+from ally.data import BLOCK, blocks
 from ally.selection.pairs import to_double
-from ally.sources import BLOCK, blocks
 from ally.types import IntArray
 
 GROUP, GROUPS = 32, 64

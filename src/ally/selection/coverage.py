@@ -26,6 +26,7 @@ from typing import Protocol
 import numpy as np
 import torch
 
+from ally.data import BLOCK, blocks
 from ally.execution.engine import Crew
 from ally.features import Representation
 from ally.selection.neighbours import Points, SingleFrame, Singles, frame, nearest, room
@@ -44,7 +45,6 @@ from ally.selection.pairs import (
     lower_to_row,
 )
 from ally.selection.shards import Pick, Shard, best
-from ally.sources import BLOCK, blocks
 from ally.types import IntArray
 
 GROUP = 64

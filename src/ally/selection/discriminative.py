@@ -13,11 +13,11 @@ from torch import nn
 from torch.nn import functional as F
 
 from ally.checks import check_count, check_number
+from ally.data import BLOCK, blocks
 from ally.errors import InputError
 from ally.learning.snapshot import Snapshot, View
 from ally.rng import Streams, seeded_torch
 from ally.selection.base import Limits, Selection, largest, picked
-from ally.sources import BLOCK, blocks
 from ally.types import BOTH_TASKS, Task
 
 BATCH = 128

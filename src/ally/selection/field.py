@@ -21,13 +21,13 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from ally.data import BLOCK
 from ally.errors import NonFiniteInput
 from ally.features.product import OVERFLOW
 from ally.selection.arrays import Arrays
 from ally.selection.products import Frame32, singles, unit
 from ally.selection.scans import NUMBERS, Double, Int, Long, Single, approach, distances_to, survey, weigh
 from ally.selection.sketch import SHARE, frame
-from ally.sources import BLOCK
 
 Bounds: TypeAlias = Literal["sketches", "products", "none"]
 NO_REACH = np.empty(0)

@@ -25,6 +25,7 @@ import numpy as np
 import torch
 
 from ally.checks import check_count, check_number
+from ally.data import BLOCK
 from ally.errors import NonFiniteInput
 from ally.execution.engine import Crew, LocalCrew
 from ally.execution.memory import check_budget
@@ -36,7 +37,6 @@ from ally.selection.base import Limits, Selection, picked
 from ally.selection.fisher_design import Step, first_design
 from ally.selection.fisher_forms import CHUNK, Forms
 from ally.selection.shards import Pick, Shard, shard_crew
-from ally.sources import BLOCK
 from ally.types import BOTH_TASKS, FloatArray, IntArray, Task
 
 TIE = 1e-9

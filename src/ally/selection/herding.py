@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 from ally.checks import check_count, check_number
+from ally.data import BLOCK
 from ally.errors import InputError
 from ally.features import Embedding, Representation
 from ally.features.product import part
@@ -27,7 +28,6 @@ from ally.selection.base import Limits, Selection, picked
 from ally.selection.coverage import MOST, Cover, Covering, Gaussian, representatives
 from ally.selection.neighbours import Points, nearest
 from ally.selection.shards import shard_crew
-from ally.sources import BLOCK
 from ally.types import BOTH_TASKS, IntArray, Task
 
 

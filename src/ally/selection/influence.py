@@ -28,6 +28,7 @@ import torch
 from scipy.linalg import solve_triangular
 
 from ally.checks import check_count, check_number
+from ally.data import BLOCK, blocks
 from ally.features import Embedding, Representation
 from ally.features.product import part
 from ally.learning.snapshot import Snapshot, View
@@ -38,7 +39,6 @@ from ally.selection.neighbours import Points, nearest
 from ally.selection.pairs import Double, Doubles
 from ally.selection.relevance import column_scales
 from ally.selection.shards import Shard, shard_crew
-from ally.sources import BLOCK, blocks
 from ally.types import BOTH_TASKS, IntArray, Task
 
 NEIGHBOUR = 15

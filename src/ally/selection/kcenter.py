@@ -10,6 +10,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import torch
 
+from ally.data import BLOCK
 from ally.execution.engine import Crew
 from ally.features import Embedding, Representation
 from ally.learning.snapshot import Snapshot
@@ -19,7 +20,6 @@ from ally.selection.base import Limits, Selection, picked
 from ally.selection.nearest import Nearest
 from ally.selection.scans import distances_to
 from ally.selection.shards import Pick, shard_crew
-from ally.sources import BLOCK
 from ally.types import BOTH_TASKS, FloatArray, IntArray, Task
 
 OFFERED = 16

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import torch
 
+from ally.data import blocks
 from ally.execution.engine import Engine, LocalEngine
 from ally.learning.held import Far, wide_fields
 from ally.learning.snapshot import View
 from ally.selection.centroids import GROUP, Centroids, Frame, Rows, UnitRows, row_squares
 from ally.selection.seeding import seeds
-from ally.sources import blocks
 from ally.types import IntArray
 
 SAMPLE, PER_CLUSTER = 100_000, 64

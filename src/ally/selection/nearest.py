@@ -6,13 +6,13 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from ally.data import BLOCK
 from ally.features import Representation
 from ally.learning.snapshot import View
 from ally.selection.arrays import Arrays, arrays, as_arrays
 from ally.selection.field import NO_REACH, Bounds, Field
 from ally.selection.scans import Long, farthest_of
 from ally.selection.shards import Pick, Shard
-from ally.sources import BLOCK
 
 BATCH = 256
 """Known centres added at a time."""

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from ally.data import BLOCK, blocks
 from ally.features import ProductRows
 from ally.features.product import part
 from ally.selection.pairs import Double, Doubles, Single, longest, lower_to_rows, to_double, to_single, to_sketch
-from ally.sources import BLOCK, blocks
 from ally.types import IntArray
 
 ROUNDOFF = 1.01 * 2.0**-24

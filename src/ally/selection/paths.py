@@ -23,12 +23,12 @@ from typing import Protocol
 import numpy as np
 import torch
 
+from ally.data import blocks
 from ally.learning.dual_head import FittedHead, RidgeHead
 from ally.learning.head_features import Labelled
 from ally.learning.snapshot import Snapshot, View
 from ally.rng import Streams
 from ally.scoring import PredictedDual, Score, check_scores
-from ally.sources import blocks
 from ally.types import IntArray
 
 TOLERANCE = 1e-4

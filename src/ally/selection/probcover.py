@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from ally.checks import check_count
+from ally.data import BLOCK
 from ally.errors import InputError
 from ally.features import Embedding
 from ally.learning.snapshot import Snapshot
@@ -25,7 +26,6 @@ from ally.selection.kmeans import k_means
 from ally.selection.neighbours import Points, nearest
 from ally.selection.pairs import Double
 from ally.selection.shards import shard_crew
-from ally.sources import BLOCK
 from ally.types import BOTH_TASKS, IntArray, Task
 
 

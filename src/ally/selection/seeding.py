@@ -8,7 +8,7 @@ import math
 import numpy as np
 import torch
 
-from ally.sources import blocks
+from ally.data import blocks
 
 CANDIDATES = 48
 """Draws measured together."""

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from ally.data import BLOCK
 from ally.execution.engine import Crew
 from ally.learning.snapshot import Snapshot, View
 from ally.selection.base import Limits
-from ally.sources import BLOCK
 from ally.types import FloatArray, IntArray
 
 

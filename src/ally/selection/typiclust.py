@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from ally.checks import check_count
+from ally.data import blocks
 from ally.features import ProductRows
 from ally.learning.snapshot import Snapshot
 from ally.rng import Streams
@@ -20,7 +21,6 @@ from ally.selection.base import Limits, Selection
 from ally.selection.centroids import Rows, UnitRows
 from ally.selection.kmeans import cluster_means, k_means
 from ally.selection.neighbours import Points, nearest
-from ally.sources import blocks
 from ally.types import BOTH_TASKS, BoolArray, FloatArray, IntArray, Task
 
 JOINT = 2**16

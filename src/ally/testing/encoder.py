@@ -1,10 +1,10 @@
 """The conformance check of encoders.
 
     from ally.testing.encoder import check_encoder
-    check_encoder(ally.encoders.Function(my_function, "mine-1", "text"))
+    check_encoder(ally.data.encoders.Function(my_function, "mine-1", "text"))
 
-The contract is in `ally.encoders.base`. A check that fails raises `AssertionError` or `ally.errors.BrokenPart` and says
-what it found.
+The contract is in `ally.data.encoders.base`. A check that fails raises `AssertionError` or `ally.errors.BrokenPart` and
+says what it found.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ally.encoders.base import TOLERANCE, Encoder, Vectors, checked
+from ally.data.encoders.base import TOLERANCE, Encoder, Vectors, checked
 
 TEXTS = (
     "The cat sat on the mat.",

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from ally.data import BLOCK, Source
 from ally.errors import BrokenPart, InputError
 from ally.execution.engine import Engine, LocalEngine
 from ally.learning.learner import Examples, Fitted, Learner
@@ -25,7 +26,6 @@ from ally.learning.objectives import Objective
 from ally.learning.training import Training
 from ally.loop import Loop
 from ally.rng import Streams
-from ally.sources import BLOCK, Source
 from ally.strategies import Strategy
 from ally.testing.pools import blobs
 from ally.types import IntArray, Task

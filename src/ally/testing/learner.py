@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from ally.data import BLOCK, Source, as_source
 from ally.errors import AllyError, InputError, ModelError, OneClassError
 from ally.learning.learner import Examples, Fitted, Learner
 from ally.learning.objectives import ERM, PDCL
 from ally.learning.snapshot import View
 from ally.rng import Streams
-from ally.sources import BLOCK, Source, as_source
 from ally.types import FloatArray, IntArray, Task
 
 POOL = 2 * BLOCK + 52

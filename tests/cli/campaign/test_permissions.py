@@ -21,8 +21,8 @@ import pytest
 from ally import Campaign
 from ally.campaign import permissions
 from ally.campaign.permissions import RestrictedWarning
+from ally.data.fingerprint import ENCODED
 from ally.errors import InputError, NotTrusted, StateUnavailable, StoreDamaged
-from ally.sources.fingerprint import ENCODED
 from ally.state import find_state_folder, load_key, open_state_folder
 
 OWN = """
@@ -218,7 +218,7 @@ def test_an_encoder_that_a_file_names_is_not_fetched(here, foreign, monkeypatch)
     def fetch(name: str) -> Path:
         raise AssertionError(f"{name} would be fetched")
 
-    monkeypatch.setattr("ally.encoders.opening.fetched_folder", fetch)
+    monkeypatch.setattr("ally.data.encoders.opening.fetched_folder", fetch)
     Path("texts.csv").write_text("id,text\n" + "\n".join(f"s{n},{'cat purrs' * (n % 2)} {n}" for n in range(40)))
     with Campaign.create("texts.db", "texts.csv", automatic=False, evaluate=0) as campaign:
         campaign.relabel({f"s{n}": "ab"[n % 2] for n in range(10)})
@@ -235,7 +235,7 @@ def test_an_encoder_that_a_file_names_is_not_fetched(here, foreign, monkeypatch)
 
 def test_an_encoder_that_a_model_file_names_is_not_fetched(here, monkeypatch):
     from ally.campaign.encoding import encoded_again
-    from ally.sources import open_source
+    from ally.data import open_source
 
     Path("texts.csv").write_text("id,text\n" + "\n".join(f"s{n},{'cat purrs' * (n % 2)} {n}" for n in range(40)))
     fingerprint = {"encoded": {"name": "somebody/model", "identity": "x", "width": 384}}
@@ -245,7 +245,7 @@ def test_an_encoder_that_a_model_file_names_is_not_fetched(here, monkeypatch):
 
 
 def test_a_folder_that_has_the_name_of_an_encoder_is_not_loaded(here):
-    from ally.encoders.opening import open_installed
+    from ally.data.encoders.opening import open_installed
 
     Path("somebody").mkdir()
     Path("somebody/model").mkdir()
@@ -427,8 +427,8 @@ def test_words_that_unpack_to_gigabytes_are_refused(here):
     import base64
     import zlib
 
+    from ally.data.text import WordWeights
     from ally.errors import DataError
-    from ally.sources.text import WordWeights
 
     bomb = base64.b64encode(zlib.compress(bytes(2**26), 9)).decode()
     with pytest.raises(DataError, match="more than 4194304 numbers"):

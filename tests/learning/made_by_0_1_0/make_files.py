@@ -14,11 +14,11 @@ from sklearn.ensemble import ExtraTreesClassifier, GradientBoostingRegressor, Hi
 from sklearn.neighbors import KNeighborsClassifier
 
 from ally import Campaign, Loop
+from ally.data import as_source
 from ally.learning.average import Average
 from ally.learning.estimator import Estimator
 from ally.learning.linear import LinearLearner
 from ally.learning.training import Training
-from ally.sources import as_source
 
 X = np.random.default_rng(0).normal(size=(40, 3)).round(2)
 CLASSES = np.where(X[:, 0] + X[:, 1] > 0, "yes", "no").astype(object)

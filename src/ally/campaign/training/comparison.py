@@ -10,9 +10,9 @@ from ally.campaign.settings import Settings
 from ally.campaign.training.data import Part, TrainingData
 from ally.campaign.training.measures import RESAMPLES
 from ally.campaign.values import RandomComparison
+from ally.data import Samples
 from ally.learning.trained import Trained
 from ally.metrics import METRICS, Said
-from ally.sources import Samples
 from ally.store import Store
 from ally.types import FloatArray
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from ally.campaign.settings import Settings
 from ally.campaign.training.schedule import UNENCODED
-from ally.encoders.samples import EncodedSamples
+from ally.data import Samples
+from ally.data.encoders.samples import EncodedSamples
+from ally.data.export.answers import reads
+from ally.data.identity import id_keys
 from ally.rng import streams
-from ally.sources import Samples
-from ally.sources.export.answers import reads
-from ally.sources.identity import id_keys
 from ally.store import Store
 from ally.store.values import Role
 from ally.types import Progress

@@ -11,10 +11,10 @@ import numpy as np
 from ally.campaign.settings import Settings
 from ally.campaign.training.data import Part
 from ally.campaign.values import CONSTANT, METRIC, RECALL
+from ally.data import Samples
+from ally.data.export.answers import reads
 from ally.learning.trained import Trained
 from ally.metrics import METRICS, Metric, Said, constant, recalls, wilson
-from ally.sources import Samples
-from ally.sources.export.answers import reads
 from ally.store import Measure
 from ally.types import AnyArray, FloatArray, Task
 

@@ -11,10 +11,10 @@ import pandas as pd
 from ally.campaign.encoding import encoded_again
 from ally.campaign.source import CampaignSource
 from ally.campaign.training.models import check_about, origin
-from ally.encoders.samples import seen_by
+from ally.data import Samples, open_source
+from ally.data.encoders.samples import seen_by
 from ally.errors import DataError, InputError
 from ally.learning.trained import Trained
-from ally.sources import Samples, open_source
 
 BEYOND = "beyond_labels"
 """Column for predicted numbers: yes if one is outside the range of the training labels."""

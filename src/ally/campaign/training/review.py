@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from ally.campaign.training.data import Part
+from ally.data import Samples
 from ally.learning.linear import FittedLinear
 from ally.learning.trained import Trained
 from ally.loop import Loop
 from ally.rng import streams
-from ally.sources import Samples
 from ally.types import AnyArray, FloatArray
 
 KEPT = 100

@@ -23,7 +23,8 @@ from ally.campaign.training.progress import StageRecorder
 from ally.campaign.training.review import suspects
 from ally.campaign.training.schedule import begin
 from ally.campaign.values import METRIC, Figure, MeasuredBy
-from ally.encoders.samples import PIXELS, EncodedSamples, seen_by
+from ally.data import Samples, default_learner
+from ally.data.encoders.samples import PIXELS, EncodedSamples, seen_by
 from ally.errors import AllyError, StoreError
 from ally.hygiene import Hygiene
 from ally.learning.auto import AutoLearner, chosen_by
@@ -36,7 +37,6 @@ from ally.learning.trained import Trained
 from ally.learning.training import Training
 from ally.loop import Loop, Query
 from ally.rng import streams
-from ally.sources import Samples, default_learner
 from ally.store import Measure, Ranked, Store
 from ally.types import FloatArray, Progress
 

@@ -122,7 +122,7 @@ class Trainer:
     def plain_model(self, name: PlainModel) -> Trained:
         """A linear model or trees, trained on what the newest model says of the campaign's samples. Unlike label
         spreading, it keeps nothing of the pool."""
-        from ally.encoders.samples import seen_by
+        from ally.data.encoders.samples import seen_by
         from ally.learning.distil import distil
 
         trained, samples = self.model(), self.source.samples

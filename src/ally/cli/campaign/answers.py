@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from ally.errors import AllyError, AnswerError, InputError
 
 if TYPE_CHECKING:
-    from ally.sources import Answer
-    from ally.sources.rows import Rows
+    from ally.data import Answer
+    from ally.data.tables import Rows
 
 STANDARD_INPUT = "-"
 
@@ -52,7 +52,7 @@ def read(words: Sequence[str], read_file: ReadFile, written: Mapping[str, Any] =
 
 def _pairs(words: Sequence[str]) -> dict[str, Any]:
     """Split at the last ``=``: ids contain one more often than labels do."""
-    from ally.sources.export.cells import read_label
+    from ally.data.export.cells import read_label
 
     found: dict[str, Any] = {}
     for word in words:
@@ -64,7 +64,7 @@ def _pairs(words: Sequence[str]) -> dict[str, Any]:
 
 
 def _file(path: Path, read_file: ReadFile, written: Mapping[str, Any]) -> Answers:
-    from ally.sources.rows import open_rows
+    from ally.data.tables import open_rows
 
     found: dict[str, Any] = {}
     for answer in read_file(path, **written):
@@ -85,8 +85,8 @@ def add(found: dict[str, Any], id: str, label: Any) -> None:
 
 def _queries(rows: Rows, answered: dict[str, Any]) -> set[int | None]:
     """The numbers in the column query of the answered rows; None stands for a row without one."""
-    from ally.sources.export.cells import read_text
-    from ally.sources.rows import Row
+    from ally.data.export.cells import read_text
+    from ally.data.tables import Row
 
     if "query" not in rows.columns:
         return {None}

@@ -79,7 +79,7 @@ def _asked(campaign: Campaign, n: int | None, annotator: str | None, key: str | 
 
 def _ensure_told(campaign: Campaign, out: Path | None) -> None:
     """Never overwrite a file with answers that the campaign does not have yet."""
-    from ally.sources import read_answers
+    from ally.data import read_answers
 
     if out is None or not out.exists():
         return

@@ -95,7 +95,7 @@ def _line(change: ClassChange) -> str:
 
 def _say_classes(campaign: Campaign, as_json: bool) -> None:
     counts = campaign.status().classes
-    from ally.sources.export.answers import reads
+    from ally.data.export.answers import reads
 
     lines = [(label, counts.get(reads(label), 0)) for label in campaign.classes]
     if as_json:

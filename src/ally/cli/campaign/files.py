@@ -21,7 +21,7 @@ from ally.types import SKIP, PlainModel
 
 if TYPE_CHECKING:
     from ally.campaign import Campaign
-    from ally.sources import Answer
+    from ally.data import Answer
 
 ANSWER = ["id", "label", "skip", "annotator", "at"]
 RECORD = ["number", "id", "annotator", "at", "kind", "label", "query", "undoes"]

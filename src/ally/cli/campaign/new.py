@@ -142,7 +142,7 @@ def _hint(campaign: Campaign) -> list[str]:
 
 
 def _page(campaign: Campaign, status: Status, place: str, source: str, following: str, hint: list[str]) -> list[str]:
-    from ally.sources.samples import notes_beside_columns
+    from ally.data.samples import notes_beside_columns
 
     settings, samples = campaign.settings, campaign.source.samples
     one, many = WORDS[samples.kind]

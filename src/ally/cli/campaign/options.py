@@ -34,7 +34,7 @@ class Form:
 def read_classes(text: str, known: Iterable[Any] = ()) -> list[Any]:
     """Classes from ``a,b,c``. A name of a `known` class gives that class. The others are whole numbers if all of them
     look like it and the known ones are not texts; otherwise texts."""
-    from ally.sources.export.cells import WRITTEN
+    from ally.data.export.cells import WRITTEN
 
     names = [name.strip() for name in text.split(",")]
     same = {str(value): value for value in known}

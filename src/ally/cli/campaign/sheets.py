@@ -28,7 +28,7 @@ def check_out(out: Path | None, endings: Sequence[str]) -> None:
 
 def write_rows(out: Path | None, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> int:
     """Writes a file by its ending, whole or not at all, or CSV to standard output. Returns the number of rows."""
-    from ally.sources.export.writing import whole_file
+    from ally.data.export.writing import whole_file
 
     counted = _Counted(rows)
     if out is None:
@@ -60,14 +60,14 @@ def _write_csv(stream: TextIO, columns: Sequence[str], rows: Iterable[Mapping[st
 
 
 def _csv_lines(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    from ally.sources.export.cells import text_cell
+    from ally.data.export.cells import text_cell
 
     yield ",".join(_quoted(text_cell(name)) for name in columns)
     yield from (",".join(_quoted(_cell(name, row.get(name))) for name in columns) for row in rows)
 
 
 def _cell(name: str, value: Any) -> str:
-    from ally.sources.export.cells import label_cell, text_cell
+    from ally.data.export.cells import label_cell, text_cell
 
     if value is None or (isinstance(value, float) and value != value):
         return ""

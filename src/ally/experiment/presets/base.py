@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from ally.datasets import DATASETS, default_data_dir, state
+from ally.data.catalogue import DATASETS, default_data_dir, state
 from ally.experiment.cell import Cell
 from ally.experiment.folder import Grid, told
 from ally.experiment.protocol import Protocol, under

@@ -1,0 +1,206 @@
+"""Features without anything to look at: an array, or an .npy file that stays on disk, with ids of their own or row
+numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ally.data.arrays.array_files import map_array, open_arrays
+from ally.data.arrays.convert import as_source
+from ally.data.arrays.memory import Channels
+from ally.data.base import Source
+from ally.data.given_labels import array_labels
+from ally.data.identity import Index, SeenIds, content_hash, id_keys, odd_id
+from ally.data.paths import ensure_readable
+from ally.data.problems import Problems
+from ally.data.samples import ById, Kind, Sample, Shown, ensure_none_gone, note_gone
+from ally.data.tables.frames import is_frame
+from ally.errors import DataError, IdError, InputError
+from ally.types import AnyArray
+
+SHOWN = 20
+"""Numbers of a sample that a person is shown."""
+
+
+class ArraySamples:
+    """`values` (n, *shape). Without `ids` a sample is its row number: rows may then be added at the end, never
+    moved."""
+
+    def __init__(
+        self,
+        values: AnyArray,
+        ids: Sequence[str] | None = None,
+        place: str = "the array",
+        channels: Channels = "auto",
+        labels: Sequence[Any] | None = None,
+    ) -> None:
+        if getattr(values, "shape", (1,))[:1] == (0,):
+            raise DataError(f"{place} has no rows; give at least one sample")
+        self._source = as_source(values, place, channels=channels)
+        if ids is not None and len(ids) != len(self._source):
+            raise DataError(
+                f"{place} has {len(self._source)} rows and there are {len(ids)} ids; give one id per row, in the "
+                "same order"
+            )
+        self.problems = Problems()
+        self._ids = ids
+        self._labels = labels
+        self._place = place
+        self._index: Index | None = None
+
+    @property
+    def kind(self) -> Kind:
+        return "features"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        numbered = ("ids are row numbers: add rows at the end only, or give ids",) if self._ids is None else ()
+        given = () if self._labels is None else (f"the array y of {self._place} holds the labels",)
+        return (*numbered, *given, *getattr(self._source, "notes", ()))
+
+    def columns(self) -> dict[str, str]:
+        return {}
+
+    def scan(self) -> Iterator[Sample]:
+        self.problems.clear()
+        seen, found = SeenIds(), 0
+        for row, id in enumerate(self._all_ids()):
+            odd = odd_id(id)
+            if odd is not None:
+                self.problems.add(f"row {row + 1}", "unreadable", odd)
+            elif not seen.add(id):
+                self.problems.add(
+                    id,
+                    "duplicate",
+                    f"row {row + 1} repeats an earlier id and is left out; give every sample its own id",
+                )
+            else:
+                values = np.ascontiguousarray(self._source.read(np.asarray([row]))[0])
+                if values.dtype.kind == "f" and not np.isfinite(values).all():
+                    at = int(np.argmin(np.isfinite(values).ravel()))
+                    self.problems.add(
+                        id,
+                        "unreadable",
+                        f"row {row + 1} holds {values.ravel()[at]} in feature {at}; features must be finite",
+                    )
+                    continue
+                found += 1
+                yield Sample(id, content_hash(values.tobytes()), None if self._labels is None else self._labels[row])
+        if not found:
+            raise DataError(f"{self._place} has no sample that can be read ({self.problems.first}); correct the file")
+
+    def show(self, id: str) -> Shown:
+        places, there = self._where([id])
+        if not there[0]:
+            raise IdError(
+                f"{self._place} has no sample {id!r}; ids are "
+                f"{'row numbers' if self._ids is None else 'those of the ids file'}"
+            )
+        return Shown(
+            id,
+            columns={
+                str(number): value
+                for number, value in enumerate(self._source.read(places[:1])[0].ravel()[:SHOWN].tolist())
+            },
+        )
+
+    def missing(self, ids: Sequence[str]) -> list[str]:
+        return note_gone(ids, self._where(ids)[1].tolist(), self.problems)
+
+    def features(self, ids: Sequence[str]) -> Source:
+        ensure_none_gone(self.missing(ids), ids, self._place)
+        sparse = bool(getattr(self._source, "sparse", False))
+        vectors = len(self._source.shape) == 1 and not sparse
+        return ById(
+            ids,
+            self._source.shape,
+            lambda some: self._source.read(self._where(some)[0]),
+            sparse=sparse,
+            vectors=vectors,
+        )
+
+    def contents(self, ids: Sequence[str]) -> list[str | Path | None]:
+        raise InputError("rows of an array are neither texts nor images; leave out the encoder")
+
+    def fingerprint(self, *, learned: bool = True) -> dict[str, Any]:
+        return {
+            "version": 1,
+            "kind": "features",
+            "from": "array",
+            "shape": list(self._source.shape),
+            "numbered": self._ids is None,
+        }
+
+    def _all_ids(self) -> Iterator[str]:
+        return iter(self._ids) if self._ids is not None else map(str, range(len(self._source)))
+
+    def _where(self, ids: Sequence[str]) -> tuple[Any, Any]:
+        if self._index is None:
+            index, seen = Index(), SeenIds()
+            for row, id in enumerate(self._all_ids()):
+                if seen.add(id):
+                    index.add(id, row)
+            self._index = index.close()
+        return self._index.find(id_keys(ids))
+
+
+def is_array(place: Any) -> bool:
+    """Features in memory (an array, a sparse matrix, a tensor, a data set of torch), or an .npy or .npz file."""
+    if isinstance(place, (str, Path)):
+        return Path(place).suffix.lower() in (".npy", ".npz")
+    if isinstance(place, (list, tuple, Mapping)) or is_frame(place):
+        return False
+    return isinstance(place, np.ndarray) or (hasattr(place, "__len__") and hasattr(place, "__getitem__"))
+
+
+class ArrayFile(NamedTuple):
+    """Features, and what an .npz file holds beside them: ids, and labels (None where there is none)."""
+
+    X: Any
+    ids: list[str] | None = None
+    labels: list[Any] | None = None
+
+
+def read_array_file(place: Any) -> ArrayFile:
+    """An array as it is, or that of an .npy or .npz file (X, ids, y)."""
+    if not isinstance(place, (str, Path)) or Path(place).suffix.lower() == ".npy":
+        return ArrayFile(read_array(place) if isinstance(place, (str, Path, np.ndarray)) else place)
+    with open_arrays(Path(place)) as arrays:
+        if "X" not in arrays:
+            held = ", ".join(arrays.names[:SHOWN]) or "nothing"
+            raise DataError(f"{place} holds {held}; save the features as X (and their ids as ids)")
+        X = arrays.read("X")
+        ids = texts_of(arrays.read("ids"), Path(place)) if "ids" in arrays else None
+        return ArrayFile(X, ids, array_labels(arrays.read("y"), len(X), place) if "y" in arrays else None)
+
+
+def read_array(place: Any) -> AnyArray:
+    """An array, or a memory map of an .npy file. Nothing is unpickled."""
+    return map_array(Path(place)) if isinstance(place, (str, Path)) else np.asarray(place)
+
+
+def read_ids(place: Any) -> list[str]:
+    """Ids from a sequence, an .npy file, or a text file with one id a line."""
+    if not isinstance(place, (str, Path)):
+        return [str(id) for id in place]
+    path = Path(place)
+    if path.suffix.lower() == ".npy":
+        return texts_of(read_array(path), path)
+    ensure_readable(path)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is not UTF-8 ({error.reason} at byte {error.start}); convert it to UTF-8") from error
+    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")] if text else []
+
+
+def texts_of(ids: AnyArray, path: Path) -> list[str]:
+    if ids.ndim != 1 or ids.dtype.kind not in "iuUS":
+        raise DataError(
+            f"the ids of {path} have shape {ids.shape} and dtype {ids.dtype}; give a list of texts or whole numbers"
+        )
+    return [str(id) for id in (ids.astype(str) if ids.dtype.kind == "S" else ids).tolist()]

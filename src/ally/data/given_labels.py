@@ -1,0 +1,84 @@
+"""Labels that came with a source: several in one, marks for none, and those of an array."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ally.data.identity import is_missing
+from ally.errors import DataError, LabelError
+from ally.types import AnyArray
+
+SEPARATORS = (";", "|", ",")
+
+
+def ensure_single(labels: Iterable[Any], place: object) -> None:
+    """Refuse labels that join others, such as ``"a;b"`` beside ``"a"`` and ``"b"``."""
+    texts = {label.strip() for label in labels if isinstance(label, str)}
+    for text in sorted(texts):
+        for mark in SEPARATORS:
+            parts = [part.strip() for part in text.split(mark)]
+            if len(parts) > 1 and all(part in texts for part in parts):
+                raise LabelError(
+                    f"the label {text!r} of {place} joins several classes, and a sample has one label here: keep one "
+                    "of them; if it is a class of its own, declare all classes (classes=, --classes)"
+                )
+
+
+def mark_for_none(counts: Mapping[str, int]) -> str | None:
+    """A sentence if -1 stands beside classes that are numbered from 0; `counts` are by how the labels read."""
+    if "-1" not in counts or "0" not in counts or not all(text.lstrip("-").isdecimal() for text in counts):
+        return None
+    if min(map(int, counts)) < -1:
+        return None
+    return (
+        f"{counts['-1']} of {sum(counts.values())} labels are -1, a class like the others; if it marks samples "
+        "without a label, say missing_label=-1 (--missing-label=-1)"
+    )
+
+
+def is_marked(label: Any, missing_label: Any) -> bool:
+    """Whether a label is the mark for none."""
+    return missing_label is not None and str(label) == str(missing_label)
+
+
+def unmarked(labels: Iterable[Any], missing_label: Any) -> list[Any]:
+    """The labels, None in place of the mark."""
+    return [None if is_marked(label, missing_label) else label for label in labels]
+
+
+def tensor_labels(X: Any) -> AnyArray | None:
+    """The labels in a ``TensorDataset(X, y)``; None if `X` is something else, or holds no labels."""
+    if not (type(X).__module__.startswith("torch.utils.data") and type(X).__name__ == "TensorDataset"):
+        return None
+    tensors = X.tensors
+    if len(tensors) < 2:
+        return None
+    labels: AnyArray = tensors[1].detach().cpu().numpy()
+    if len(tensors) > 2 or labels.reshape(len(labels), -1).shape[1] != 1:
+        shapes = " and ".join(str(tuple(tensor.shape)) for tensor in tensors)
+        raise LabelError(
+            f"the TensorDataset holds tensors of shapes {shapes}, and which are labels is not known; pass "
+            "TensorDataset(X, y) with one label per sample, or the samples alone (dataset.tensors[0])"
+        )
+    return labels.reshape(-1)
+
+
+def array_labels(y: AnyArray, n: int, place: Path | str) -> list[Any]:
+    """One label per row of an array, None where it is NaN or empty; whole numbers as such."""
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if y.shape != (n,):
+        raise DataError(
+            f"y of {place} has shape {y.shape} and X has {n} rows; give one label per row (several labels of a sample "
+            "are not supported)"
+        )
+    values = (y.astype(str) if y.dtype.kind == "S" else y).tolist()
+    found = [None if is_missing(value) else value for value in values]
+    known = [value for value in found if value is not None]
+    if y.dtype.kind == "f" and known and np.all(np.mod(known, 1) == 0):
+        return [None if value is None else int(value) for value in found]
+    return found

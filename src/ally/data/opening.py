@@ -1,0 +1,263 @@
+"""Opens a user's data (a folder, a file, a frame) as samples by id."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ally.checks import check_count
+from ally.data.arrays.convert import ensure_one_size
+from ally.data.arrays.memory import Channels
+from ally.data.arrays.samples import ArraySamples, is_array, read_array_file, read_ids
+from ally.data.embeddings import Embeddings, aligned, is_aligned, open_embeddings
+from ally.data.fingerprint import LARGEST_SIDE, SMALLEST_SIDE, check_fingerprint
+from ally.data.given_labels import array_labels, tensor_labels, unmarked
+from ally.data.identity import KeptIndex
+from ally.data.images.folder import ImageFolder
+from ally.data.images.thumbnails import Thumbnails
+from ally.data.samples import Samples
+from ally.data.tables import TABLES, Rows, open_rows, rows_of_dictionaries
+from ally.data.tables.columns import ColumnKind
+from ally.data.tables.frames import FrameRows, is_frame
+from ally.data.tables.layout import NO_LABEL, Layout, decide_layout
+from ally.data.tables.samples import RowSamples
+from ally.errors import DataError, InputError
+
+
+def open_source(
+    place: Any,
+    *,
+    id_column: str | None = None,
+    text: str | None = None,
+    image: str | None = None,
+    label: str | None = None,
+    embeddings: Any = None,
+    columns: Sequence[str] | Mapping[str, ColumnKind | None] | None = None,
+    recursive: bool = True,
+    ids: Any = None,
+    folder: str | Path | None = None,
+    encoding: str = "utf-8",
+    header: bool = True,
+    size: int = 32,
+    channels: Channels = "auto",
+    missing_label: str | int | None = None,
+    cache: str | Path | None = None,
+    known: Mapping[str, Any] | None = None,
+    other: bool = False,
+) -> Samples:
+    """The samples of a folder of images, a table, a text file, an array of features or a frame in memory.
+
+    Args:
+        place: a folder; a .csv, .tsv, .xlsx, .parquet, .jsonl, .json, .txt (one text a line), .npy or .npz file; a
+            pandas or Polars frame, a list of dictionaries or of texts; a numpy array, a sparse matrix, a tensor.
+        id_column: the column of ids (default: ``id``, ``ID``, ``Id``, ``name`` or one like article_id, if its values
+            are all different; else a hash).
+        text: the column of texts (default: ``text``, or one of long texts).
+        image: the column of image paths, relative to `folder`.
+        label: the column of known labels (default: label, class, target or y); ``"none"`` for none; ``"folder"`` for a
+            folder of images whose subfolders are classes.
+        embeddings: vectors to learn from instead: a table or an .npz file with ids, a mapping, a pair (array, ids), or
+            an array or .npy file with one row per sample, in sample order (or with `ids`).
+        columns: the columns to learn from, or a mapping from them to ``"number"``, ``"category"`` or None (default: all
+            usable ones).
+        recursive: whether images in subfolders are samples too.
+        ids: ids of an array, or of the rows of `embeddings`: a sequence, or a file with one id per line. Default: row
+            numbers, or the samples' ids in order.
+        folder: what the paths of `image` are relative to (default: the table's folder).
+        encoding: text file encoding.
+        header: whether the first line of a .csv, .tsv or .xlsx file names the columns.
+        size: side of the images that the model sees, in pixels.
+        channels: which axis of an image array has the channels: ``"first"``, ``"last"``, or ``"auto"`` to detect.
+        missing_label: a label that marks samples without one, such as -1; empty labels never count.
+        cache: a folder for small copies of the images and for row positions of long files; without it nothing is
+            written.
+        known: an earlier `fingerprint` of this source, whose columns, categories and weights are then used.
+        other: with `known`, read other samples of the same kind; their ids and labels may be missing.
+    """
+    if known is not None and known.get("version") != 1:
+        raise InputError(
+            f"the kept fingerprint has version {known.get('version')!r} and 1 is needed; update ally, or create the "
+            "campaign again"
+        )
+    if known is not None:
+        check_fingerprint(known)
+    thumbnails = Thumbnails(_check_side(size), None if cache is None else Path(cache))
+    if embeddings is not None and ids is not None:
+        embeddings, ids = (embeddings, ids), None  # one id for each vector
+    if is_aligned(embeddings):
+        plain: dict[str, Any] = {"id_column": id_column, "text": text, "image": image, "label": label}
+        plain |= {
+            "columns": columns,
+            "missing_label": missing_label,
+            "folder": folder,
+            "encoding": encoding,
+            "header": header,
+            "recursive": recursive,
+        }
+        embeddings = aligned(embeddings, place, open_source(place, **plain))
+    vectors = None if embeddings is None else open_embeddings(embeddings)
+    place = _plain_list(place)
+    if is_array(place):
+        _refuse(
+            "an array",
+            id_column=id_column,
+            text=text,
+            image=image,
+            label=None if label == NO_LABEL else label,
+            columns=columns,
+            embeddings=embeddings,
+        )
+        values, own, given = read_array_file(place)
+        tensor = None if label == NO_LABEL else tensor_labels(place)
+        given = given if tensor is None else array_labels(tensor, len(tensor), _name(place))
+        given = None if given is None or label == NO_LABEL else unmarked(given, missing_label)
+        chosen = own if ids is None else read_ids(ids)
+        if known is not None and channels == "auto":
+            # Campaigns of before took the axes as they were.
+            channels = "first" if known.get("shape") == list(getattr(values, "shape", ()))[1:] else "auto"
+        samples: Samples = ArraySamples(values, chosen, _name(place), channels, given)
+        return _matched(samples, known)
+    if ids is not None:
+        raise InputError(
+            "ids= belongs to an array of features; a table names its id_column, and images have their paths"
+        )
+    if isinstance(place, (str, Path)) and Path(place).is_dir():
+        _refuse("a folder of images", id_column=id_column, text=text, image=image, columns=columns)
+        if known is not None:
+            _ensure_from(known, "folder", place)
+            recursive, label = bool(known["recursive"]), known["label"]
+            thumbnails = Thumbnails(int(known.get("size", size)), thumbnails.cache)
+        return _matched(
+            ImageFolder(Path(place), recursive=recursive, label=label, thumbnails=thumbnails, embeddings=vectors), known
+        )
+    roles = {"id_column": id_column, "text": text, "image": image, "label": label, "columns": columns}
+    rows = _rows(place, roles, folder, encoding, header, thumbnails, vectors, known, other, missing_label)
+    return _matched(rows, known)
+
+
+def _check_side(size: int) -> int:
+    if check_count("size", size, least=SMALLEST_SIDE) > LARGEST_SIDE:
+        raise InputError.about("size", size, f"is out of range; use at most {LARGEST_SIDE} pixels a side")
+    return size
+
+
+def _rows(
+    place: Any,
+    roles: dict[str, Any],
+    folder: str | Path | None,
+    encoding: str,
+    header: bool,
+    thumbnails: Thumbnails,
+    embeddings: Embeddings | None,
+    known: Mapping[str, Any] | None,
+    other: bool,
+    missing_label: str | int | None,
+) -> RowSamples:
+    # A campaign that was made before commas were read as decimal points keeps its ids, some of which are hashes.
+    decimal = None if known is None or other else str(known.get("decimal", "."))
+
+    def reopen() -> Rows:
+        if is_frame(place):
+            return FrameRows(place)
+        if isinstance(place, (list, tuple)):
+            return rows_of_dictionaries(place)
+        return open_rows(Path(place), encoding, header=header, decimal=decimal)
+
+    below = None if folder is None else Path(folder)
+    held = is_frame(place) or isinstance(place, (list, tuple))
+    if not held:
+        if isinstance(place, Mapping):
+            raise InputError("the source is a dictionary; if it holds columns, pass pandas.DataFrame(source)")
+        if not isinstance(place, (str, Path)):
+            raise InputError(
+                f"the source is a {type(place).__name__}; pass a path, a frame, a list of dictionaries or texts, or an "
+                "array"
+            )
+        if not Path(place).exists():
+            raise DataError(
+                f"{place} does not exist; give a folder of images, a table ({', '.join(TABLES)}), a .txt or .npy file"
+            )
+        below = below or Path(place).parent
+    rows = reopen()
+    if known is None:
+        layout = decide_layout(rows, **roles)
+    else:
+        _ensure_from(known, "rows", place)
+        layout = Layout.from_json(known["layout"], rows, other=other)
+        _ensure_same_roles(layout, roles)
+        thumbnails = Thumbnails(int(known.get("size", thumbnails.side)), thumbnails.cache)
+    if layout.image is not None and below is None:
+        raise InputError("a frame with paths of images needs folder=: the folder that the paths start from")
+    places = None
+    if thumbnails.cache is not None and not held:
+        places = KeptIndex(
+            thumbnails.cache, os.path.abspath(place), repr((layout.id, layout.text, layout.columns, encoding))
+        )
+    return RowSamples(
+        reopen,
+        layout,
+        folder=below,
+        thumbnails=thumbnails,
+        embeddings=embeddings,
+        kept=known,
+        kept_index=places,
+        missing_label=missing_label,
+    )
+
+
+def _plain_list(place: Any) -> Any:
+    """A list or a series of texts as rows with a column text, and a list of lists of numbers as an array."""
+    if type(place).__module__.split(".")[0] in ("pandas", "polars") and not hasattr(place, "columns"):
+        return place.to_frame("text" if isinstance(next(iter(place), None), str) else place.name or "value")
+    if isinstance(place, (list, tuple)) and place:
+        if all(isinstance(one, str) for one in place):
+            return [{"text": one} for one in place]
+        if not isinstance(place[0], Mapping):
+            ensure_one_size(place, "the source")
+            return np.asarray(place)
+    return place
+
+
+def _ensure_same_roles(layout: Layout, roles: Mapping[str, Any]) -> None:
+    kept = {"id_column": layout.id, "text": layout.text, "image": layout.image, "label": layout.label}
+    for role, name in kept.items():
+        if role == "label" and (roles[role], name) == (NO_LABEL, None):
+            continue
+        if roles[role] not in (None, name):
+            raise InputError(
+                f"{role}={roles[role]!r} differs from {name!r}, as it was when the campaign was created; leave it out"
+            )
+
+
+def _matched(samples: Samples, known: Mapping[str, Any] | None) -> Samples:
+    """The samples, if what a learner reads of them has the shape it had."""
+    if known is not None:
+        now = samples.fingerprint(learned=False)
+        for name in ("kind", "from", "embeddings", "shape", "numbered"):
+            if known.get(name) != now.get(name):
+                met = f"the source has {name} {now.get(name)!r}, but had {known.get(name)!r} before"
+                raise InputError(f"{met}; open it with the same files and settings")
+    return samples
+
+
+def _ensure_from(known: Mapping[str, Any], found: str, place: Any) -> None:
+    if known.get("from") != found:
+        words = {"folder": "a folder of images", "rows": "a table or a text file", "array": "an array"}
+        raise InputError(
+            f"{_name(place)} is {words[found]}, but the campaign was created from "
+            f"{words.get(str(known.get('from')), 'something else')}"
+        )
+
+
+def _refuse(what: str, **given: Any) -> None:
+    odd = next((name for name, value in given.items() if value is not None), None)
+    if odd is not None:
+        raise InputError(f"{odd}= does not apply to {what}; leave it out")
+
+
+def _name(place: Any) -> str:
+    return str(place) if isinstance(place, (str, Path)) else f"the {type(place).__name__}"

@@ -1,0 +1,111 @@
+"""Tables that are held in memory: lists of dictionaries, sheets of .xlsx files, .json files with a list of objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime, time
+from pathlib import Path
+from typing import Any
+
+from ally.data.json_files import read_json
+from ally.data.paths import file_stamp
+from ally.data.size_limits import ensure_unpacked_fits
+from ally.data.tables.base import BadRow, Row
+from ally.data.tables.headers import ensure_few_columns, find_repeated, header_notes
+from ally.data.tables.workbook import read_first_sheet
+from ally.errors import DataError, InputError
+
+CELL, CELLS, CELL_RATIO = 16, 2**25, 100
+"""Bytes for each place of a table, filled or not, and how many there may be at least, and times the file's size."""
+
+
+class HeldRows:
+    """Rows as dictionaries; `first` is the number of the first in messages, `path` the file they came from, `notes`
+    what was decided about it."""
+
+    written = False
+
+    def __init__(
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        place: str,
+        *,
+        path: Path | None = None,
+        first: int = 1,
+        notes: tuple[str, ...] = (),
+    ) -> None:
+        if not rows:
+            raise DataError(f"{place} has no rows; give a table with samples")
+        self._rows = [dict(row) for row in rows]
+        self._columns = tuple(dict.fromkeys(str(name) for row in self._rows for name in row))
+        ensure_few_columns(self._columns, place)
+        if path is not None:
+            cells = len(self._rows) * len(self._columns)
+            ensure_unpacked_fits(path, CELL * cells, path.stat().st_size, CELLS, CELL_RATIO)
+        self._place, self._path, self._first = place, path, first
+        self.notes = notes
+
+    @property
+    def place(self) -> str:
+        return self._place
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self._columns
+
+    def stamp(self) -> tuple[int, ...]:
+        return (len(self._rows),) if self._path is None else file_stamp(self._path)
+
+    def scan(self) -> Iterator[Row | BadRow]:
+        for number, values in enumerate(self._rows):
+            yield Row(number, f"row {number + self._first}", values)
+
+    def at(self, places: Sequence[int]) -> list[dict[str, Any] | str]:
+        known = range(len(self._rows))
+        return [self._rows[place] if place in known else "the file has become shorter" for place in places]
+
+
+def rows_of_dictionaries(given: Sequence[Any]) -> HeldRows:
+    odd = next((place for place, row in enumerate(given) if not isinstance(row, Mapping)), None)
+    if odd is not None:
+        raise InputError(
+            f"entry {odd} of the list is a {type(given[odd]).__name__} and others are dictionaries; use one kind"
+        )
+    return HeldRows([{str(name): value for name, value in row.items()} for row in given], "the list of dictionaries")
+
+
+def sheet_rows(path: Path, *, header: bool = True) -> HeldRows:
+    """The first sheet of a workbook; formulas as the values they had when it was saved."""
+    lines = read_first_sheet(path)
+    if not lines:
+        raise DataError(f"the first sheet of {path} is empty; put the table there")
+    width = max(max(line) for line in lines) + 1
+    given = {place: str(name).strip() for place, name in lines[0].items()} if header else {}
+    names = [given.get(place) or f"column {place + 1}" for place in range(width)]
+    repeated = find_repeated(names)
+    if repeated is not None:
+        raise DataError(
+            f"{path} has the column {repeated!r} more than once; give every column its own name, or say header=False "
+            "(--no-header) if the first line holds data"
+        )
+    body = lines[1:] if header else lines
+    rows: list[dict[str, Any]] = [{names[place]: _plain(value) for place, value in line.items()} for line in body]
+    # The first names all columns, in the order of the sheet.
+    rows[:1] = [{name: row.get(name) for name in names} for row in rows[:1]]
+    notes = header_notes(names, rows, path) if header else ()
+    return HeldRows(rows, str(path), path=path, first=2 if header else 1, notes=notes)
+
+
+def _plain(value: Any) -> Any:
+    """Dates as text, whole numbers as such: a sheet keeps 3 as 3.0."""
+    if isinstance(value, (datetime, date, time)):
+        return value.isoformat()
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value
+
+
+def json_rows(path: Path, encoding: str) -> HeldRows:
+    """A .json file that holds one list of objects."""
+    found = read_json(path, encoding, "write a list of objects, or one object a line as .jsonl")
+    if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
+        raise DataError(f"{path} holds no list of objects; write [{{...}}, {{...}}], or one object a line as .jsonl")
+    return HeldRows(found, str(path), path=path)
