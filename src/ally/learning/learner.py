@@ -79,7 +79,7 @@ class Examples:
     def alone(self) -> Examples:
         """Without the other samples of the source, to send them elsewhere."""
         values = self.source.read(self.rows)
-        if getattr(self.source, "by_path", False) or values.dtype.kind != "f":
+        if self.source.by_path or values.dtype.kind != "f":
             return self
         return replace(self, source=ArraySource(values), rows=np.arange(len(self)))
 
