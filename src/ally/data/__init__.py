@@ -13,23 +13,26 @@ from ally.data.base import BLOCK, Source, blocks, chunks
 from ally.data.defaults import DefaultLearner, default_learner
 from ally.data.embeddings import Vectors, open_vectors
 from ally.data.export import Answer, check_answers, read_answers, write_answers, write_image_folder
+from ally.data.folders import FolderSamples
 from ally.data.ids import Ids
+from ally.data.kinds import KINDS, SampleKind, SourceRequest, register_kind
 from ally.data.labels import LabelCode, ParsedLabels, parse_labels
 from ally.data.once import Once
 from ally.data.opening import open_source
 from ally.data.oracle import Oracle
 from ally.data.pool import Pool, State
 from ally.data.problems import Problems, SampleProblem
-from ally.data.samples import Kind, Sample, Samples, Shown
+from ally.data.samples import Sample, Samples, Shown
 from ally.data.task_rule import decide_task
 
 __all__ = [
     "BLOCK",
+    "KINDS",
     "Answer",
     "Checked",
     "DefaultLearner",
+    "FolderSamples",
     "Ids",
-    "Kind",
     "LabelCode",
     "Once",
     "Oracle",
@@ -37,11 +40,13 @@ __all__ = [
     "Pool",
     "Problems",
     "Sample",
+    "SampleKind",
     "SampleProblem",
     "Samples",
     "Scaler",
     "Shown",
     "Source",
+    "SourceRequest",
     "State",
     "Vectors",
     "as_source",
@@ -57,6 +62,7 @@ __all__ = [
     "open_vectors",
     "parse_labels",
     "read_answers",
+    "register_kind",
     "write_answers",
     "write_image_folder",
 ]

@@ -70,7 +70,7 @@ def read_table_file(
     sides = [ids[row] for row in pool], [ids[row] for row in test]
     samples.learn(sides[0])
     X, X_test = (_values(samples.features(side)) for side in sides)
-    kind: Kind = samples.kind if samples.kind != "features" else "table"
+    kind: Kind = samples.layout.kind
     raw = None
     if kind != "table" and reading.embeddings is None:
         raw = samples.contents(sides[0]), samples.contents(sides[1])
