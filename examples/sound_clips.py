@@ -77,7 +77,7 @@ def write_clips(folder: Path, n: int) -> dict[str, str]:
         name, sound = (
             ("sine", np.sin(2 * np.pi * low * time)),
             ("noise", rng.normal(0, 0.4, len(time))),
-            ("chirp", np.sin(2 * np.pi * (low + rng.uniform(1500, 4000) * time) * time)),
+            ("chirp", np.sin(2 * np.pi * (low + rng.uniform(500, 2000) * time) * time)),
         )[number % 3]
         truth[f"{number:03}.wav"] = name
         with wave.open(str(folder / f"{number:03}.wav"), "wb") as clip:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -56,7 +57,7 @@ class SourceRequest:
     cache: Path | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class SampleKind:
     """A kind of data.
 
@@ -89,6 +90,18 @@ class SampleKind:
         plain = self.name.replace("-", "")
         if not (plain.isascii() and plain.isalnum() and self.name == self.name.lower()):
             raise InputError.about("name", self.name, "names no kind; use lower-case letters, digits and hyphens")
+
+    def __repr__(self) -> str:
+        return f"<kind of data {self.name!r}>"
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, str):
+            message = "the kind of samples is a SampleKind now: compare kind.name; comparing a text goes with 0.3"
+            warnings.warn(message, DeprecationWarning, stacklevel=2)
+            return self.name == other
+        return self is other
+
+    __hash__ = object.__hash__
 
     @property
     def is_own(self) -> bool:
