@@ -4,8 +4,9 @@
         [--runs FOLDER] [--results FOLDER]
 
 The other suites start every strategy from the same random labels, so that they compare strategies. A user's campaign
-starts from none: its first batch covers the pool. Sizes of batches, pools, test sets and the learner (``model="auto"``)
-are those of the suite `auto`. Finished campaigns are kept in label_efficiency_first.csv, and a rerun goes on after them.
+starts from none: its first batch covers the pool. Sizes of batches, pools, test sets and the learner
+(``model="auto"``) are those of the suite `auto`. Finished campaigns are kept in label_efficiency_first.csv, and a rerun
+goes on after them.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from ally.data import Oracle
+from ally.data.arrays.memory import ArraySource
 from ally.experiment import Trial
 from ally.files import write_whole
 from ally.learning.auto import chosen_name
@@ -31,7 +32,7 @@ def run_campaign(trial: Trial, sizes: Set, seed: int) -> pd.DataFrame:
     """One row after every training: labels, metric, value, and what `auto` chose."""
     oracle = Oracle(trial.pool_labels)
     loop = Loop(
-        trial.pool if not trial.vectors else as_vectors(trial),
+        ArraySource(trial.pool, vectors=True) if trial.vectors else trial.pool,
         None,
         task=trial.task,
         classes=trial.classes,
@@ -44,12 +45,6 @@ def run_campaign(trial: Trial, sizes: Set, seed: int) -> pd.DataFrame:
         value = trial.measure(loop.predict(trial.test))
         rows.append((trial.name, seed, number, oracle.bought, trial.metric, f"{value:.6g}", chosen_name(loop.learner)))
     return pd.DataFrame(rows, columns=["dataset", "seed", "round", "labels", "metric", "value", "learner"])
-
-
-def as_vectors(trial: Trial) -> object:
-    from ally.data.arrays.memory import ArraySource
-
-    return ArraySource(np.asarray(trial.pool), vectors=True)
 
 
 def main() -> None:
