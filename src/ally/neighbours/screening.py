@@ -13,6 +13,7 @@ the few others are computed. The result is the same as that of one loop over all
 from __future__ import annotations
 
 import functools
+import math
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -77,6 +78,19 @@ class Singles:
                 inner *= a @ b.T
         return inner
 
+    def bound_pairs(self, others: Singles) -> Single:
+        """At most scale² times the squared distances, (len(self), len(others))."""
+        bounds = self.products(others, np.empty(len(self) * len(others), np.float32))
+        bounds *= np.float32(-2.0)
+        bounds += self.norms[:, None]
+        bounds += others.norms
+        return bounds
+
+
+def find_scale(length: float) -> float:
+    """The power of two that scales `length` to between 1/2 and 1, within limits."""
+    return math.ldexp(1.0, -min(max(math.frexp(length)[1], -250), 250))
+
 
 def make_room() -> Single:
     """A buffer for the products of two blocks. Allocating memory for every block would take as long as the products."""
@@ -135,7 +149,7 @@ def find_frame(*groups: Rows) -> SingleFrame:
     lengths = np.ones(len(first))
     if not all(points.unit for points in groups):
         lengths = np.max([longest(points[block]) for points in groups for block in blocks(len(points))], axis=0)
-    scales = tuple(2.0 ** -np.ceil(np.log2(some)) if some > 0 else 1.0 for some in lengths)
+    scales = tuple(find_scale(float(length)) for length in lengths)
     if len(first) > 1:
         return SingleFrame(None, scales)
     centre = first[0].mean(0)
