@@ -8,7 +8,7 @@ import numpy as np
 
 from ally.data import blocks
 from ally.neighbours.loops import Double, Ints, keep_nearest
-from ally.neighbours.screening import Rows, find_frame, make_room
+from ally.neighbours.screening import FactorRows, find_frame, make_room
 from ally.types import IntArray
 
 HELD = 8
@@ -24,7 +24,9 @@ class Neighbours(NamedTuple):
     """(m, k) squared distances, infinite where there are fewer."""
 
 
-def find_nearest(rows: Rows, points: Rows, k: int = 1, marks: tuple[IntArray, IntArray] | None = None) -> Neighbours:
+def find_nearest(
+    rows: FactorRows, points: FactorRows, k: int = 1, marks: tuple[IntArray, IntArray] | None = None
+) -> Neighbours:
     """The k nearest points of each row. With `marks` of the rows and of the points, only points of another mark
     count."""
     squared, numbers = np.full((len(rows), k), np.inf), np.full((len(rows), k), -1, np.int32)

@@ -30,8 +30,8 @@ AXES = 15
 """Directions of a sketch."""
 
 
-class Rows(Protocol):
-    """Rows of one factor, or of the product of several, read in double precision."""
+class FactorRows(Protocol):
+    """FactorRows of one factor, or of the product of several, read in double precision."""
 
     @property
     def unit(self) -> bool:
@@ -59,7 +59,7 @@ class ArrayRows:
 
 @dataclass(frozen=True, eq=False)
 class Singles:
-    """Rows in single precision, in a `SingleFrame`; norms_i + norms_j − 2⟨i, j⟩ is at most scale² times the squared
+    """FactorRows in single precision, in a `SingleFrame`; norms_i + norms_j − 2⟨i, j⟩ is at most scale² times the squared
     distance."""
 
     factors: tuple[Single, ...]
@@ -142,7 +142,7 @@ class SingleFrame:
         return Singles((factor,), ((1.0 - margin) * norms - UNDERFLOW).astype(np.float32))
 
 
-def find_frame(*groups: Rows) -> SingleFrame:
+def find_frame(*groups: FactorRows) -> SingleFrame:
     """A frame in which the points of all groups have lengths of about 1 or less, centred on the first points of the
     last group."""
     first = groups[-1][: min(BLOCK, len(groups[-1]))]
