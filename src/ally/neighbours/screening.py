@@ -31,7 +31,7 @@ AXES = 15
 
 
 class FactorRows(Protocol):
-    """FactorRows of one factor, or of the product of several, read in double precision."""
+    """Rows of one factor, or of the product of several, read in double precision."""
 
     @property
     def unit(self) -> bool:
@@ -59,7 +59,7 @@ class ArrayRows:
 
 @dataclass(frozen=True, eq=False)
 class Singles:
-    """FactorRows in single precision, in a `SingleFrame`; norms_i + norms_j − 2⟨i, j⟩ is at most scale² times the squared
+    """Rows in single precision, in a `SingleFrame`; norms_i + norms_j − 2⟨i, j⟩ is at most scale² times the squared
     distance."""
 
     factors: tuple[Single, ...]
