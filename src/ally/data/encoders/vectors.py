@@ -169,7 +169,7 @@ def _file_keys(paths: dict[int, Path], stamps: Stamps, report: Report) -> dict[i
         states[place] = content_key(str(path.absolute()).encode("utf-8", "surrogateescape")), content_key(stamp)
     places = list(states)
     names, marks = (keys_of([states[place][side] for place in places]) for side in (0, 1))
-    known, there = stamps.find(names, marks)
+    known, there = stamps.find_contents(names, marks)
     keys = dict(zip(places, known.tolist(), strict=True))
     new = [at for at, here in enumerate(there.tolist()) if not here]
     for at in list(new):
