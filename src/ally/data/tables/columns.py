@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -91,16 +91,14 @@ class NumberColumn:
         number = as_number(value)
         problem = None
         if number is None:
-            problem = f"column {self.name!r} holds {value!r}, not a number; it counts as missing"
+            problem = f"holds {value!r}, not a number; it counts as missing"
         elif math.isinf(number):
-            problem = f"column {self.name!r} holds {number}; it counts as missing"
+            problem = f"holds {number}; it counts as missing"
         elif math.isnan(number) and not self.marked:
-            problem = (
-                f"column {self.name!r} is empty, and was not in any row that was learned from; the mean takes its place"
-            )
-        gone = number is None or not math.isfinite(number)
-        filled = self.mean if number is None or gone else number
-        return ([filled, float(gone)] if self.marked else [filled]), problem
+            problem = "is empty, and was not in any row that was learned from; the mean takes its place"
+        is_known = number is not None and math.isfinite(number)
+        features = [number if is_known and number is not None else self.mean, float(not is_known)]
+        return features[: len(self.names)], problem and f"column {self.name!r} {problem}"
 
 
 @dataclass(frozen=True)
@@ -184,20 +182,16 @@ class ColumnEncoder:
         return values
 
     def to_json(self) -> list[dict[str, Any]]:
-        return [
-            {"name": column.name, "mean": column.mean, "marked": column.marked}
-            if isinstance(column, NumberColumn)
-            else {"name": column.name, "categories": list(column.categories), "marked": column.marked}
-            for column in self.columns
-        ]
+        columns = [asdict(column) for column in self.columns]
+        return [{**kept, "categories": list(kept["categories"])} if "categories" in kept else kept for kept in columns]
 
     @classmethod
     def from_json(cls, kept: Iterable[Mapping[str, Any]]) -> ColumnEncoder:
         return cls(
             tuple(
-                NumberColumn(entry["name"], float(entry["mean"]), bool(entry["marked"]))
+                NumberColumn(**entry)
                 if "mean" in entry
-                else CategoryColumn(entry["name"], tuple(entry["categories"]), bool(entry["marked"]))
+                else CategoryColumn(**{**entry, "categories": tuple(entry["categories"])})
                 for entry in kept
             )
         )
