@@ -167,21 +167,20 @@ def _file_keys(paths: dict[int, Path], stamps: Stamps, report: Report) -> dict[i
             continue
         stamp = repr((state.st_size, state.st_mtime_ns, state.st_ctime_ns)).encode()
         states[place] = content_key(str(path.absolute()).encode("utf-8", "surrogateescape")), content_key(stamp)
-    places = list(states)
-    names, marks = (keys_of([states[place][side] for place in places]) for side in (0, 1))
-    known, there = stamps.find_contents(names, marks)
-    keys = dict(zip(places, known.tolist(), strict=True))
-    new = [at for at, here in enumerate(there.tolist()) if not here]
-    for at in list(new):
+    if not states:
+        return {}
+    contents, known = stamps.find_contents(*map(keys_of, zip(*states.values(), strict=True)))
+    keys = {place: key for place, key, is_known in zip(states, contents.tolist(), known, strict=True) if is_known}
+    new = []
+    for place in [place for place in states if place not in keys]:
         try:
-            with paths[places[at]].open("rb") as stream:
-                keys[places[at]] = int.from_bytes(hashlib.file_digest(stream, "blake2b").digest()[:8], "little")
+            with paths[place].open("rb") as stream:
+                keys[place] = int.from_bytes(hashlib.file_digest(stream, "blake2b").digest()[:8], "little")
+            new.append((*states[place], keys[place]))
         except OSError as error:
-            del keys[places[at]]
-            new.remove(at)
-            report(places[at], f"the image cannot be read ({os_reason(error)})")
+            report(place, f"the image cannot be read ({os_reason(error)})")
     if new:
-        stamps.add(names[new], marks[new], keys_of([keys[places[at]] for at in new]))
+        stamps.add(*map(keys_of, zip(*new, strict=True)))
     return keys
 
 

@@ -153,10 +153,9 @@ class ColumnEncoder:
                 tally.add(row.get(name))
         found, notes, read = [], [], {}
         for name, tally in tallies.items():
-            column, note = _decide(name, tally, n, kinds[name])
-            found += [] if column is None else [column]
-            notes += [] if note is None else [note]
-            read[name] = _words(column, note, tally, n)
+            column, read[name], odd = _decide(name, tally, n, kinds[name])
+            found += [column] if column is not None else []
+            notes += [odd] if odd is not None else []
         if unasked:
             _ensure_no_answer(tallies, [column.name for column in found], n)
         if not found:
@@ -211,46 +210,36 @@ def _ensure_no_answer(tallies: Mapping[str, _Tally], learned: Sequence[str], n: 
     )
 
 
-def _words(column: NumberColumn | CategoryColumn | None, note: str | None, tally: _Tally, n: int) -> str:
-    if column is None:
-        return f"left out: {str(note).partition(' is left out: ')[2]}"
-    if isinstance(column, NumberColumn):
-        gone = n - tally.numbers
-        filled = f"; {gone} missing become the mean {column.mean:.4g}, marked in a further feature" if gone else ""
-        return f"number{filled}"
-    some = ", ".join(column.categories[:SHOWN]) + (", …" if len(column.categories) > SHOWN else "")
-    gone = n - tally.present
-    return f"category of {len(column.categories)}: {some}" + (
-        f"; {gone} missing, a category of their own" if gone else ""
-    )
-
-
 def _decide(
     name: str, tally: _Tally, n: int, kind: ColumnKind | None
-) -> tuple[NumberColumn | CategoryColumn | None, str | None]:
-    if not tally.present:
-        return None, f"column {name!r} is left out: it is empty"
+) -> tuple[NumberColumn | CategoryColumn | None, str, str | None]:
+    """The column if it is used, how it is read, and what is odd about it."""
     if kind is None:
         kind = "number" if tally.numbers and tally.numbers >= MOSTLY * (tally.present - tally.nothing) else "category"
     others = tally.present - tally.numbers - tally.nothing
-    if kind == "number":
-        if not tally.numbers:
-            return None, f"column {name!r} is left out: it holds {tally.odd!r} and no number"
-        note = None
-        if tally.odd is not None:
-            note = f"column {name!r} holds numbers and also {str(tally.odd)[:60]!r}: {others} values count as missing"
-        return NumberColumn(name, tally.mean, tally.numbers < n), note
     most = min(MOST_CATEGORIES, max(2, n // 2))
-    if tally.categories is None or len(tally.categories) > most:
+    reason = None
+    if not tally.present:
+        reason = "it is empty"
+    elif kind == "number" and not tally.numbers:
+        reason = f"it holds {tally.odd!r} and no number"
+    elif kind == "category" and (tally.categories is None or len(tally.categories) > most):
         many = f"more than {MOST_CATEGORIES}" if tally.categories is None else str(len(tally.categories))
-        return (
-            None,
-            f"column {name!r} is left out: it has {many} different texts in {n} rows, and at most {most} can be "
-            "categories",
-        )
-    note = None
+        reason = f"it has {many} different texts in {n} rows, and at most {most} can be categories"
+    if reason is not None:
+        return None, f"left out: {reason}", f"column {name!r} is left out: {reason}"
+    odd = None
+    if kind == "number":
+        gone = n - tally.numbers
+        filled = f"; {gone} missing become the mean {tally.mean:.4g}, marked in a further feature" if gone else ""
+        if tally.odd is not None:
+            odd = f"column {name!r} holds numbers and also {str(tally.odd)[:60]!r}: {others} values count as missing"
+        return NumberColumn(name, tally.mean, bool(gone)), f"number{filled}", odd
+    categories = tuple(sorted(tally.categories or ()))
+    gone = n - tally.present
+    some = ", ".join(categories[:SHOWN]) + (", …" if len(categories) > SHOWN else "")
+    filled = f"; {gone} missing, a category of their own" if gone else ""
     if tally.numbers:
-        note = (
-            f"column {name!r} holds {tally.numbers} numbers and {others + tally.nothing} texts: all count as categories"
-        )
-    return CategoryColumn(name, tuple(sorted(tally.categories)), tally.present < n), note
+        texts = others + tally.nothing
+        odd = f"column {name!r} holds {tally.numbers} numbers and {texts} texts: all count as categories"
+    return CategoryColumn(name, categories, bool(gone)), f"category of {len(categories)}: {some}{filled}", odd
