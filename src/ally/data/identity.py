@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ally.files import replacing
-from ally.types import LONGEST_ID, MOST_BYTES, AnyArray, BoolArray, IntArray
+from ally.types import LONGEST_ID, MOST_BYTES, AnyArray, BoolArray, IntArray, find_text_fault
 
 _JSON = JSONEncoder(ensure_ascii=False, default=str)
 
@@ -51,17 +51,10 @@ def is_missing(value: Any) -> bool:
 
 def odd_id(id: str) -> str | None:
     """Why a text cannot be an id, or None."""
-    if not id:
-        return "the id is empty"
-    if len(id) > LONGEST_ID:
-        return f"the id has {len(id)} characters; at most {LONGEST_ID} are allowed"
-    if "\0" in id:
-        return "the id holds a NUL character"
-    try:
-        size = len(id.encode("utf-8"))
-    except UnicodeEncodeError:
-        return "the id is not valid Unicode; rename it"
-    return None if size <= MOST_BYTES else f"the id takes {size} bytes; at most {MOST_BYTES} are allowed"
+    fault = find_text_fault(id, LONGEST_ID) if id else "is empty"
+    if fault is None and len(id.encode()) > MOST_BYTES:
+        fault = f"takes {len(id.encode())} bytes; at most {MOST_BYTES} are allowed"
+    return fault and f"the id {fault}"
 
 
 @lru_cache(1)  # every id is asked for twice in a row, by `SeenIds` and by `Index`

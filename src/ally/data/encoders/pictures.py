@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ally.data.images.opening import open_picture, pillow
+from ally.data.images.opening import open_picture
 from ally.data.images.pixels import convert_pixels, find_orientation, is_deep, turn
 from ally.errors import DataError
 from ally.types import AnyArray
@@ -126,7 +126,8 @@ class Prepare:
         return np.stack([self._prepare(picture) for picture in batch])
 
     def _prepare(self, picture: AnyArray) -> AnyArray:
-        Image = pillow()
+        from PIL import Image
+
         height, width = picture.shape[1:]
         if isinstance(self.size, int):
             short = min(height, width)

@@ -8,7 +8,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from ally.data.images.opening import open_header, open_picture, pillow, prepare_decoding
+from ally.data.images.opening import open_header, open_picture, prepare_decoding
 from ally.types import AnyArray
 
 GRAY = ("1", "L", "LA")
@@ -140,7 +140,8 @@ def _cut_strips(picture: Any) -> Iterator[Any]:
 
 def squared(picture: AnyArray, side: int) -> AnyArray:
     """The middle square of (c, h, w), scaled to (c, side, side)."""
-    Image = pillow()
+    from PIL import Image
+
     height, width = picture.shape[1:]
     edge = min(height, width)
     top, left = (height - edge) // 2, (width - edge) // 2
