@@ -31,7 +31,7 @@ from ally.data.tables import Row, open_rows
 BATCH = 1024
 AGAIN = 1000
 """Rows that are read once more, by id."""
-WORDS = "the quick, brown fox jumps over a 'lazy' dog; naïve café \"quoted\"\nand a new line".split(" ")
+TEXT = "the quick, brown fox jumps over a 'lazy' dog; naïve café \"quoted\"\nand a new line"
 
 Rows = Iterator[dict[str, Any]]
 
@@ -77,8 +77,7 @@ def duckdb_batches(path: Path) -> Iterator[Any]:
 
 def read_with_pyarrow(path: Path) -> Rows:
     for batch in pyarrow_batches(path):
-        for some in batch.slice(0).to_batches() if hasattr(batch, "to_batches") else [batch]:
-            yield from some.to_pylist()
+        yield from batch.to_pylist()
 
 
 def pyarrow_batches(path: Path) -> Iterator[Any]:
@@ -204,7 +203,7 @@ def write_texts(folder: Path, gigabytes: float) -> list[Path]:
     """Texts of 200 to 20 000 characters with quotes, separators and line ends, by an id."""
     draw = random.Random(2)
     paths = [folder / "texts.csv", folder / "texts.jsonl"]
-    long = " ".join(draw.choices(WORDS, k=10**6))
+    long = " ".join(draw.choices(TEXT.split(" "), k=10**6))
     with paths[0].open("w", newline="") as table, paths[1].open("w") as lines:
         writer, number = csv.writer(table), 0
         writer.writerow(["id", "text"])
@@ -252,27 +251,27 @@ ODD: dict[str, tuple[str, bytes]] = {
 def describe_odd(reader: str, path: Path, folder: Path) -> str:
     """The rows that were read, and what was said about the others. The readers find out for themselves how the file is
     written, but for the names of the columns of CSV where DuckDB is told."""
-    said: list[str] = []
+    messages: list[str] = []
     rows: list[Any] = []
     try:
-        ODD_READERS[reader](path, rows, said)
+        ODD_READERS[reader](path, rows, messages)
     except Exception as error:
-        said.append(f"{type(error).__name__}: {' '.join(str(error).split())}")
+        messages.append(f"{type(error).__name__}: {' '.join(str(error).split())}")
     shown = str(rows) if len(str(rows)) < 150 else f"{len(rows)} rows … {str(rows[-1])[:60]}"
-    return f"{shown} {' / '.join(said)[:400]}"
+    return f"{shown} {' / '.join(messages)[:400]}"
 
 
-def try_ally(path: Path, rows: list[Any], said: list[str]) -> None:
+def try_ally(path: Path, rows: list[Any], messages: list[str]) -> None:
     table = open_rows(path)
-    said += list(getattr(table, "notes", ()))
+    messages += list(getattr(table, "notes", ()))
     for row in table.scan():
         if isinstance(row, Row):
             rows.append(tuple(row.values.values()))
         else:
-            said.append(f"{row.name}: {row.reason}")
+            messages.append(f"{row.name}: {row.reason}")
 
 
-def try_duckdb(path: Path, rows: list[Any], said: list[str], told: bool = True) -> None:
+def try_duckdb(path: Path, rows: list[Any], messages: list[str], told: bool = True) -> None:
     connection = connect(path)
     if path.suffix == ".jsonl":
         scan = f"read_json_auto('{path}')"
@@ -283,19 +282,19 @@ def try_duckdb(path: Path, rows: list[Any], said: list[str], told: bool = True) 
     rows += connection.sql(f"SELECT * FROM {scan}").fetchall()
     with suppress(Exception):
         bad = connection.sql("SELECT line, error_message FROM reject_errors").fetchall()
-        said += [f"line {line}: {words}" for line, words in bad]
+        messages += [f"line {line}: {words}" for line, words in bad]
 
 
-def try_duckdb_alone(path: Path, rows: list[Any], said: list[str]) -> None:
-    try_duckdb(path, rows, said, told=False)
+def try_duckdb_alone(path: Path, rows: list[Any], messages: list[str]) -> None:
+    try_duckdb(path, rows, messages, told=False)
 
 
-def try_pyarrow(path: Path, rows: list[Any], said: list[str]) -> None:
+def try_pyarrow(path: Path, rows: list[Any], messages: list[str]) -> None:
     from pyarrow import csv as pyarrow_csv
     from pyarrow import json as pyarrow_json
 
     def skip(row: Any) -> str:
-        said.append(f"row {row.number}: {row.actual_columns} fields")
+        messages.append(f"row {row.number}: {row.actual_columns} fields")
         return "skip"
 
     if path.suffix == ".jsonl":
@@ -323,12 +322,12 @@ def main() -> None:
     parser.add_argument("--gigabytes", type=float, default=1.0)
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
     parser.add_argument("--only", choices=("narrow", "texts", "odd"))
-    given = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(dir=given.folder, prefix="table-readers-"))
+    options = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(dir=options.folder, prefix="table-readers-"))
     try:
         print("| file | reader | CPU s | elapsed s | peak MiB | |\n|---|---|---|---|---|---|")
-        paths = write_narrow(folder, given.rows) if given.only in (None, "narrow") else []
-        paths += write_texts(folder, given.gigabytes) if given.only in (None, "texts") else []
+        paths = write_narrow(folder, options.rows) if options.only in (None, "narrow") else []
+        paths += write_texts(folder, options.gigabytes) if options.only in (None, "texts") else []
         for path in paths:
             name = f"{path.name}, {path.stat().st_size / 10**6:.0f} MB"
             measure(f"{name}: a campaign", open_campaign, "ally", path, folder)
@@ -338,7 +337,7 @@ def main() -> None:
                     measure(f"{name}: columns only", count_parsed, reader, path, folder)
                 measure(f"{name}: {AGAIN} rows by id", read_again, reader, path, folder)
             path.unlink()
-        for name, (file, content) in ODD.items() if given.only in (None, "odd") else ():
+        for name, (file, content) in ODD.items() if options.only in (None, "odd") else ():
             path = folder / file
             path.write_bytes(content)
             for reader in ODD_READERS:
