@@ -48,12 +48,14 @@ class DelimitedRows(LineRows):
         names = [name.strip() if header else "" for name in fields]
         names = [name or f"column {number}" for number, name in enumerate(names, start=1)]
         self.columns = check_columns(names, path, header=True)
-        head = [row.values for row in islice(self.scan(), HEAD) if isinstance(row, Row)]
-        self.decimal = decimal or _find_decimal(head)
-        head = [self._name_cells([*row.values()]) for row in head[:BELOW_HEADER]]
-        self.notes = header_notes(self.columns, head, path) if header else ()
+        self.decimal = decimal or _find_decimal(self._head(HEAD))
+        self.notes = header_notes(self.columns, [*self._head(BELOW_HEADER)], path) if header else ()
         if self.decimal == ",":
             self.notes = (*self.notes, "numbers are written with a comma: 1,5 is read as 1.5")
+
+    def _head(self, n: int) -> Iterator[dict[str, Any]]:
+        """Those of the first n rows that can be read."""
+        return (row.values for row in islice(self.scan(), n) if isinstance(row, Row))
 
     def read_rows(self, stream: IO[bytes]) -> Iterator[tuple[Line, dict[str, Any] | str]]:
         begin = stream.tell()
@@ -139,9 +141,12 @@ def _find_separator(line: str) -> str:
 
 def _find_decimal(rows: Iterable[Mapping[str, str]]) -> str:
     """A comma, if more cells of the rows are such numbers."""
-    cells = [cell for row in rows for cell in row.values()]
-    commas = sum(WITH_COMMA.fullmatch(cell) is not None for cell in cells)
-    return "," if commas > sum(WITH_POINT.fullmatch(cell) is not None for cell in cells) else "."
+    commas = points = 0
+    for row in rows:
+        for cell in row.values():
+            commas += WITH_COMMA.fullmatch(cell) is not None
+            points += WITH_POINT.fullmatch(cell) is not None
+    return "," if commas > points else "."
 
 
 def _with_point(cell: str) -> str:
