@@ -4,6 +4,7 @@ import dataclasses
 import importlib
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -74,6 +75,9 @@ def test_it_is_recognised_kept_and_found_by_the_worker(tmp_path, clips):
         module.write_clips(tmp_path / "others", 6)
         assert len(campaign.predict(tmp_path / "others")) == 6
         assert campaign.source.rescan().added == 0
+    shutil.move(tmp_path / "clips", tmp_path / "moved")
+    with Campaign.open(tmp_path / "clips.db") as campaign:
+        assert len(campaign.predict(tmp_path / "others")) == 6, "to predict others, the source need not be there"
         campaign.training.model().write(tmp_path / "m.safetensors")
     trained = Trained.read(str(tmp_path / "m.safetensors"))
     assert len(predict(trained, tmp_path / "others", {"kind": module.SOUNDS})) == 6

@@ -106,9 +106,16 @@ class CampaignSource:
         return encoded_again(samples, fingerprint, self.encoder, kept_in, folder, allowed=allowed)
 
     def kind_option(self) -> SourceOptions:
-        """The kind of data, as an option for other samples of the kind, where it has to be said."""
-        kind = self.samples.kind
-        return {"kind": kind} if kind.is_own else {}
+        """The kind of data as `open_source` takes it, for other samples of this kind; nothing where it is found out.
+        The source itself need not be there."""
+        settings = current_settings(self._store)
+        if self._options.get(KIND) is not None:
+            return {"kind": self._options[KIND]}
+        ensure_kind_allowed(settings)
+        if KIND not in settings.options:
+            return {}
+        kept = settings.options[KIND]
+        return {"kind": self.samples.kind if kept is None else kept}
 
     @property
     def size(self) -> int:
@@ -166,13 +173,10 @@ def found_source(
     """The source as the settings describe it, or at the place now `given`, through the `encoder` if one is passed
     again."""
     folder = beside(store_place)
+    if KIND not in options:
+        ensure_kind_allowed(settings)
     for one in settings.ignored:
         named_again = given is not None if one.name == PLACE_OF_SOURCE else one.name in options
-        if one.name == KIND and not named_again:
-            raise NotTrusted(
-                f"the campaign's {one} names code, which does not run until you allow it (`ally trust NAME`) or pass "
-                "it yourself: Campaign.open(place, kind=...)"
-            )
         if one.name in (PLACE_OF_SOURCE, *PATHS) and not named_again:
             raise NotTrusted(
                 f"the campaign's {one} lies outside its folder and is not read until you allow it (`ally trust NAME`) "
@@ -198,6 +202,16 @@ def found_source(
     samples = open_source(place, **{**kept, **options}, cache=cache, known=settings.fingerprint)
     about = settings.encoded
     return encoded_again(samples, settings.fingerprint, encoder, vectors_folder(cache), folder, allowed=about)
+
+
+def ensure_kind_allowed(settings: Settings) -> None:
+    """Raises `NotTrusted` if the campaign names a kind of data that is code, and its user has not allowed it."""
+    for one in settings.ignored:
+        if one.name == KIND:
+            raise NotTrusted(
+                f"the campaign's {one} names code, which does not run until you allow it (`ally trust NAME`) or pass "
+                "it yourself: Campaign.open(place, kind=...)"
+            )
 
 
 def moved_settings(

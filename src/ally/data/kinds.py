@@ -42,7 +42,7 @@ class SourceRequest:
 
     Attributes:
         place: the folder, file or object.
-        options: the options that were given, by name; only those that the kind takes.
+        options: the other options of `open_source`, by name.
         vectors: the user's own vectors to learn from, if there are any.
         known: an earlier `Samples.fingerprint` of this source, which has the form of one.
         other: whether, with `known`, other samples of the same kind are to be read.
