@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from ally.graph import NeighbourGraph, interpolate, spread
+from ally.graph import NeighbourGraph, interpolate, sort_points, spread
 from ally.graph.neighbour_graph import LEAST_WEIGHT
 
 
@@ -84,3 +84,26 @@ def test_fewer_points_than_neighbours(n):
     assert graph.smoother(10).nnz == n * (n - 1)
     np.testing.assert_allclose(graph.interpolate(draw(4, 2, seed=1), 10).sum(axis=1), 1)
     assert np.isfinite(spread(graph.smoother(5), np.ones((n, 1)), (0.9,))).all()
+
+
+@pytest.mark.parametrize(
+    ("d", "kept", "copies"), [(2, slice(0, 900), 100), (6, slice(100, 1150), 0), (6, slice(0, 5), 0)]
+)
+def test_a_graph_brought_up_to_date_is_that_built_anew(d, kept, copies):
+    """Points come, points go, and coordinates on a grid make many links equally long."""
+    every = np.round(draw(1200, d, copies=copies), 1)
+    before = NeighbourGraph(sort_points(every[kept]), 12)
+    points = sort_points(every[40:])
+    anew, updated = NeighbourGraph(points, 12), NeighbourGraph(points, 12, before)
+    np.testing.assert_array_equal(updated.neighbours.numbers, anew.neighbours.numbers)
+    np.testing.assert_array_equal(updated.neighbours.squared, anew.neighbours.squared)
+
+
+def test_points_are_sorted_by_their_values_alone():
+    points = draw(300, 3, copies=100)
+    points[0, 1], points[1] = -0.0, points[0]
+    points[1, 1] = 0.0
+    some = sort_points(points)
+    np.testing.assert_array_equal(some, sort_points(points[::-1]))
+    assert {tuple(point) for point in some.tolist()} == {tuple(point) for point in points.tolist()}
+    assert len(some) == len(np.unique(points, axis=0))

@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,12 @@ from scipy.sparse import csr_array
 
 from ally.checks import check_count
 from ally.data import Source
+from ally.data.arrays.scaling import Scaling
 from ally.errors import DataError, ModelError
 from ally.graph import interpolate
 from ally.learning.calibration import folds
 from ally.learning.graph_constraints import GraphConstraints, describe, find_unused, read_duals
+from ally.learning.graph_file import GraphFile
 from ally.learning.graph_settings import (
     MOST,
     ChosenSettings,
@@ -37,7 +40,7 @@ from ally.learning.learner import Examples, FitReport, Unlabelled
 from ally.learning.losses import TargetScale
 from ally.learning.model_header import get_scaler, get_tensor
 from ally.learning.objectives import ERM, Objective, PDCLUnlabelled
-from ally.learning.pool_graph import PoolGraph
+from ally.learning.pool_graph import NEIGHBOURS, PoolGraph
 from ally.learning.snapshot import ByBlocks, Seen
 from ally.rng import Streams
 from ally.types import AnyArray, FloatArray, IntArray, Progress, Task
@@ -50,12 +53,14 @@ class GraphLearner:
     """Label spreading.
 
     Attributes:
-        most: samples in the graph; of a larger pool a seeded sample, from which the others are predicted.
+        most: samples in the graph; of a larger pool a fixed random sample, from which the others are predicted.
         graphs: the pool's graphs, one for each space, once `prepared`.
+        keep_in: a folder for graphs, so that another process need not build them again; None keeps none.
     """
 
     most: int = LARGEST_GRAPH
     graphs: tuple[PoolGraph, ...] = field(default=(), repr=False, compare=False)
+    keep_in: Path | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_count("most", self.most)
@@ -73,8 +78,18 @@ class GraphLearner:
     def prepared(self, source: Source, rows: IntArray, chunk_size: int | None = None) -> GraphLearner:
         if self.graphs:
             return self
-        spaces = [find_space(source, rows, scaling, chunk_size) for scaling in list_scalings(source)]
-        return replace(self, graphs=tuple(PoolGraph(source, rows, space, self.most) for space in spaces))
+        graphs = []
+        for scaling in list_scalings(source):
+            space = find_space(source, rows, scaling, chunk_size)
+            graphs.append(PoolGraph(source, rows, space, self.most, self._open_file(source, scaling)))
+        return replace(self, graphs=tuple(graphs))
+
+    def _open_file(self, source: Source, scaling: Scaling) -> GraphFile | None:
+        """Where the graph of samples of this shape is kept."""
+        if self.keep_in is None:
+            return None
+        shape = "x".join(map(str, source.shape))
+        return GraphFile(self.keep_in / f"{shape}-{scaling}-{self.most}.graph", max(NEIGHBOURS))
 
     def settled(
         self, examples: Examples, objective: Objective, streams: Streams, progress: Progress | None = None
