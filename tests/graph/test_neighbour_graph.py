@@ -20,19 +20,20 @@ def draw(n, d, seed=0, copies=0):
     return points
 
 
-def test_links_are_symmetric_and_weigh_what_their_lengths_say():
+@pytest.mark.parametrize("share", [0.25, 1.0])
+def test_links_are_symmetric_and_weigh_what_their_lengths_say(share):
     points, k = draw(200, 3), 6
     graph = NeighbourGraph(points, 10)
     squared = all_distances(points, points)
     np.fill_diagonal(squared, np.inf)
     nearest = np.argsort(squared, axis=1, kind="stable")[:, :k]
-    width = np.median(np.take_along_axis(squared, nearest, axis=1))
+    width = share * np.median(np.take_along_axis(squared, nearest, axis=1))
     expected = np.zeros((200, 200))
     for i, others in enumerate(nearest):
         for j in others:
             expected[i, j] = expected[j, i] = max(np.exp(-squared[i, j] / width), LEAST_WEIGHT)
-    np.testing.assert_allclose(graph.links(k).toarray(), expected, rtol=1e-6)
-    smoother = graph.smoother(k).toarray()
+    np.testing.assert_allclose(graph.links(k, share).toarray(), expected, rtol=1e-6)
+    smoother = graph.smoother(k, share).toarray()
     np.testing.assert_array_equal(smoother, smoother.T)
     assert np.abs(np.linalg.eigvalsh(smoother)).max() < 1 + 1e-9
 

@@ -45,15 +45,15 @@ class NeighbourGraph:
     def __len__(self) -> int:
         return len(self.points)
 
-    def width(self, k: int) -> float:
-        """The median squared distance to the k nearest: where the weight of a link has fallen to 1/e."""
+    def width(self, k: int, share: float = 1.0) -> float:
+        """A share of the median squared distance to the k nearest: where the weight of a link has fallen to 1/e."""
         squared = self.neighbours.squared[:, : min(k, self.most)]
-        return float(np.median(squared)) if squared.size else 1.0
+        return share * float(np.median(squared)) if squared.size else 1.0
 
-    def links(self, k: int) -> csr_array:
+    def links(self, k: int, share: float = 1.0) -> csr_array:
         """Weights exp(−d²/width) between every point and its k nearest, the same in both directions, (n, n)."""
         count = min(k, self.most)
-        weights = weigh(self.neighbours.squared[:, :count], self.width(k))
+        weights = weigh(self.neighbours.squared[:, :count], self.width(k, share))
         starts = np.arange(0, weights.size + 1, max(1, count), dtype=np.int32)[: len(self) + 1]
         columns = np.ascontiguousarray(self.neighbours.numbers[:, :count]).ravel()
         one_way = csr_array(
@@ -61,9 +61,9 @@ class NeighbourGraph:
         )
         return one_way.maximum(one_way.T).tocsr()
 
-    def smoother(self, k: int) -> csr_array:
+    def smoother(self, k: int, share: float = 1.0) -> csr_array:
         """D^(−1/2) W D^(−1/2) of the links W with sums D: symmetric, with no eigenvalue beyond 1."""
-        links = self.links(k)
+        links = self.links(k, share)
         links.sort_indices()
         sums = links.sum(axis=1)
         roots = np.sqrt(np.where(sums > 0, sums, 1.0))
@@ -74,8 +74,8 @@ class NeighbourGraph:
         """(n,) the number of the connected part that a point belongs to."""
         return connected_components(self.links(k), directed=False)[1]
 
-    def interpolate(self, rows: Single, k: int) -> csr_array:
-        return interpolate(self.points, rows, k, self.width(k))
+    def interpolate(self, rows: Single, k: int, share: float = 1.0) -> csr_array:
+        return interpolate(self.points, rows, k, self.width(k, share))
 
 
 def sort_points(points: Single) -> Single:

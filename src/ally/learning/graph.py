@@ -165,7 +165,7 @@ def _constrain(
     if unlabelled is not None:
         asked["unlabelled"] = (unlabelled.source, unlabelled.rows)
     for name, (source, rows) in asked.items():
-        duals[name], missing = read_duals(pool, fitted.settings.k, found.duals, source, rows)
+        duals[name], missing = read_duals(pool, fitted.settings, found.duals, source, rows)
         outside += missing
     constrained = replace(
         fitted,
@@ -204,7 +204,7 @@ def _predict_folds(
 ) -> FloatArray:
     """What the labels of `FOLDS` folds would be by those of the others, (L, c) or (L, 1)."""
     fold = folds(examples.labels, FOLDS, streams.numpy("held out"))
-    placed = pool.build().interpolate(pool.space.read(examples.source, examples.rows), settings.k)
+    placed = pool.build().interpolate(pool.space.read(examples.source, examples.rows), settings.k, settings.share)
     said = np.empty((len(examples), labels.values.shape[1] if labels.classes else 1))
     for number in range(FOLDS):
         others, here = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
@@ -215,7 +215,7 @@ def _predict_folds(
 
 def _spread(pool: PoolGraph, settings: GraphSettings, placed: csr_array, labels: SpreadLabels) -> FloatArray:
     """(n, c) or (n, 2): the masses everywhere of labels at `placed` points (L, n)."""
-    masses = pool.spread_labels(placed, labels.values, settings.k, settings.alpha)
+    masses = pool.spread_labels(placed, labels.values, settings.k, settings.alpha, settings.share)
     return balance(masses, masses.sum(axis=0), labels) if settings.balanced else masses
 
 
@@ -223,7 +223,7 @@ def _fit(
     pool: PoolGraph, settings: GraphSettings, examples: Examples, labels: SpreadLabels, scale: TargetScale
 ) -> FittedGraph:
     graph = pool.build()
-    placed = graph.interpolate(pool.space.read(examples.source, examples.rows), settings.k)
+    placed = graph.interpolate(pool.space.read(examples.source, examples.rows), settings.k, settings.share)
     masses = _spread(pool, settings, placed, labels)
     report = FitReport(
         samples=len(examples),
@@ -237,7 +237,8 @@ def _fit(
         notes=_describe_graph(graph.number_parts(settings.k), placed),
     )
     return FittedGraph(
-        pool.space, graph.points, masses.astype(np.float32), labels.shares, graph.width(settings.k), settings,
+        pool.space, graph.points, masses.astype(np.float32), labels.shares, graph.width(settings.k, settings.share),
+        settings,
         examples.task, examples.classes, scale, report, None, examples.source.shape,
     )  # fmt: skip
 

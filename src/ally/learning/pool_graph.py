@@ -47,8 +47,8 @@ class PoolGraph:
         self._pending: _Pending | None = _Pending(source, rows, most, file, kept)
         self._lock = threading.Lock()
         self._graph: NeighbourGraph | None = None
-        self._smoothers: dict[int, csr_array] = {}
-        self._labels: dict[int, _KeptLabels] = {}
+        self._smoothers: dict[tuple[int, float], csr_array] = {}
+        self._labels: dict[tuple[int, float], _KeptLabels] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Another process gets the graph, not the pool."""
@@ -80,20 +80,22 @@ class PoolGraph:
             file.write(KeptGraph(self.space, len(rows) if kept is None else kept.samples, graph))
         return graph
 
-    def spread_labels(self, placed: csr_array, labels: FloatArray, k: int, alpha: float) -> FloatArray:
+    def spread_labels(
+        self, placed: csr_array, labels: FloatArray, k: int, alpha: float, share: float = 1.0
+    ) -> FloatArray:
         """(n, c): where labels (m, c) of points that are `placed` (m, n) on the graph spread to."""
-        found: FloatArray = spread(self._smoother(k), placed.T @ labels, (alpha,))[0]
+        found: FloatArray = spread(self._smoother(k, share), placed.T @ labels, (alpha,))[0]
         return found
 
-    def relate_labels(self, points: AnyArray, k: int) -> tuple[FloatArray, FloatArray]:
+    def relate_labels(self, points: AnyArray, k: int, share: float = 1.0) -> tuple[FloatArray, FloatArray]:
         """For each of `ALPHAS`: how much of the label of point j reaches point i, (3, m, m), nothing for i = j and for
         copies; and how much of it there is everywhere, (3, m)."""
-        return self._labels.setdefault(k, _KeptLabels()).relate(self, points, k)
+        return self._labels.setdefault((k, share), _KeptLabels(k, share)).relate(self, points)
 
-    def _smoother(self, k: int) -> csr_array:
-        if k not in self._smoothers:
-            self._smoothers[k] = self.build().smoother(k)
-        return self._smoothers[k]
+    def _smoother(self, k: int, share: float) -> csr_array:
+        if (k, share) not in self._smoothers:
+            self._smoothers[k, share] = self.build().smoother(k, share)
+        return self._smoothers[k, share]
 
 
 class _KeptLabels:
@@ -102,7 +104,8 @@ class _KeptLabels:
     MOST, TOGETHER = 512, 64
     """Labels that are kept, and labels that spread at a time: what takes memory are n numbers for each of those."""
 
-    def __init__(self) -> None:
+    def __init__(self, k: int, share: float) -> None:
+        self._k, self._share = k, share
         self._everywhere: FloatArray | None = None
         """(3, n): a smoother is symmetric, so this is what of a label at each point there is everywhere."""
         self._forget()
@@ -113,23 +116,23 @@ class _KeptLabels:
         self._reached = np.zeros((len(ALPHAS), 0, 0))
         self._totals = np.zeros((len(ALPHAS), 0))
 
-    def relate(self, pool: PoolGraph, points: AnyArray, k: int) -> tuple[FloatArray, FloatArray]:
+    def relate(self, pool: PoolGraph, points: AnyArray) -> tuple[FloatArray, FloatArray]:
         keys = [point.tobytes() for point in points]
         new = {key: place for place, key in enumerate(keys) if key not in self._numbers}
         if len(self._numbers) + len(new) > self.MOST:
             self._forget()
             new = {key: place for place, key in enumerate(keys)}
         if new:
-            self._add([*new], points[[*new.values()]], pool, k)
+            self._add([*new], points[[*new.values()]], pool)
         numbers = np.asarray([self._numbers[key] for key in keys])
         return self._reached[:, numbers[:, None], numbers], self._totals[:, numbers]
 
-    def _add(self, keys: list[bytes], points: AnyArray, pool: PoolGraph, k: int) -> None:
-        graph, smoother = pool.build(), pool._smoother(k)
+    def _add(self, keys: list[bytes], points: AnyArray, pool: PoolGraph) -> None:
+        graph, smoother = pool.build(), pool._smoother(self._k, self._share)
         before, after = len(self._numbers), len(self._numbers) + len(keys)
         self._numbers.update(zip(keys, range(before, after), strict=True))
         self._points += list(points)
-        placed = graph.interpolate(np.stack(self._points), k)
+        placed = graph.interpolate(np.stack(self._points), self._k, self._share)
         reached = np.zeros((len(ALPHAS), after, after))
         reached[:, :before, :before] = self._reached
         for start in range(before, after, self.TOGETHER):
