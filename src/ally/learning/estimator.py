@@ -144,7 +144,7 @@ class Estimator:
     def prepared(self, source: Source, rows: IntArray, chunk_size: int | None = None) -> Estimator:
         if self.measured is not None:
             return self
-        if getattr(source, "numeric", True):
+        if source.numeric:
             scaler = (scaler_with_gaps if takes_nan(self.estimator) else fit_scaler)(source, rows, chunk_size)
             flat = (np.array(np.broadcast_to(part, source.shape)).reshape(-1) for part in (scaler.mean, scaler.scale))
             return replace(self, measured=Standardised(Scaler(*flat)))
@@ -206,7 +206,7 @@ class Estimator:
     def _measured(self, source: Source) -> Geometry:
         if self.measured is not None:
             return self.measured
-        if not getattr(source, "numeric", True):
+        if not source.numeric:
             raise ModelError(
                 f"the samples for {called(self.estimator)} are not numbers, so there are no distances between them; "
                 "begin a pipeline with steps that turn them into numbers, or pass embeddings="
@@ -357,7 +357,7 @@ class _Work:
         geometry: Geometry
         if self.learner.geometry == "leaves" and isinstance(last_step(estimator), BaseForest):
             geometry = Leaves(last_step(estimator), first_steps(estimator))
-        elif self.learner.measured is None and not getattr(examples.source, "numeric", True):
+        elif self.learner.measured is None and not examples.source.numeric:
             steps = first_steps(estimator)
             geometry = Nowhere() if steps is None else Transformed.of(steps, self._at(np.arange(1)))
         else:

@@ -182,10 +182,9 @@ class FittedEstimator(ByBlocks):
 
 def read_samples(source: Source, rows: IntArray, estimator: Any) -> Any:
     """Samples in the form that an estimator takes; numbers are checked, unless it takes NaN."""
-    native = getattr(source, "take", None)
-    if not getattr(source, "numeric", True):
-        return source.take(rows)  # type: ignore[attr-defined]
-    X = source.read(rows).reshape(len(rows), -1) if native is None else native(rows)
+    X = source.take(rows)
+    if not source.numeric:
+        return X
     if not takes_nan(estimator) and not (is_sparse(X) and np.isfinite(X.data).all()):
         check_finite(np.asarray(dense(X)), rows, source)
     return X
