@@ -15,6 +15,7 @@ from ally.cli.campaign.new import new
 def test_defaults_are_those_of_the_library():
     command, create = (inspect.signature(function).parameters for function in (new, library.Campaign.create))
     renamed = {
+        "seed": ("random_state", lambda seed: seed),
         "lease": ("lease_seconds", lambda minutes: 60 * minutes),
         "by_hand": ("automatic", lambda by_hand: not by_hand),
     }
@@ -24,12 +25,11 @@ def test_defaults_are_those_of_the_library():
         "model",
         "batch",
         "evaluate",
-        "validate",
+        "validation",
         "random_share",
         "budget",
         "policy",
         "opinions",
-        "seed",
     ):
         assert command[name].default == create[name].default, name
     for name, (other, translate) in renamed.items():
