@@ -61,7 +61,7 @@ def test_every_kind_of_file_is_read_alike_by_all(tmp_path, kind):
     pool = read_pool(path)
     np.testing.assert_allclose(pool.X[:, 0], FRAME["price"])
     assert pool.ids.tolist() == ids
-    benched = load(path, target="kind")
+    benched = load(path, label="kind")
     assert benched.pool.shape[1] == 1
     assert set(benched.pool.ravel()) | set(benched.test.ravel()) == set(FRAME["price"])
 
