@@ -12,13 +12,45 @@ import ally
 from ally import generation
 from ally.cli._renamed_options import RENAMED, Command
 from ally.cli.app import app
-from ally.data import catalogue
+from ally.data import catalogue, open_source
 from ally.errors import InputError
+from ally.report import write_report
 
 RETIRED = {"target", "label_column", "every_class", "learner", "n_samples", "n_jobs", "seed", "validate"}
 """Argument names that no public function has: what they meant has another name."""
 RETIRED_OPTIONS = {option for names in RENAMED.values() for option in names} - {"--smooth"}
 """`ally generate --smooth` is another thing than what `ally report` calls smoothing."""
+GENERATION = (generation.learn, generation.ascend, generation.Learned.quietest)
+DOORS = {
+    "query": (ally.query, ally.Hygiene, open_source, ally.Campaign.open),
+    "bench": (ally.bench, open_source),
+    "report": (write_report,),
+    "generate": (
+        generation.learn,
+        generation.ascend,
+        generation.Learned.quietest,
+        ally.bench,
+        ally.ConstrainedClassifier,
+    ),
+    "new": (ally.Campaign.create, open_source),
+    "ask": (ally.Campaign.ask, ally.Campaign.open),
+    "tell": (ally.Campaign.tell, ally.Campaign.import_labels),
+    "skip": (ally.Campaign.skip,),
+    "undo": (ally.Campaign.undo,),
+    "review": (ally.Campaign.review, ally.Campaign.open),
+    "import": (ally.Campaign.import_labels,),
+    "export": (ally.Campaign.export, ally.Campaign.open),
+    "retrain": (ally.Campaign.retrain, ally.Campaign.open),
+    "predict": (ally.Campaign.predict, ally.Campaign.open, open_source),
+    "change": (ally.Campaign.create, ally.Campaign.change),
+}
+"""By command, what takes its options in Python."""
+ELSEWHERE = {"--seed": "random_state", "--from": "source", "--lease": "lease_seconds", "--flat": "recursive"}
+ELSEWHERE |= {"--by-hand": "automatic"}
+"""Options that differ from their argument: docs/sources.md says why of the first."""
+ONLY_HERE = {"--json", "--out", "--dry-run", "--show", "--no-show", "--labels", "--start", "--image-shape", "--share"}
+ONLY_HERE |= {"--background", "--with-columns", "--record", "--model", "--as", "--disagreements", "--query"}
+"""Options of a command alone: files it reads or writes, and what it prints."""
 TABLE = pd.DataFrame({"id": range(60), "x": np.arange(60) % 7, "w": np.arange(60) % 5, "kind": list("ab") * 30})
 
 
@@ -55,6 +87,21 @@ def test_no_command_shows_a_retired_option():
             assert isinstance(command, Command)
             assert not options & set(RENAMED[name])
             assert {today.split()[0] for today in RENAMED[name].values()} <= options
+
+
+def test_an_option_is_named_like_the_argument_that_it_sets():
+    group = typer.main.get_command(app)
+    odd = {}
+    for command, doors in DOORS.items():
+        arguments = {argument for door in doors for argument in inspect.signature(door).parameters}
+        for item in group.commands[command].params:
+            for option in (*item.opts, *item.secondary_opts):
+                if option.startswith("--") and option not in ONLY_HERE:
+                    words = option[2:].removeprefix("no-").replace("-", "_")
+                    plural = words.removesuffix("y") + "ies" if words.endswith("y") else f"{words}s"
+                    if not {ELSEWHERE.get(option, words), plural} & arguments:
+                        odd.setdefault(command, []).append(option)
+    assert odd == {}
 
 
 def warned(function, *args, **arguments):

@@ -62,7 +62,7 @@ def test_bench_on_a_table_of_ones_own(command, houses):
     assert "note: margin is not defined for regression, so not run on houses.csv" in said
     assert any("houses.csv: task: regression, as the labels are numbers with fractions" in line for line in said)
     assert any(
-        line.startswith("note: houses.csv: 1 values are odd") and "column 'area' is empty, and was not" in line
+        line.startswith("note: houses.csv: 1 values are odd") and "column 'area' is empty, and never was" in line
         for line in said
     )
     settings = json.loads((houses / "runs" / "settings.json").read_text())["settings"]

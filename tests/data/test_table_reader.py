@@ -102,9 +102,11 @@ def test_columns_that_look_like_the_answer_are_no_features(tmp_path):
         assert any(f"the column {name!r} holds the labels, by its name" in note for note in samples.notes)
         plain = open_source(table, label="none")
         assert f"{name}=x" in plain.features(["r0"]).names
-    with pytest.raises(InputError, match="the columns 'label' and 'target' are both named like the answer"):
+    with pytest.raises(InputError, match="the columns 'label' and 'target' are both named like labels"):
         open_source(FRAME.assign(label="x", target="y"))
-    with pytest.raises(InputError, match=r"the column 'outcome' may be the answer.* label='outcome' \(--label\)"):
+    with pytest.raises(
+        InputError, match=r"the column 'outcome' looks like the label; pass label='outcome' \(--label\)"
+    ):
         open_source(FRAME.assign(outcome="x"))
     assert open_source(FRAME.assign(outcome="x"), columns=["price", "outcome"])
 
@@ -119,7 +121,7 @@ def test_long_texts_and_ids_are_recognised(tmp_path):
     assert next(iter(samples.scan())).id == "7"
     assert any("the column 'body' holds texts and is labelled" in note for note in samples.notes)
     two = open_source(table.assign(summary=[text[:50] for text in body]))
-    assert any("'summary' would do too: --text decides" in note for note in two.notes)
+    assert any("'summary' could be used too: choose with --text" in note for note in two.notes)
     numbers = open_source(table.assign(a=1.5, b=2.5, c=list(range(N))))
     assert numbers.kind.name == "table"
     assert any("'body' holds texts and is not learned from" in note for note in numbers.notes)

@@ -34,7 +34,7 @@ IdsFile: TypeAlias = Annotated[
     of_source(help="Ids for the rows of an .npy file, one per line (default: row numbers, or the order)."),
 ]
 ImageFolder: TypeAlias = Annotated[
-    Path | None, of_source(help="Folder the paths of --image are relative to (default: the table's).")
+    Path | None, of_source(help="Folder that the paths of --image are relative to (default: the table's).")
 ]
 MissingLabel: TypeAlias = Annotated[
     str | None, of_source(help="A label that marks samples without one, such as -1.", metavar="LABEL")

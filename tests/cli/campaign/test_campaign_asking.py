@@ -376,7 +376,7 @@ def test_when_all_is_labelled_the_next_step_is_printed(ally, tmp_path):
     ally("new", "few", "--from", "few.txt", "--by-hand")
     first, second = (row["id"] for row in ally("ask", "few", "--annotator", "ann").rows)
     assert (
-        "no sample is free, 2 are reserved for someone; answer them"
+        "no sample is free: 2 are reserved for someone; answer them"
         in ally("ask", "few", "--annotator", "bob", code=2).err
     )
     ally("tell", "few", f"{first}=x", "--annotator", "ann")

@@ -223,7 +223,7 @@ ANSWERS = {
     "model before training": (["export", "rows", "x", "--model"], "there is no trained model yet"),
     "predict before training": (["predict", "rows"], "there is no trained model yet"),
     "options without data": (["predict", "rows", "--encoding", "utf-8"], "--encoding is for new data"),
-    "model without data": (["predict", "m.safetensors"], "is a model without a campaign; say what to predict"),
+    "model without data": (["predict", "m.safetensors"], "is a model without a campaign; name the data to predict"),
     "no such model": (["predict", "m.safetensors", "table.csv"], "m.safetensors cannot be read"),
     "not a model": (["predict", "fake.safetensors", "table.csv"], "is not a complete safetensors file"),
     "review nothing": (["review", "rows", "--n", "0"], "--n 0 must be a whole number of at least 1"),

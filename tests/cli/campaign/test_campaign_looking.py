@@ -81,7 +81,7 @@ def test_a_curve_by_cross_validation(ally, table):
     new = ally(
         "new", "rows", "--from", "table.csv", "--column", "a", "--evaluate", "cv", "--model", "linear", "--by-hand"
     )
-    words = "by cross-validation on the labels that are chosen, which are not a random sample"
+    words = "by cross-validation on the chosen labels, which are not a random sample"
     assert words in " ".join(new.out.split())
     ally("tell", "rows", *(f"{id}={label}" for id, label in list(table.items())[:24]))
     on = "by cross-validation on the 24 labels that were chosen, which are not a random sample"

@@ -299,7 +299,7 @@ def test_texts_of_a_file_are_learned_from_the_pool_alone(tmp_path):
     weights = WordWeights.learn([data.raw[0]])
     assert np.allclose(data.pool.toarray(), weights(data.raw[0]).toarray())
     assert np.allclose(data.test.toarray(), weights(data.raw[1]).toarray())
-    assert any("'body' holds texts and is labelled and learned from" in note for note in data.notes)
+    assert any("'body' holds the texts to label and learn from" in note for note in data.notes)
 
 
 def test_columns_and_vectors_decide_what_is_learned_from(tmp_path):

@@ -71,7 +71,7 @@ def _asked(campaign: Campaign, n: int | None, annotator: str | None, key: str | 
         held = campaign.status().leased
     if held:
         wait = f"answer them, wait until the reservation ends, or free them: ally release {name} QUERY"
-        raise InputError(f"no sample is free, {held} are reserved for someone; {wait}")
+        raise InputError(f"no sample is free: {held} are reserved for someone; {wait}")
     done = "labelled or skipped" + (", or has your answer" if campaign.settings.opinions > 1 else "")
     following = f"`ally export {name} labels.csv` writes the labels, `ally rescan {name}` looks for new samples"
     raise InputError(f"nothing left to ask about: every sample is {done}; {following}")

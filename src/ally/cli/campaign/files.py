@@ -94,8 +94,8 @@ def export(
         PlainModel | None,
         typer.Option(
             "--as",
-            help="With --model: a plain model trained on what the newest one says of the samples. The file of a model "
-            "that learned from the whole pool holds part of it; this one holds nothing of it.",
+            help="With --model: a plain model that imitates the newest one. The file of a model that learned from the "
+            "whole pool contains some of your data; a plain one contains none.",
         ),
     ] = None,
     source: Moved = None,

@@ -42,8 +42,8 @@ def label(
     key_file: Annotated[
         Path | None,
         typer.Option(
-            help="With --share and PostgreSQL: a file with the key that all machines have which serve the campaign "
-            "(or the key in ALLY_PAGE_KEY).",
+            help="With --share and PostgreSQL: a file with the key that all machines serving the campaign share (or "
+            "put the key in ALLY_PAGE_KEY).",
             metavar="FILE",
         ),
     ] = None,

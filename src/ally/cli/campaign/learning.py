@@ -86,8 +86,8 @@ def predict(
     encoder: Annotated[
         str | None,
         typer.Option(
-            help="The encoder that a model file names, if it is not installed: a name, which may be fetched, "
-            "or a folder."
+            help="The encoder that the model file names, if it is not installed: its name (to download it) or its "
+            "folder."
         ),
     ] = None,
     kind: OwnKind = None,
@@ -114,7 +114,7 @@ def predict(
         if name.lower().endswith(WEIGHTS):
             if data is None:
                 raise InputError(
-                    f"{name} is a model without a campaign; say what to predict: ally predict {name} NEWDATA"
+                    f"{name} is a model without a campaign; name the data to predict: ally predict {name} NEWDATA"
                 )
             table = _by_model(name, data, given, encoder, probabilities)
         elif encoder is not None:

@@ -145,7 +145,7 @@ def _page(campaign: Campaign, status: Status, place: str, source: str, following
     lines = [f"{place}: {counted(status.samples, one, many)} of {source}; {wanted}"]
     if status.given:
         lines.append(f"  {counted(status.given, 'label')} came with the source")
-    share = f"{settings.held_out_share:.0%} of each query is about them until they are labelled"
+    share = f"{settings.held_out_share:.0%} of each query asks about them until they are labelled"
     if status.evaluate.samples:
         lines.append(
             f"  {counted(status.evaluate.samples, 'random sample')} held out, never trained on, to measure the "
@@ -153,8 +153,8 @@ def _page(campaign: Campaign, status: Status, place: str, source: str, following
         )
     elif settings.evaluate == "cv":
         lines.append(
-            "  no samples are held out; the learning curve is an estimate by cross-validation on the labels that are "
-            "chosen, which are not a random sample"
+            "  no samples are held out; the learning curve is estimated by cross-validation on the chosen labels, "
+            "which are not a random sample"
         )
     else:
         lines.append("  no samples are held out, so there will be no learning curve; --evaluate N holds some out")

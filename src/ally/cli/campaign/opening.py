@@ -23,7 +23,9 @@ Name = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Annotator = Annotated[str | None, typer.Option(help="Who labels (default: whoever asked, else your account name).")]
-Key = Annotated[str | None, typer.Option(help="Any text, new for each call; safe to retry with the same key.")]
+Key = Annotated[
+    str | None, typer.Option(help="Any text, new for each call; with the same key a call can be repeated safely.")
+]
 IdColumn = Annotated[
     str | None, typer.Option(help="Column with the ids (default: id, or that of the source).", metavar="COLUMN")
 ]

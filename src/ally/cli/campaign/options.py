@@ -87,8 +87,8 @@ FORMS = {
     "evaluate": Form(
         "evaluate",
         str | None,
-        "Random samples held out for the learning curve (default: 100, at most a tenth), or cv: none, and "
-        "cross-validation on the labels that were chosen.",
+        "Random samples held out for the learning curve (default: 100, at most a tenth), or cv: hold out none and "
+        "cross-validate on the chosen labels.",
         read_evaluate,
         metavar="N|cv",
     ),

@@ -95,7 +95,7 @@ class NumberColumn:
         elif math.isinf(number):
             problem = f"holds {number}; it counts as missing"
         elif math.isnan(number) and not self.marked:
-            problem = "is empty, and was not in any row that was learned from; the mean takes its place"
+            problem = "is empty, and never was in the rows that were learned from; the mean is used"
         is_known = number is not None and math.isfinite(number)
         features = [number if is_known and number is not None else self.mean, float(not is_known)]
         return features[: len(self.names)], problem and f"column {self.name!r} {problem}"
@@ -204,9 +204,8 @@ def _ensure_no_answer(tallies: Mapping[str, _Tally], learned: Sequence[str], n: 
     if n < ENOUGH or len(few) != 1 or few[0] not in learned or not others or min(others) < NEARLY * n:
         return
     raise InputError(
-        f"the column {few[0]!r} is filled in {filled[few[0]]} of {n} rows and the others in nearly all, so it may be "
-        f"the answer, and what is to be predicted is never learned from unasked; say label={few[0]!r} (--label) if it "
-        "holds labels, or name the columns to learn from (--column)"
+        f"the column {few[0]!r} looks like the label: it is filled in {filled[few[0]]} of {n} rows, and the others in "
+        f"nearly all; pass label={few[0]!r} (--label), or list the feature columns with columns=[…] (--column)"
     )
 
 

@@ -23,8 +23,8 @@ def header_notes(columns: Sequence[str], rows: Sequence[Mapping[str, Any]], sour
     if reason is None:
         return ()
     return (
-        f"the first line of {source} names the columns and looks like data: {reason}; if the file has no header, say "
-        "header=False (--no-header)",
+        f"the first line of {source} is read as column names but looks like data: {reason}; if the file has no header, "
+        "pass header=False (--no-header)",
     )
 
 

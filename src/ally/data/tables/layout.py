@@ -161,8 +161,8 @@ def _label_column(names: Sequence[str], settled: bool) -> tuple[str | None, str 
     named = [name for name in names if name.strip().casefold() in LABEL_NAMES]
     if len(named) > 1:
         raise InputError(
-            f"the columns {' and '.join(map(repr, named))} are both named like the answer; say which holds the labels: "
-            f"label={named[0]!r} (--label), or 'none' for neither"
+            f"the columns {' and '.join(map(repr, named))} are both named like labels; pass the one that holds them, "
+            f"such as label={named[0]!r} (--label), or label='none' if neither does"
         )
     if named:
         return named[0], (
@@ -172,8 +172,8 @@ def _label_column(names: Sequence[str], settled: bool) -> tuple[str | None, str 
     unsure = next((name for name in names if name.strip().casefold() in ANSWER_NAMES), None)
     if unsure is not None and not settled:
         raise InputError(
-            f"the column {unsure!r} may be the answer, and what is to be predicted is never learned from unasked; say "
-            f"label={unsure!r} (--label) if it holds labels, or name the columns to learn from (--column)"
+            f"the column {unsure!r} looks like the label; pass label={unsure!r} (--label), or list the feature columns "
+            "with columns=[…] (--column)"
         )
     return None, None
 
@@ -246,8 +246,8 @@ def _ask_about_labels(others: Mapping[str, _ColumnContents]) -> str | None:
     more = f" (as are {', '.join(map(repr, unsure[1:4]))})" if unsure[1:] else ""
     return (
         f"the column {name!r} is filled in {others[name].present} of {'the first ' * (rows == SURVEYED)}{rows} rows"
-        f"{more}, so it may hold labels, and labels are never ignored unasked; say label={name!r} (--label) if it "
-        "holds them and 'none' if no column does (ally.query: pass the labels as y, or leave the column out)"
+        f"{more} and looks like labels; pass label={name!r} (--label) if it holds them, or label='none' if no column "
+        "does (ally.query: pass the labels as y, or leave the column out)"
     )
 
 
@@ -267,20 +267,20 @@ def _survey(rows: Rows, names: Sequence[str]) -> dict[str, _ColumnContents]:
 def _text_column(found: Mapping[str, _ColumnContents]) -> tuple[str | None, str | None]:
     """The column of texts to learn from, and a sentence that says so and which option decides otherwise."""
     if "text" in found:
-        return "text", "the column 'text' is labelled and learned from"
+        return "text", "the column 'text' holds the texts to label and learn from"
     texts = sorted((name for name in found if found[name].is_text), key=lambda name: -found[name].letters)
     if not texts:
         return None, None
     others = [name for name in found if name not in texts and found[name].texts < found[name].present]
-    several = f"; {', '.join(map(repr, texts[1:]))} would do too: --text decides" if texts[1:] else ""
+    several = f"; {', '.join(map(repr, texts[1:]))} could be used too: choose with --text" if texts[1:] else ""
     if len(others) >= MANY_NUMBERS:
         return None, (
-            f"{texts[0]!r} holds texts and is not learned from, as {len(others)} columns hold numbers; --text "
-            f"{texts[0]} decides otherwise"
+            f"{texts[0]!r} holds texts and is not learned from, as {len(others)} columns hold numbers; pass --text "
+            f"{texts[0]} to learn from it"
         )
     return texts[0], (
-        f"the column {texts[0]!r} holds texts and is labelled and learned from{several}; --column learns from "
-        "others instead"
+        f"the column {texts[0]!r} holds the texts to label and learn from{several}; pass --column to learn from others "
+        "instead"
     )
 
 
