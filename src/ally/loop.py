@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 import pandas as pd
@@ -17,16 +17,16 @@ from ally.data import (
     Ids,
     LabelCode,
     Pool,
+    ReadOptions,
     State,
     Vectors,
-    as_source,
     chunks,
     is_lazy_dataset,
+    open_pool,
     open_vectors,
     parse_labels,
 )
-from ally.data.aligning import align_rows
-from ally.data.given_labels import tensor_labels
+from ally.data.aligning import align_rows, labels_by_row
 from ally.errors import AllyError, AnswerError, InputError, LabelError
 from ally.execution.engine import Engine, LocalEngine
 from ally.execution.memory import Scratch
@@ -38,7 +38,7 @@ from ally.learning.auto_objective import objective_of
 from ally.learning.learner import Fitted, Learner
 from ally.learning.objectives import Objective
 from ally.learning.pool_learner import PoolLearner, blind
-from ally.learning.resolve import learner_of, suit_method, takes_objects
+from ally.learning.resolve import is_own_network, learner_of, suit_method, takes_objects
 from ally.learning.snapshot import Snapshot
 from ally.learning.trained import Trained
 from ally.learning.training import Training
@@ -117,20 +117,36 @@ class Loop:
         progress: Progress | None = None,
         channels: Literal["auto", "first", "last"] = "auto",
         engine: str | Engine = "local",
+        encoder: Any = "auto",
+        **reading: Unpack[ReadOptions],
     ) -> None:
         self._strategy = resolve_strategy(strategy)
         if is_lazy_dataset(X):
             ensure_room("the blocks of the Ray Dataset")
         y, candidates, embeddings, validation, aligned = align_rows(X, y, candidates, embeddings, validation)
-        if y is None and (y := tensor_labels(X)) is not None:
-            aligned = (*aligned, "the second tensor of the TensorDataset holds the labels")
-        source = as_source(X, objects=takes_objects(model), channels=channels)
+        pool = open_pool(
+            X,
+            ids=ids,
+            labelled=y is not None,
+            objects=takes_objects(model),
+            fills=not is_own_network(model),
+            encoder=encoder,
+            channels=channels,
+            missing_label=missing_label,
+            **reading,
+        )
+        source = pool.source
+        self._ids = Ids(len(source), pool.ids)
+        if y is not None and pool.labels is not None:
+            aligned = (*aligned, "y= holds the labels; those in X are not used")
+        y = pool.labels if y is None else labels_by_row(y, self._ids)
+        if isinstance(validation, (tuple, list)) and len(validation) == 2:
+            validation = (pool.open_other(validation[0], "validation"), validation[1])
         parsed = parse_labels(y, len(source), task=task, classes=classes, missing_label=missing_label)
         if parsed.known.any() or task != "auto" or classes is not None:
             self._strategy.ensure_task(
                 parsed.code.task, f"strategy {strategy!r}" if isinstance(strategy, str) else "this strategy"
             )
-        self._ids = Ids(len(source), ids)
         self._pool = Pool(parsed.labels)
         self._code = parsed.code
         self._task_notes = parsed.notes
@@ -145,7 +161,7 @@ class Loop:
         next(chunks(1, chunk_size))
         self._streams = streams(random_state)
         self._engine = resolve_engine(engine)
-        self._source = source
+        self._source, self._open_other = source, pool.open_other
         self._rows = np.sort(np.concatenate([self._pool.rows(state) for state in (State.FREE, State.LABELLED)]))
         self._chunk_size = chunk_size
         self._progress = progress
@@ -169,7 +185,7 @@ class Loop:
         self._budget = memory_budget
         self._open: dict[str, IntArray] = {}
         self._fits: list[Fitted] = []
-        self._notes = [*aligned, *getattr(source, "notes", ()), *notes, *method_notes]
+        self._notes = [*aligned, *pool.notes, *notes, *method_notes]
         if self._decided or len(self.labelled):
             self._ensure_supported()
 
@@ -184,6 +200,10 @@ class Loop:
     def labelled(self) -> AnyArray:
         """Ids that have a label."""
         return self._ids.of(self._pool.rows(State.LABELLED))
+
+    def known_labels(self) -> set[Any]:
+        """The different labels so far."""
+        return set(self._code.decode(self._pool.labels(self._pool.rows(State.LABELLED))).tolist())
 
     @property
     def free(self) -> int:
@@ -206,11 +226,12 @@ class Loop:
 
     def predict(self, X: Any) -> AnyArray:
         """Labels or targets predicted for other samples."""
-        return self._code.decode(self._learner.predict(self.fit(), X).predictions.numpy())
+        source = self._open_other(X, "X")
+        return self._code.decode(self._learner.predict(self.fit(), source).predictions.numpy())
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probabilities (n, C) of the classes, in the order of `classes`, for other samples."""
-        found = self._learner.predict(self.fit(), X).probabilities
+        found = self._learner.predict(self.fit(), self._open_other(X, "X")).probabilities
         if found is None:
             raise InputError("the task is regression, and numbers have no probabilities; use predict")
         return np.asarray(found.double().numpy())

@@ -1,4 +1,4 @@
-"""The encoder of a campaign: which one it is, how it is found again, and where its vectors are stored."""
+"""The encoder of a campaign, found again."""
 
 from __future__ import annotations
 
@@ -8,68 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from ally.campaign.settings import Settings
-from ally.catalogue_names import ANY_SHAPE, MODELS
 from ally.data import Samples
 from ally.data.encoders import Encoder, default_encoder, open_encoder
-from ally.data.encoders.image import ImageModel
+from ally.data.encoders.choosing import NONE, VARIABLE, reads_pixels
 from ally.data.encoders.opening import DEFAULTS, open_installed, open_named, suggestion
-from ally.data.encoders.samples import KINDS, WORDS, EncodedSamples, ensure_same
-from ally.data.encoders.text import TextModel
+from ally.data.encoders.samples import KINDS, EncodedSamples, ensure_same
 from ally.data.fingerprint import ENCODED
 from ally.errors import InputError
-
-AUTO, NONE = "auto", "none"
-VARIABLE = "ALLY_ENCODER"
-"""The environment variable with the encoder that "auto" stands for; "none" for no encoder."""
-
-
-def encode_samples(
-    samples: Samples, given: Any, model: str | None, embeddings: Any, kept_in: Path | None, folder: Path | None
-) -> Samples:
-    """The samples of a new campaign through the encoder that was `given`, or as they are. Vectors are kept in
-    `kept_in`; `folder` is that of the campaign's file.
-
-    "auto" is the encoder on this machine for texts or photos; none where vectors are given, or a network of pixels.
-    """
-    encoder, name = _chosen(samples, given, model, embeddings)
-    if encoder is None:
-        return samples
-    about: dict[str, Any] = {"name": name, "identity": encoder.identity, "width": encoder.width}
-    if samples.kind == "text":
-        about[WORDS] = True
-    if isinstance(encoder, (TextModel, ImageModel)) and isinstance(given, (str, Path)) and encoder.folder.given:
-        about["folder"] = _kept_folder(encoder.folder.path, folder)
-    elif not isinstance(given, (str, Path)):
-        about["in memory"] = True
-    return EncodedSamples(samples, about, lambda: encoder, kept_in)
-
-
-def _chosen(samples: Samples, given: Any, model: str | None, embeddings: Any) -> tuple[Encoder | None, str]:
-    if given is None or given == NONE:
-        return None, ""
-    kind = KINDS.get(samples.kind)
-    if isinstance(given, str) and given == AUTO:
-        named = os.environ.get(VARIABLE, AUTO)
-        if kind is None or named == NONE or embeddings is not None or _of_pixels(model):
-            return None, ""
-        name = default_encoder(kind) if named == AUTO else named
-        return (None, "") if name is None else (open_encoder(name, kind), name)
-    if kind is None:
-        raise InputError.about(
-            "encoder",
-            given,
-            "encodes texts or photos, and the samples are neither; leave it out, or pass "
-            "texts as a list and pictures as a folder",
-        )
-    if embeddings is not None:
-        raise InputError.about("encoder", given, "is given and so are embeddings; the learner reads one: leave one out")
-    encoder = open_encoder(given, kind)
-    return encoder, str(getattr(encoder, "name", encoder.identity))
-
-
-def _of_pixels(model: str | None) -> bool:
-    """Whether a model is a network that reads images only."""
-    return model in MODELS and model not in ANY_SHAPE
 
 
 def encoded_again(
@@ -110,15 +55,10 @@ def encoded_again(
     return EncodedSamples(samples, about, found, kept_in)
 
 
-def _kept_folder(path: Path, folder: Path | None) -> str:
-    path = Path(os.path.abspath(path))
-    return path.relative_to(folder).as_posix() if folder is not None and path.is_relative_to(folder) else str(path)
-
-
 def missing_encoder(samples: Samples, settings: Settings) -> str | None:
     """What a campaign without an encoder would gain from installing one, in words."""
     kind = KINDS.get(samples.kind)
-    given = "embeddings" in settings.options or _of_pixels(settings.model)
+    given = "embeddings" in settings.options or reads_pixels(settings.model)
     unwanted = given or os.environ.get(VARIABLE) == NONE
     if kind is None or settings.encoder is not None or unwanted or default_encoder(kind) is not None:
         return None

@@ -1,8 +1,8 @@
 """The one road in for data: samples by id or by row number, their labels, encoders and named data sets.
 
-`open_source` opens what a user has (a folder, a file, a frame, an array) as samples by id; `as_source` wraps what is
-in memory as samples by row number, read in chunks. `parse_labels` and `decide_task` say what a label is, and whether
-labels are classes or numbers. Nothing outside this folder looks at types and file endings.
+`open_source` opens what a user has (a folder, a file, a frame, an array) as samples by id, `open_pool` the same by row
+number, for a query; `as_source` wraps numbers in memory, read in chunks. `parse_labels` and `decide_task` say what a
+label is, and whether labels are classes or numbers. Nothing outside this folder looks at types and file endings.
 """
 
 from ally.data.arrays.carried import carried
@@ -16,10 +16,11 @@ from ally.data.export import Answer, check_answers, read_answers, write_answers,
 from ally.data.ids import Ids
 from ally.data.labels import LabelCode, ParsedLabels, parse_labels
 from ally.data.once import Once
-from ally.data.opening import open_source
+from ally.data.opening import ReadOptions, open_source
 from ally.data.oracle import Oracle
 from ally.data.pool import Pool, State
 from ally.data.problems import Problems, SampleProblem
+from ally.data.row_pool import RowPool, open_pool
 from ally.data.samples import Kind, Sample, Samples, Shown
 from ally.data.task_rule import decide_task
 
@@ -36,6 +37,8 @@ __all__ = [
     "ParsedLabels",
     "Pool",
     "Problems",
+    "ReadOptions",
+    "RowPool",
     "Sample",
     "SampleProblem",
     "Samples",
@@ -53,6 +56,7 @@ __all__ = [
     "default_learner",
     "fit_scaler",
     "is_lazy_dataset",
+    "open_pool",
     "open_source",
     "open_vectors",
     "parse_labels",

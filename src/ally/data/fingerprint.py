@@ -43,6 +43,11 @@ class WordsForm(TypedDict):
     idf: str
 
 
+class GapsForm(TypedDict):
+    means: list[float]
+    marked: list[int]
+
+
 EncodedForm = TypedDict(
     "EncodedForm",
     {
@@ -70,6 +75,8 @@ FingerprintForm = TypedDict(
         "encoder": NotRequired[list[NumberColumnForm | CategoryColumnForm]],
         "shape": NotRequired[list[int]],
         "numbered": NotRequired[bool],
+        "gaps": NotRequired[GapsForm],
+        "whole ids": NotRequired[bool],
         "encoded": NotRequired[EncodedForm],
     },
 )
@@ -87,6 +94,11 @@ def find_fingerprint_misfit(kept: Any) -> str | None:
     side = find_side_misfit(kept)
     if side is not None:
         return side
+    gaps, features = kept.get("gaps"), kept.get("shape", [])
+    if gaps is not None and (len(gaps["means"]), 1) != (math.prod(features), len(features)):
+        return f"the fingerprint has {len(gaps['means'])} means for features of shape {features!r:.60}"
+    if gaps is not None and not all(0 <= number < len(gaps["means"]) for number in gaps["marked"]):
+        return "the fingerprint marks features that the samples do not have"
     width = [kept[ENCODED]["width"]] if ENCODED in kept else []
     for shape in (kept.get("shape", []), kept.get("embeddings", []), width):
         if min(shape, default=1) < 1 or len(shape) > 8 or math.prod(shape) > MOST_NUMBERS:

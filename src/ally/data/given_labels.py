@@ -50,23 +50,6 @@ def unmarked(labels: Iterable[Any], missing_label: Any) -> list[Any]:
     return [None if is_marked(label, missing_label) else label for label in labels]
 
 
-def tensor_labels(X: Any) -> AnyArray | None:
-    """The labels in a ``TensorDataset(X, y)``; None if `X` is something else, or holds no labels."""
-    if not (type(X).__module__.startswith("torch.utils.data") and type(X).__name__ == "TensorDataset"):
-        return None
-    tensors = X.tensors
-    if len(tensors) < 2:
-        return None
-    labels: AnyArray = tensors[1].detach().cpu().numpy()
-    if len(tensors) > 2 or labels.reshape(len(labels), -1).shape[1] != 1:
-        shapes = " and ".join(str(tuple(tensor.shape)) for tensor in tensors)
-        raise LabelError(
-            f"the TensorDataset holds tensors of shapes {shapes}, and which are labels is not known; pass "
-            "TensorDataset(X, y) with one label per sample, or the samples alone (dataset.tensors[0])"
-        )
-    return labels.reshape(-1)
-
-
 def array_labels(y: AnyArray, n: int, place: Path | str) -> list[Any]:
     """One label per row of an array, None where it is NaN or empty; whole numbers as such."""
     if y.ndim == 2 and y.shape[1] == 1:
@@ -76,9 +59,18 @@ def array_labels(y: AnyArray, n: int, place: Path | str) -> list[Any]:
             f"y of {place} has shape {y.shape} and X has {n} rows; give one label per row (several labels of a sample "
             "are not supported)"
         )
-    values = (y.astype(str) if y.dtype.kind == "S" else y).tolist()
-    found = [None if is_missing(value) else value for value in values]
-    known = [value for value in found if value is not None]
-    if y.dtype.kind == "f" and known and np.all(np.mod(known, 1) == 0):
-        return [None if value is None else int(value) for value in found]
-    return found
+    return plain_labels((y.astype(str) if y.dtype.kind == "S" else y).tolist())
+
+
+def plain_labels(values: Iterable[Any]) -> list[Any]:
+    """Labels as plain values, None where one is missing; floats as whole numbers, if all are."""
+    plain = [value.item() if isinstance(value, np.generic) else value for value in values]
+    labels = [None if is_missing(value) else value for value in plain]
+    known = [label for label in labels if label is not None]
+    if any(isinstance(label, float) for label in known) and all(_is_whole(label) for label in known):
+        return [None if label is None else int(label) for label in labels]
+    return labels
+
+
+def _is_whole(label: Any) -> bool:
+    return isinstance(label, (int, float)) and not isinstance(label, bool) and float(label).is_integer()

@@ -1,23 +1,25 @@
-"""Opens a user's data (a folder, a file, a frame) as samples by id."""
+"""Opens a user's data (a folder, a file, what is in memory) as samples by id."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
 from ally.checks import check_count
-from ally.data.arrays.convert import ensure_one_size
 from ally.data.arrays.memory import Channels
-from ally.data.arrays.samples import ArraySamples, is_array, read_array_file, read_ids
-from ally.data.embeddings import Embeddings, aligned, is_aligned, open_embeddings
+from ally.data.arrays.parts import is_parts
+from ally.data.arrays.samples import ArraySamples, read_array_file, read_ids
+from ally.data.containers import Collate, Container, Pictures, unpack
+from ally.data.embeddings import Embeddings, align_vectors, is_aligned, open_embeddings
 from ally.data.fingerprint import LARGEST_SIDE, SMALLEST_SIDE, check_fingerprint
-from ally.data.given_labels import array_labels, tensor_labels, unmarked
+from ally.data.given_labels import unmarked
 from ally.data.identity import KeptIndex
 from ally.data.images.folder import ImageFolder
+from ally.data.images.in_memory import PictureSamples
 from ally.data.images.thumbnails import Thumbnails
 from ally.data.samples import Samples
 from ally.data.tables import TABLES, Rows, open_rows, rows_of_dictionaries
@@ -28,6 +30,22 @@ from ally.data.tables.samples import RowSamples
 from ally.errors import DataError, InputError
 
 
+class ReadOptions(TypedDict, total=False):
+    """How data are read, at every door; see `open_source`."""
+
+    id_column: str | None
+    text: str | None
+    image: str | None
+    label: str | None
+    columns: Any
+    collate: Collate | None
+    recursive: bool
+    folder: str | Path | None
+    encoding: str
+    header: bool
+    size: int
+
+
 def open_source(
     place: Any,
     *,
@@ -36,7 +54,8 @@ def open_source(
     image: str | None = None,
     label: str | None = None,
     embeddings: Any = None,
-    columns: Sequence[str] | Mapping[str, ColumnKind | None] | None = None,
+    columns: str | Sequence[str] | Mapping[str, ColumnKind | None] | None = None,
+    collate: Collate | None = None,
     recursive: bool = True,
     ids: Any = None,
     folder: str | Path | None = None,
@@ -48,12 +67,15 @@ def open_source(
     cache: str | Path | None = None,
     known: Mapping[str, Any] | None = None,
     other: bool = False,
+    labelled: bool = False,
+    name: str | None = None,
 ) -> Samples:
     """The samples of a folder of images, a table, a text file, an array of features or a frame in memory.
 
     Args:
         place: a folder; a .csv, .tsv, .xlsx, .parquet, .jsonl, .json, .txt (one text a line), .npy or .npz file; a
-            pandas or Polars frame, a list of dictionaries or of texts; a numpy array, a sparse matrix, a tensor.
+            pandas or Polars frame, an Arrow table, a dictionary of columns, a Hugging Face data set, a list of
+            dictionaries, texts or pictures; a numpy array, a sparse matrix, a tensor, a torch data set.
         id_column: the column of ids (default: ``id``, ``ID``, ``Id``, ``name`` or one like article_id, if its values
             are all different; else a hash).
         text: the column of texts (default: ``text``, or one of long texts).
@@ -63,7 +85,8 @@ def open_source(
         embeddings: vectors to learn from instead: a table or an .npz file with ids, a mapping, a pair (array, ids), or
             an array or .npy file with one row per sample, in sample order (or with `ids`).
         columns: the columns to learn from, or a mapping from them to ``"number"``, ``"category"`` or None (default: all
-            usable ones).
+            usable ones); of a container with columns of arrays or pictures, the one to learn from.
+        collate: of a data set that gives an item for each number, a function of an item: ``x`` or ``(x, label)``.
         recursive: whether images in subfolders are samples too.
         ids: ids of an array, or of the rows of `embeddings`: a sequence, or a file with one id per line. Default: row
             numbers, or the samples' ids in order.
@@ -77,6 +100,8 @@ def open_source(
             written.
         known: an earlier `fingerprint` of this source, whose columns, categories and weights are then used.
         other: with `known`, read other samples of the same kind; their ids and labels may be missing.
+        labelled: whether the labels are elsewhere, so that none are looked for here.
+        name: what errors call data in memory.
     """
     if known is not None and known.get("version") != 1:
         raise InputError(
@@ -92,51 +117,82 @@ def open_source(
         plain: dict[str, Any] = {"id_column": id_column, "text": text, "image": image, "label": label}
         plain |= {
             "columns": columns,
+            "collate": collate,
             "missing_label": missing_label,
             "folder": folder,
             "encoding": encoding,
             "header": header,
             "recursive": recursive,
         }
-        embeddings = aligned(embeddings, place, open_source(place, **plain))
+        embeddings = align_vectors(embeddings, place, open_source(place, **plain))
     vectors = None if embeddings is None else open_embeddings(embeddings)
-    place = _plain_list(place)
-    if is_array(place):
-        _refuse(
-            "an array",
-            id_column=id_column,
-            text=text,
-            image=image,
-            label=None if label == NO_LABEL else label,
-            columns=columns,
-            embeddings=embeddings,
-        )
-        values, own, given = read_array_file(place)
-        tensor = None if label == NO_LABEL else tensor_labels(place)
-        given = given if tensor is None else array_labels(tensor, len(tensor), _name(place))
-        given = None if given is None or label == NO_LABEL else unmarked(given, missing_label)
-        chosen = own if ids is None else read_ids(ids)
-        if known is not None and channels == "auto":
-            # Campaigns of before took the axes as they were.
-            channels = "first" if known.get("shape") == list(getattr(values, "shape", ()))[1:] else "auto"
-        samples: Samples = ArraySamples(values, chosen, _name(place), channels, given)
-        return _matched(samples, known)
-    if ids is not None:
-        raise InputError(
-            "ids= belongs to an array of features; a table names its id_column, and images have their paths"
-        )
-    if isinstance(place, (str, Path)) and Path(place).is_dir():
-        _refuse("a folder of images", id_column=id_column, text=text, image=image, columns=columns)
+    name = name or _name(place)
+    container = _unpack(place, name, label, columns, collate, known, other or labelled)
+    data = container.data
+    label, columns = (container.options.get(name, given) for name, given in (("label", label), ("columns", columns)))
+    if isinstance(data, (str, Path)) and Path(data).is_dir() and not is_parts(Path(data)):
+        _refuse("a folder of images", id_column=id_column, text=text, image=image, columns=columns, ids=ids)
         if known is not None:
-            _ensure_from(known, "folder", place)
+            _ensure_from(known, "folder", data)
             recursive, label = bool(known["recursive"]), known["label"]
             thumbnails = Thumbnails(int(known.get("size", size)), thumbnails.cache)
         return _matched(
-            ImageFolder(Path(place), recursive=recursive, label=label, thumbnails=thumbnails, embeddings=vectors), known
+            ImageFolder(Path(data), recursive=recursive, label=label, thumbnails=thumbnails, embeddings=vectors), known
         )
-    roles = {"id_column": id_column, "text": text, "image": image, "label": label, "columns": columns}
-    rows = _rows(place, roles, folder, encoding, header, thumbnails, vectors, known, other, missing_label)
-    return _matched(rows, known)
+    if is_table(data):
+        _refuse("a table, which names its id_column", ids=ids)
+        roles = {"id_column": id_column, "text": text, "image": image, "label": label, "columns": columns}
+        rows = _rows(
+            data, roles, folder, encoding, header, thumbnails, vectors, known, other, missing_label, container.notes
+        )
+        return _matched(rows, known)
+    _refuse(
+        "an array",
+        id_column=id_column,
+        text=text,
+        image=image,
+        label=None if label == NO_LABEL else label,
+        columns=columns,
+        embeddings=embeddings,
+    )
+    given = container.labels if label != NO_LABEL else None
+    if isinstance(data, Pictures):
+        side = thumbnails.side if known is None else int(known.get("size", size))
+        given = None if given is None else unmarked(given, missing_label)
+        return _matched(PictureSamples(data, Thumbnails(side, thumbnails.cache), given, container.notes), known)
+    file = read_array_file(data)
+    given = given if file.labels is None or label == NO_LABEL else file.labels
+    given = None if given is None else unmarked(given, missing_label)
+    chosen = read_ids(ids) if ids is not None else file.ids if container.ids is None else read_ids(container.ids)
+    if known is not None and channels == "auto":
+        # Campaigns of before took the axes as they were.
+        channels = "first" if known.get("shape") == list(getattr(file.X, "shape", ()))[1:] else "auto"
+    return _matched(ArraySamples(file.X, chosen, name, channels, given, container.notes, known), known)
+
+
+def _unpack(
+    place: Any,
+    name: str,
+    label: str | None,
+    columns: Any,
+    collate: Collate | None,
+    known: Mapping[str, Any] | None,
+    labelled: bool,
+) -> Container:
+    """What is in the container, as the campaign that has the fingerprint `known` took it."""
+    container = unpack(place, label=label, columns=columns, collate=collate, labelled=labelled, name=name)
+    if isinstance(container.data, Pictures) and known is not None and known.get("kind") == "features":
+        # Campaigns of before took pictures of one size for arrays.
+        pictures = container.data
+        return container._replace(data=np.stack([np.asarray(pictures[row]) for row in range(len(pictures))]))
+    return container
+
+
+def is_table(data: Any) -> bool:
+    """Whether it holds rows of columns: a frame, a list of dictionaries, or a file that is no array."""
+    if isinstance(data, (str, Path)):
+        return Path(data).suffix.lower() not in (".npy", ".npz") and not Path(data).is_dir()
+    return is_frame(data) or isinstance(data, (list, tuple))
 
 
 def _check_side(size: int) -> int:
@@ -170,13 +226,6 @@ def _rows(
     below = None if folder is None else Path(folder)
     held = is_frame(place) or isinstance(place, (list, tuple))
     if not held:
-        if isinstance(place, Mapping):
-            raise InputError("the source is a dictionary; if it holds columns, pass pandas.DataFrame(source)")
-        if not isinstance(place, (str, Path)):
-            raise InputError(
-                f"the source is a {type(place).__name__}; pass a path, a frame, a list of dictionaries or texts, or an "
-                "array"
-            )
         if not Path(place).exists():
             raise DataError(
                 f"{place} does not exist; give a folder of images, a table ({', '.join(TABLES)}), a .txt or .npy file"
@@ -207,19 +256,6 @@ def _rows(
         kept_index=places,
         missing_label=missing_label,
     )
-
-
-def _plain_list(place: Any) -> Any:
-    """A list or a series of texts as rows with a column text, and a list of lists of numbers as an array."""
-    if type(place).__module__.split(".")[0] in ("pandas", "polars") and not hasattr(place, "columns"):
-        return place.to_frame("text" if isinstance(next(iter(place), None), str) else place.name or "value")
-    if isinstance(place, (list, tuple)) and place:
-        if all(isinstance(one, str) for one in place):
-            return [{"text": one} for one in place]
-        if not isinstance(place[0], Mapping):
-            ensure_one_size(place, "the source")
-            return np.asarray(place)
-    return place
 
 
 def _ensure_same_roles(layout: Layout, roles: Mapping[str, Any]) -> None:

@@ -129,6 +129,13 @@ def takes_objects(model: Any) -> bool:
     return is_estimator(model) or bool(getattr(model, "objects", False))
 
 
+def is_own_network(model: Any) -> bool:
+    """Whether ``model=`` is a torch module or builder of the user's own, which sees features as they are."""
+    if isinstance(model, str):
+        return ":" in model
+    return model is not None and not (isinstance(model, Learner) or is_estimator(model) or hasattr(model, "as_learner"))
+
+
 def _refuse_class(model: Any) -> None:
     if isinstance(model, type) and is_estimator(model):
         raise ModelError(f"model is the class {model.__name__}; pass an instance, {model.__name__}()")

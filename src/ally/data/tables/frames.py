@@ -67,7 +67,9 @@ class FrameRows:
 
 def _index_name(frame: Any) -> str | None:
     index = getattr(frame, "index", None)
-    if index is None or type(index).__name__ == "RangeIndex" or getattr(index, "nlevels", 2) > 1:
+    if index is None or index.nlevels > 1:
+        return None
+    if type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1):
         return None
     name = str(index.name or "index")
     return name if name not in map(str, frame.columns) else None

@@ -59,6 +59,8 @@ class RowSamples:
         self._stamp = self._rows.stamp()
         self._missing_label = missing_label
         self._suspected = layout.suspected
+        self.decided: tuple[str, ...] = ()
+        """What was decided about the container that the rows came in, in sentences."""
 
     @property
     def kind(self) -> Kind:
@@ -71,7 +73,12 @@ class RowSamples:
     @property
     def notes(self) -> tuple[str, ...]:
         written: tuple[str, ...] = getattr(self._rows, "notes", ())
-        return (*self._layout.notes, *written, *(self._encoder.notes if self._encoder is not None else ()))
+        return (
+            *self.decided,
+            *self._layout.notes,
+            *written,
+            *(self._encoder.notes if self._encoder is not None else ()),
+        )
 
     def columns(self) -> dict[str, str]:
         layout, encoded = self._layout, self._encoder.read if self._encoder is not None else {}
