@@ -20,9 +20,8 @@ def read_labels(path: Path, missing_label: Any = None) -> dict[Any, Any]:
     that way.
     """
     if not path.is_file():
-        raise InputError(
-            f"{path} is {'a folder' if path.is_dir() else 'missing'}; give the path of a table with the columns id and label"
-        )
+        met = "a folder" if path.is_dir() else "missing"
+        raise InputError(f"{path} is {met}; give the path of a file with the columns id and label")
     rows = open_rows(path)
     lost = next((name for name in ("id", "label") if name not in rows.columns), None)
     if lost is not None:

@@ -142,9 +142,8 @@ def open_source(
     if is_table(data):
         _refuse("a table, which names its id_column", ids=ids)
         roles = {"id_column": id_column, "text": text, "image": image, "label": label, "columns": columns}
-        rows = _rows(
-            data, roles, folder, encoding, header, thumbnails, vectors, known, other, missing_label, container.notes
-        )
+        rows = _rows(data, roles, folder, encoding, header, thumbnails, vectors, known, other, missing_label)
+        rows.decided = container.notes
         return _matched(rows, known)
     _refuse(
         "an array",
