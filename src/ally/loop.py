@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -55,7 +56,8 @@ FEW_POSITIVE_DUALS = 0.1
 class Query:
     """The answer to "what should be labelled next?"."""
 
-    id: str
+    id: int
+    """Its number: 1, 2, …"""
     ids: AnyArray
     """(n,) your ids, or row numbers of X, in the order they were picked."""
     scores: FloatArray
@@ -133,6 +135,7 @@ class Loop:
             encoder=encoder,
             channels=channels,
             missing_label=missing_label,
+            progress=progress,
             **reading,
         )
         source = pool.source
@@ -183,7 +186,7 @@ class Loop:
         )
         self._copies: EqualInputs | None = None
         self._budget = memory_budget
-        self._open: dict[str, IntArray] = {}
+        self._open: list[IntArray] = []
         self._fits: list[Fitted] = []
         self._notes = [*aligned, *pool.notes, *notes, *method_notes]
         if self._decided or len(self.labelled):
@@ -274,22 +277,24 @@ class Loop:
         report.update(
             scored.report, candidates=len(rows), set_aside=asdict(aside), seconds=time.perf_counter() - started
         )
-        query_id = self._lend(selection.rows)
-        return Query(query_id, self._ids.of(selection.rows), selection.values, frame, tuple(notes), report)
+        return Query(
+            self._lend(selection.rows), self._ids.of(selection.rows), selection.values, frame, tuple(notes), report
+        )
 
-    def tell(self, query_id: str, answers: Mapping[Any, Any]) -> Answered:
-        """Take labels or `ally.SKIP` by id, for all or part of a query: all answers or none.
+    def tell(self, query: int | Query, answers: Mapping[Any, Any]) -> Answered:
+        """Take labels or `ally.SKIP` by id, for all or part of a query, given as itself or as its id: all answers or
+        none.
 
         Repeating an answer changes nothing. Unanswered samples stay pending until told or released. A skipped sample
         may still be labelled; a label is never replaced.
         """
-        number = self._number(query_id)
+        number = self._number(query)
         if not isinstance(answers, Mapping):
             raise AnswerError(
                 f"answers is a {type(answers).__name__}; pass a mapping from id to label, such as {{id: 'cat'}}"
             )
         rows = self._ids.rows(answers)
-        self._ensure_asked(rows, number, query_id)
+        self._ensure_asked(rows, number)
         labels = list(answers.values())
         code, notes = self._code_for([label for label in labels if label is not SKIP])
         values = [None if label is SKIP else code.encode(label) for label in labels]
@@ -308,7 +313,7 @@ class Loop:
         skipped = values.count(None)
         return Answered(len(values) - skipped, skipped, tuple(self._ids.of(self._pool.held(number)).tolist()))
 
-    def reopen(self, ids: Any) -> str:
+    def reopen(self, ids: Any) -> int:
         """Mark ids pending that an earlier process asked about, instead of asking; return their query's id.
 
         After the same queries and answers in the same order, the next query is the one that process would have asked.
@@ -318,20 +323,19 @@ class Loop:
             raise InputError("a query without ids cannot be reopened; pass the ids that were asked about")
         return self._lend(rows)
 
-    def release(self, query_id: str) -> int:
+    def release(self, query: int | Query) -> int:
         """Give up on a query: its unanswered samples become free again. Returns how many there were."""
-        released = self._pool.release(self._number(query_id))
+        released = self._pool.release(self._number(query))
         if any("unlabelled" in fit.duals for fit in self._fits):
             self._fits = []
         return released
 
-    def _lend(self, rows: IntArray) -> str:
-        """A new query of free rows; its id."""
+    def _lend(self, rows: IntArray) -> int:
+        """A new query of free rows; its number."""
         number = len(self._open) + 1
         self._pool.lend(rows, number)
-        query_id = f"q{number}"
-        self._open[query_id] = rows
-        return query_id
+        self._open.append(rows)
+        return number
 
     def _ensure_supported(self) -> None:
         strategy = self._strategy
@@ -421,23 +425,29 @@ class Loop:
                 error.args = (f"{error} (the id of sample {error.sample} is {self._ids.one(error.sample)!r})",)
             raise
 
-    def _number(self, query_id: str) -> int:
-        if not isinstance(query_id, str) or query_id not in self._open:
-            raise AnswerError(f"query {query_id!r} was never asked; queries so far: {', '.join(self._open) or 'none'}")
-        return list(self._open).index(query_id) + 1
+    def _number(self, query: Any) -> int:
+        """The number of a query that was asked."""
+        number = query.id if isinstance(query, Query) else query
+        if isinstance(number, str) and number.startswith("q") and number[1:].isdecimal():
+            warnings.warn(f"ids of queries are numbers: {number[1:]}, not {number!r}", DeprecationWarning, stacklevel=3)
+            number = int(number[1:])
+        if number not in range(1, len(self._open) + 1):
+            asked = f"1 to {len(self._open)}" if self._open else "none"
+            raise AnswerError(f"query {number!r} was never asked; queries so far: {asked}")
+        return int(number)
 
-    def _ensure_asked(self, rows: IntArray, number: int, query_id: str) -> None:
+    def _ensure_asked(self, rows: IntArray, number: int) -> None:
         """The rows belong to this query and have not been released since."""
-        stray = np.setdiff1d(rows, self._open[query_id])
+        stray = np.setdiff1d(rows, self._open[number - 1])
         if len(stray):
             raise AnswerError(
-                f"id {self._ids.of(stray).tolist()[0]!r} is not part of query {query_id!r}; answer its ids only"
+                f"id {self._ids.of(stray).tolist()[0]!r} is not part of query {number}; answer its ids only"
             )
         open_rows = [row for row in rows.tolist() if self._pool.state(row) in (State.FREE, State.PENDING)]
         gone = np.setdiff1d(np.asarray(open_rows, dtype=np.int64), self._pool.held(number))
         if len(gone):
             name = self._ids.of(gone).tolist()[0]
-            raise AnswerError(f"id {name!r} was released from query {query_id!r}; ask again and answer the new query")
+            raise AnswerError(f"id {name!r} was released from query {number}; ask again and answer the new query")
 
     def _ensure_not_replaced(self, row: int, value: float | None) -> None:
         """An answer never replaces a different label."""

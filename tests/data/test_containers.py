@@ -13,8 +13,6 @@ import ally
 from ally.data import open_pool, open_source
 from ally.errors import InputError, LabelError, NonFiniteInput
 
-datasets = pytest.importorskip("datasets")
-
 rng = np.random.default_rng(0)
 X = torch.as_tensor(rng.normal(size=(30, 3)), dtype=torch.float32)
 Y = torch.as_tensor(np.where(np.arange(30) < 12, np.arange(30) % 2, np.nan))
@@ -35,7 +33,7 @@ def test_labels_in_a_tensor_dataset_are_taken(shape):
         assert q.ids.tolist() == plain.ids.tolist()
         assert any("the second tensor of the TensorDataset holds the labels" in note for note in q.notes)
     with open_campaign(data) as campaign:
-        assert campaign.labels() == {str(row): row % 2 for row in range(12)}
+        assert campaign.labels() == {row: row % 2 for row in range(12)}
     with open_campaign(data, label="none") as campaign:
         assert campaign.labels() == {}
     with open_campaign(TensorDataset(X, Y, Y), label="none") as campaign:
@@ -90,12 +88,17 @@ class Records(Items):
         return dict(zip(self.names, self.items[row], strict=True))
 
 
+def hub():
+    """The library of Hugging Face, part of the test extra."""
+    return pytest.importorskip("datasets")
+
+
 def columns_of(kind):
     """The same table, with its labels, in a container."""
     table = {"a": NUMBERS[:, 0].tolist(), "b": NUMBERS[:, 1].tolist(), "label": CLASSES}
     if kind == "dictionary":
         return table
-    return datasets.Dataset.from_dict(table) if kind == "hugging face" else Records(**table)
+    return hub().Dataset.from_dict(table) if kind == "hugging face" else Records(**table)
 
 
 @QUERIES
@@ -116,7 +119,7 @@ def test_a_column_of_vectors_is_learned_from_and_its_labels_are_taken(ask, kind)
     columns = {"x": X.numpy(), "label": KNOWN, "width": [640] * 30}
     source = {
         "dictionary": lambda: columns,
-        "hugging face": lambda: datasets.Dataset.from_dict(columns),
+        "hugging face": lambda: hub().Dataset.from_dict(columns),
         "records": lambda: Records(**columns),
         "pairs": lambda: Items(X, KNOWN),
     }[kind]()
@@ -125,12 +128,12 @@ def test_a_column_of_vectors_is_learned_from_and_its_labels_are_taken(ask, kind)
     assert any("label" in note and "label='none'" in note for note in found.notes)
     assert kind == "pairs" or any("not used: 'width'" in note for note in found.notes)
     assert ask(source, [*["a", "b"] * 6, *[None] * 18]).ids.tolist() != []
-    labels = {str(row): row % 2 for row in range(12)}
-    assert {str(id): label for id, label in campaign_labels(source).items()} == labels
+    assert campaign_labels(source) == {row: row % 2 for row in range(12)}
     assert campaign_labels(source, label="none") == {}
 
 
 def test_classes_of_a_hugging_face_dataset_have_their_names():
+    datasets = hub()
     features = datasets.Features(
         {"x": datasets.List(datasets.Value("float32")), "kind": datasets.ClassLabel(2, ["u", "v"])}
     )
@@ -142,6 +145,7 @@ def test_classes_of_a_hugging_face_dataset_have_their_names():
 
 
 def test_pictures_of_a_hugging_face_dataset():
+    datasets = hub()
     data = datasets.Dataset.from_dict({"image": pictures(*range(10, 40)), "label": KNOWN})
     data = data.cast_column("image", datasets.Image())
     found = query(data, size=16)
@@ -166,12 +170,16 @@ def test_what_a_container_leaves_open_is_asked():
         query(Items(X, range(30), range(30)))
     with pytest.raises(InputError, match="differ in length: 'a' has 30, 'b' has 2"):
         query({"a": NUMBERS[:, 0], "b": [1, 2]})
+    with pytest.raises(InputError, match=r"the columns 'y' and 'label' of .* may both hold the labels"):
+        query(two | {"label": KNOWN})
+
+
+def test_one_split_of_a_hugging_face_dataset_is_read():
+    datasets = hub()
     with pytest.raises(InputError, match=r"several splits .*; pass one, such as X\['train'\]"):
         query(datasets.DatasetDict(train=datasets.Dataset.from_dict({"a": [1.0, 2.0]})))
     with pytest.raises(InputError, match="read from its start alone"):
         query(datasets.Dataset.from_dict({"a": [1.0, 2.0]}).to_iterable_dataset())
-    with pytest.raises(InputError, match=r"the columns 'y' and 'label' of .* may both hold the labels"):
-        query(two | {"label": KNOWN})
 
 
 def pictures(*sides):

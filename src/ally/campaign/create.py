@@ -16,8 +16,9 @@ from ally.campaign.status import GIVEN
 from ally.catalogue_names import ANY_SHAPE, LEARNERS
 from ally.data import Samples, open_source
 from ally.data.encoders.choosing import encode_samples
-from ally.data.fingerprint import ENCODED
+from ally.data.fingerprint import ENCODED, WHOLE_IDS
 from ally.data.given_labels import ensure_single
+from ally.data.ids import are_whole
 from ally.data.tables.columns import NOTHING
 from ally.data.task_rule import decide_task
 from ally.errors import LabelError
@@ -119,7 +120,7 @@ def _create(
         reading.ensure_single()
         reading.decide_task()
         check_model(draft, samples)
-        return settings(samples.fingerprint(), evaluated()).to_json()
+        return settings(samples.fingerprint() | reading.describe_ids(), evaluated()).to_json()
 
     store = create_store(
         place, finished, reading, now=clock(), seed=draft.seed, reserve=reserve, labelled_by=GIVEN, id=id
@@ -139,6 +140,7 @@ class _Reading:
         self.found = 0
         self.counts: Counter[Any] = Counter()
         self.first: dict[str, Any] = {}
+        self.whole_ids = True
         self.note: str | None = None
 
     def __iter__(self) -> Iterator[NewSample]:
@@ -146,10 +148,16 @@ class _Reading:
             self.found += 1
             if self.progress is not None and self.found % 1000 == 0:
                 self.progress("reading samples", self.found, 0)
+            self.whole_ids = self.whole_ids and are_whole([sample.id])
             new = new_sample(sample, self.settings, self.first)
             if self.automatic and new.label is not None:
                 self.counts[new.label] += 1
             yield new
+
+    def describe_ids(self) -> dict[str, bool]:
+        """What the fingerprint says of ids that are all whole numbers, and no hashes."""
+        layout = self.samples.fingerprint(learned=False).get("layout")
+        return {WHOLE_IDS: True} if self.whole_ids and (layout is None or layout["id"] is not None) else {}
 
     def ensure_single(self) -> None:
         """Refuse labels that join others."""

@@ -112,7 +112,13 @@ def query(
         no_header=no_header,
     )
     samples = open_pool(
-        pool, ids=ids, labelled=labels is not None, encoder=encoder, channels=channels, vectors=embeddings, **reading
+        pool,
+        ids=ids,
+        labelled=labels is not None,
+        encoder=encoder or "auto",
+        channels=channels,
+        vectors=embeddings,
+        **reading,
     )
     y = None if labels is None else read_labels(labels, missing_label)
     with live_progress() as progress:

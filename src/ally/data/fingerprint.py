@@ -11,6 +11,8 @@ from ally.json_form import find_misfit
 
 ENCODED = "encoded"
 """The entry that says which encoder the samples are seen through."""
+WHOLE_IDS = "whole ids"
+"""The entry that says that the ids of the source are whole numbers."""
 SMALLEST_SIDE, LARGEST_SIDE = 8, 1024
 """Sides of the images that a model sees, in pixels."""
 MOST_NUMBERS = 2**27

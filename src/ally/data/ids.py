@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Sequence
-from typing import Any
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -73,6 +73,10 @@ class Ids:
         return rows
 
 
+SampleId: TypeAlias = str | int
+"""An id as it came: sources whose ids are whole numbers have them as numbers. Stores keep texts."""
+AnswersById: TypeAlias = Mapping[str, Any] | Mapping[int, Any] | Mapping[SampleId, Any]
+"""Answers by id."""
 WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")
 """How a whole number is written: without leading zeros."""
 

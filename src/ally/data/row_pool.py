@@ -30,7 +30,7 @@ from ally.data.tables.frames import is_frame
 from ally.data.tables.layout import HASHED, LABEL_NAMES, NO_LABEL
 from ally.data.tables.samples import RowSamples
 from ally.errors import IdError, InputError
-from ally.types import NULL
+from ally.types import NULL, Progress
 
 HELD = 2**28
 """Features of a table that are held in memory, in numbers; more are read from the file again and again."""
@@ -64,6 +64,7 @@ def open_pool(
     channels: Channels = "auto",
     missing_label: Any = NULL,
     vectors: Any = None,
+    progress: Progress | None = None,
     **options: Unpack[ReadOptions],
 ) -> RowPool:
     """What a query reads, from anything that `open_source` takes.
@@ -74,6 +75,7 @@ def open_pool(
         objects: whether the learner takes samples in the form they came in: frames, texts, and arrays with NaN.
         fills: whether missing numbers of an array are filled in, as those of a table are.
         encoder: a pretrained encoder of texts or photos, see `encode_samples`; also a function of a list of them.
+        progress: called while an encoder reads.
         vectors: what is learned from instead, the `embeddings` of `open_source`.
     """
     if isinstance(X, RowPool):
@@ -94,7 +96,7 @@ def open_pool(
         pool = _open_array(samples, channels, encoder, fills)
     elif isinstance(samples, RowSamples):
         pool = _open_numbers(X, samples)
-    pool = _open_samples(X, samples, encoder, vectors, labelled, options) if pool is None else pool
+    pool = _open_samples(X, samples, encoder, vectors, labelled, progress, options) if pool is None else pool
     return _with_ids(pool, ids if of_file is None else None)
 
 
@@ -183,7 +185,13 @@ def _open_numbers(X: Any, samples: RowSamples) -> RowPool | None:
 
 
 def _open_samples(
-    X: Any, samples: Samples, encoder: Any, vectors: Any, labelled: bool, options: ReadOptions
+    X: Any,
+    samples: Samples,
+    encoder: Any,
+    vectors: Any,
+    labelled: bool,
+    progress: Progress | None,
+    options: ReadOptions,
 ) -> RowPool:
     """Samples by id, in the order of a scan."""
     if labelled and isinstance(samples, RowSamples):
@@ -203,6 +211,8 @@ def _open_samples(
     names = [sample.id for sample in scanned]
     labels = [sample.label for sample in scanned]
     ensure_single(labels, X if of_file else "X")
+    if isinstance(samples, EncodedSamples):
+        samples.prepare(names, progress)
     features = samples.features(names)
     ids = read_whole(names) if named and (of_file or _find_index(X) is None) else _find_index(X)
     told = notes_beside_columns(samples)
