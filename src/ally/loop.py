@@ -28,6 +28,7 @@ from ally.data import (
     parse_labels,
 )
 from ally.data.aligning import align_rows, labels_by_row
+from ally.data.given_labels import agree_labels
 from ally.errors import AllyError, AnswerError, InputError, LabelError
 from ally.execution.engine import Engine, LocalEngine
 from ally.execution.memory import Scratch
@@ -142,7 +143,9 @@ class Loop:
         self._ids = Ids(len(source), pool.ids)
         if y is not None and pool.labels is not None:
             aligned = (*aligned, "y= holds the labels; those in X are not used")
-        y = pool.labels if y is None else labels_by_row(y, self._ids)
+        if y is None and pool.labels is not None:
+            y = agree_labels(pool.labels, automatic=task == "auto" and classes is None)
+        y = labels_by_row(y, self._ids)
         if isinstance(validation, (tuple, list)) and len(validation) == 2:
             validation = (pool.open_other(validation[0], "validation"), validation[1])
         parsed = parse_labels(y, len(source), task=task, classes=classes, missing_label=missing_label)

@@ -17,11 +17,9 @@ from ally.catalogue_names import ANY_SHAPE, LEARNERS
 from ally.data import Samples, open_source
 from ally.data.encoders.choosing import encode_samples
 from ally.data.fingerprint import ENCODED, WHOLE_IDS
-from ally.data.given_labels import ensure_single
+from ally.data.given_labels import ensure_single, refuse_words_for_none
 from ally.data.ids import are_whole
-from ally.data.tables.columns import NOTHING
 from ally.data.task_rule import decide_task
-from ally.errors import LabelError
 from ally.store import NewSample, Store, new_id
 from ally.store import create as create_store
 from ally.store.values import Role
@@ -168,14 +166,7 @@ class _Reading:
         """Ask the rule, if there are labels. Raises `_NumbersFound` if they are numbers."""
         if not self.counts:
             return
-        words = [label for label in self.counts if isinstance(label, str) and label.strip() in NOTHING]
-        numbers = Counter({label: times for label, times in self.counts.items() if label not in words})
-        if words and numbers and decide_task(numbers).task == "regression":
-            raise LabelError(
-                f"the labels are numbers, and {self.counts[words[0]]} of them {words[0]!r}; if that marks samples "
-                f"without a label say missing_label={words[0]!r} (--missing-label={words[0]}), or "
-                "task='classification' (--task) if all are classes"
-            )
+        refuse_words_for_none(self.counts)
         task, self.note = decide_task(self.counts)
         if task == "regression":
             raise _NumbersFound(self.note)

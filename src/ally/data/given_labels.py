@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ally.data.export.answers import reads
 from ally.data.identity import is_missing
+from ally.data.tables.columns import NOTHING
+from ally.data.task_rule import decide_task
 from ally.errors import DataError, LabelError
 from ally.types import AnyArray
 
@@ -38,6 +42,28 @@ def mark_for_none(counts: Mapping[str, int]) -> str | None:
         f"{counts['-1']} of {sum(counts.values())} labels are -1, a class like the others; if it marks samples "
         "without a label, say missing_label=-1 (--missing-label=-1)"
     )
+
+
+def agree_labels(labels: Sequence[Any], *, automatic: bool) -> list[Any]:
+    """Labels that came with data as one type: as texts, if some are, since a file writes the class 3 as it writes the
+    number. `automatic`: they decide the task."""
+    known = Counter(label for label in labels if label is not None)
+    if automatic:
+        refuse_words_for_none(known)
+    texts = any(isinstance(label, str) for label in known)
+    return [reads(label) if texts and label is not None else label for label in labels]
+
+
+def refuse_words_for_none(counts: Mapping[Any, int]) -> None:
+    """Refuse numbers beside words that may mark samples without a label."""
+    words = [label for label in counts if isinstance(label, str) and label.strip() in NOTHING]
+    numbers = Counter({label: times for label, times in counts.items() if label not in words})
+    if words and numbers and decide_task(numbers).task == "regression":
+        raise LabelError(
+            f"the labels are numbers, and {counts[words[0]]} of them {words[0]!r}; if that marks samples without a "
+            f"label say missing_label={words[0]!r} (--missing-label={words[0]}), or task='classification' (--task) if "
+            "all are classes"
+        )
 
 
 def is_marked(label: Any, missing_label: Any) -> bool:

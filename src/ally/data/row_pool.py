@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
-import pandas as pd
 
 from ally.data.arrays.convert import as_source
 from ally.data.arrays.gaps import FilledSource
@@ -20,9 +19,7 @@ from ally.data.containers import unpack
 from ally.data.encoders.base import Function
 from ally.data.encoders.choosing import encode_samples
 from ally.data.encoders.samples import EncodedSamples
-from ally.data.export.answers import reads
-from ally.data.given_labels import ensure_single
-from ally.data.identity import is_missing
+from ally.data.given_labels import ensure_single, plain_labels
 from ally.data.ids import read_whole
 from ally.data.opening import ReadOptions, open_source
 from ally.data.samples import Samples, notes_beside_columns
@@ -108,9 +105,9 @@ def check_options(options: Mapping[str, Any]) -> None:
 
 def _with_ids(pool: RowPool, ids: Any) -> RowPool:
     """The pool with `ids`, if they are given; the index of a frame must otherwise name each row once."""
-    if ids is None and isinstance(pool.ids, pd.Index):
-        repeated = pool.ids[pool.ids.duplicated()]
-        if len(repeated):
+    if ids is None and hasattr(pool.ids, "duplicated"):
+        repeated = pool.ids[pool.ids.duplicated()].tolist()
+        if repeated:
             raise IdError(
                 f"the index of X repeats {repeated[0]!r}, so it cannot be the ids; pass ids=, or "
                 "X.reset_index(drop=True) if it only numbers the rows"
@@ -134,6 +131,8 @@ def _open_array(samples: ArraySamples, channels: Channels, encoder: Any, fills: 
 
 def _open_objects(X: Any, labelled: bool, channels: Channels, options: ReadOptions) -> RowPool:
     """Frames, texts and arrays as they are, but for a column of labels."""
+    import pandas as pd
+
     label, columns = options.get("label"), options.get("columns")
     container = unpack(X, label=label, columns=columns, collate=options.get("collate"), labelled=labelled)
     data, labels, notes = container.data, container.labels, container.notes
@@ -179,7 +178,7 @@ def _open_numbers(X: Any, samples: RowSamples) -> RowPool | None:
         return as_source(other[[columns[name] for name in names]] if named else other, name)
 
     ids = frame[columns[layout.id]].to_numpy() if layout.id in columns else _find_index(X)
-    labels = None if layout.label is None else _plain_labels(frame[columns[layout.label]])
+    labels = None if layout.label is None else plain_labels(frame[columns[layout.label]].to_list())
     notes = tuple(note for note in samples.notes if not note.startswith(HASHED))
     return RowPool(ArraySource(X_numbers, names), ids, labels, notes, tuple(names), open_other)
 
@@ -225,7 +224,7 @@ def _open_samples(
     return RowPool(
         _hold(features),
         ids,
-        _agree(labels) if any(label is not None for label in labels) else None,
+        plain_labels(labels) if any(label is not None for label in labels) else None,
         tuple(told),
         getattr(features, "names", None) or None,
         _other_opener(samples, options),
@@ -261,16 +260,6 @@ def _hold(features: Any) -> Source:
 
 def _find_index(X: Any) -> Any:
     """The index of a pandas frame or series, if it says more than the row."""
-    index = X.index if isinstance(X, (pd.DataFrame, pd.Series)) else None
-    return None if index is None or index.nlevels > 1 or index.equals(pd.RangeIndex(len(index))) else index
-
-
-def _plain_labels(column: Any) -> list[Any]:
-    return [None if is_missing(label) else label for label in column.to_list()]
-
-
-def _agree(labels: list[Any]) -> list[Any]:
-    """Labels of one type: as texts, if some are. A file writes the class 3 as it writes the number."""
-    if not any(isinstance(label, str) for label in labels):
-        return labels
-    return [label if label is None else reads(label) for label in labels]
+    if type(X).__module__.split(".")[0] != "pandas" or X.index.nlevels > 1:
+        return None
+    return None if X.index.equals(type(X.index)(range(len(X)))) else X.index

@@ -310,7 +310,7 @@ def test_encoders_are_refused_where_they_do_not_apply(mails, here, monkeypatch):
 
 def test_a_missing_encoder_is_suggested_in_one_line(photos, mails, run, monkeypatch):
     monkeypatch.setenv("ALLY_ENCODER", "auto")
-    for module in ("ally.campaign.encoding", "ally.data.encoders.opening"):
+    for module in ("ally.campaign.encoding", "ally.data.encoders.choosing", "ally.data.encoders.opening"):
         monkeypatch.setattr(f"{module}.default_encoder", lambda kind: None)
     assert openings.default_encoder("text") is None
     assert "pip install 'ally-learn[photos]'" in run("new", "p", "--from", "photos", "--by-hand")

@@ -78,13 +78,18 @@ class Layout:
             layout = replace(layout, label=None, id=layout.id if layout.id in rows.columns else None)
             if layout.text is not None and layout.text not in rows.columns and len(rows.columns) == 1:
                 layout = replace(layout, text=rows.columns[0], columns=rows.columns)
-        roles = (layout.id, layout.text, layout.image, *layout.learned)
+        layout.ensure_columns(rows, other=other)
+        return layout
+
+    def ensure_columns(self, rows: Rows, *, other: bool = False) -> None:
+        """Refuse rows without a column that has a role, or that ids are made of."""
+        roles = [self.id, self.text, self.image, *self.learned]
+        roles += self.columns if self.id is None and self.text is None and not other else ()
         lost = next((name for name in roles if name is not None and name not in rows.columns), None)
         if lost is not None:
             why = "which the model was trained on" if other else "which it had when the campaign was created"
             notes = "".join(f"; {note}" for note in getattr(rows, "notes", ()))
             raise DataError(f"{rows.place} has no column {lost!r}, {why}; its columns are {_some(rows.columns)}{notes}")
-        return layout
 
 
 def decide_layout(
@@ -149,7 +154,8 @@ def decide_layout(
     if text is None and image is None and not kinds:
         counted = [name for name in hashed if name in found and found[name].counts_rows and NUMBERED.fullmatch(name)]
         notes += [f"the column {name!r} numbers the rows and is left out" for name in counted]
-        kinds = dict.fromkeys(name for name in hashed if name not in counted)
+        index = getattr(rows, "index", None)  # one that cannot be the ids
+        kinds = dict.fromkeys(name for name in hashed if name not in counted and name != index)
     return Layout(
         hashed, id_column, text, image, label, {} if text or image else kinds, tuple(notes), unasked, suspected
     )

@@ -276,6 +276,7 @@ class RowSamples:
         stamp = self._rows.stamp()
         if stamp != self._stamp:
             self._rows, self._index, self._stamp = self._reopen(), None, stamp
+            self._layout.ensure_columns(self._rows)
 
     def _current(self) -> Index:
         """Where each id is now."""
