@@ -270,7 +270,7 @@ def cells(suite: str, names: list[str], seeds: range, trial: Callable[[str], Tri
             one = sets_of(suite)[name]
             for model, line, custom in lines(suite, one, trial(name).task):
                 sizes = one.init, one.batch, one.rounds
-                yield name, Cell(line, seed, *sizes, model, custom=custom, chooses_again=suite == "auto")
+                yield name, Cell(line, seed, *sizes, model, custom=custom)
 
 
 def lines(suite: str, one: Set, task: str) -> Iterator[tuple[Any, str, Strategy | None]]:

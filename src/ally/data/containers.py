@@ -15,7 +15,7 @@ import numpy as np
 
 from ally.data.arrays.memory import is_tensor, tensor_to_numpy
 from ally.data.arrays.ray_blocks import is_dataset
-from ally.data.base import Source
+from ally.data.base import RowReader
 from ally.data.given_labels import plain_labels
 from ally.data.identity import is_missing
 from ally.data.tables.frames import is_frame
@@ -87,7 +87,7 @@ def unpack(
         data = data.tolist() if all(isinstance(value, str) for value in data.tolist()) else data
     if isinstance(data, (list, tuple)) and data:
         return _unpack_list(data, name)
-    if _has_items(data) and not isinstance(data, (np.ndarray, Source)) and len(data):
+    if _has_items(data) and not isinstance(data, (np.ndarray, RowReader)) and len(data):
         return _unpack_items(data, collate, wanted)
     return Container(data)
 

@@ -14,7 +14,7 @@ from ally.data.arrays.convert import as_source
 from ally.data.arrays.gaps import FilledSource
 from ally.data.arrays.memory import ArraySource, Channels
 from ally.data.arrays.samples import NUMBERED, ArraySamples
-from ally.data.base import Source, blocks
+from ally.data.base import RowReader, Source, blocks
 from ally.data.containers import unpack
 from ally.data.encoders.base import Function
 from ally.data.encoders.choosing import encode_samples
@@ -77,8 +77,8 @@ def open_pool(
     """
     if isinstance(X, RowPool):
         return X
-    if isinstance(X, Source):
-        return RowPool(X, ids)
+    if isinstance(X, RowReader):
+        return RowPool(as_source(X), ids, notes=as_source(X).notes)
     check_options(options)
     plain = not isinstance(X, (str, Path)) and set(options) <= {"label", "columns", "collate"}
     if objects and plain and encoder in (None, "auto", "none"):
@@ -124,7 +124,7 @@ def _open_array(samples: ArraySamples, channels: Channels, encoder: Any, fills: 
         source = as_source(X, name, channels=channels)
         return FilledSource(source, filled.gaps) if isinstance(filled, FilledSource) else source
 
-    notes = (*samples.decided, *getattr(filled, "notes", ()))
+    notes = (*samples.decided, *filled.notes)
     ids = None if samples.ids is None else read_whole(samples.ids)
     return RowPool(filled, ids, samples.labels, notes, open_other=open_other)
 
@@ -153,7 +153,7 @@ def _open_objects(X: Any, labelled: bool, channels: Channels, options: ReadOptio
     def open_other(other: Any, name: str) -> Source:
         return as_source(other, name, objects=True, channels=channels)
 
-    return RowPool(source, _find_index(X), labels, (*notes, *getattr(source, "notes", ())), open_other=open_other)
+    return RowPool(source, _find_index(X), labels, (*notes, *source.notes), open_other=open_other)
 
 
 def _open_numbers(X: Any, samples: RowSamples) -> RowPool | None:
@@ -226,7 +226,7 @@ def _open_samples(
         ids,
         plain_labels(labels) if any(label is not None for label in labels) else None,
         tuple(told),
-        getattr(features, "names", None) or None,
+        features.names or None,
         _other_opener(samples, options),
     )
 
@@ -247,14 +247,12 @@ def _other_opener(samples: Samples, options: ReadOptions) -> Callable[[Any, str]
     return open_other
 
 
-def _hold(features: Any) -> Source:
+def _hold(features: Source) -> Source:
     """The features in memory, unless they are sparse, the vectors of an encoder, or very many."""
-    if getattr(features, "sparse", False) or getattr(features, "words", None) is not None:
-        return features  # type: ignore[no-any-return]
-    if len(features) * math.prod(features.shape) > HELD:
-        return features  # type: ignore[no-any-return]
+    if features.sparse or features.words is not None or len(features) * math.prod(features.shape) > HELD:
+        return features
     values = np.concatenate([features.read(np.arange(part.start, part.stop)) for part in blocks(len(features))])
-    names = getattr(features, "names", None) or None
+    names = features.names or None
     return ArraySource(values, names, vectors=getattr(features, "vectors", False))
 
 

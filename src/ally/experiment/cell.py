@@ -12,6 +12,8 @@ from ally.errors import InputError
 from ally.experiment.protocol import protocol_of
 from ally.experiment.trial import Copies, Trial
 from ally.hygiene import Hygiene
+from ally.learning.auto import AutoLearner
+from ally.learning.auto_objective import AutoObjective, objective_of
 from ally.learning.objectives import Objective
 from ally.learning.training import Training
 from ally.metrics import metric_for
@@ -47,9 +49,6 @@ class Cell:
     """Instead of asking, take the batches that this strategy of the catalogue asks for with its own training."""
     hygiene: Hygiene | None = field(default=None, repr=False)
     """What a query sets aside; None: every free sample is a candidate."""
-    chooses_again: bool = field(default=False, repr=False)
-    """``model="auto"`` is chosen again each time the labels have grown by half, as in a campaign. Strategies then no
-    longer share one learner."""
 
     def __post_init__(self) -> None:
         for name, least in (("seed", 0), ("init", 1), ("batch", 1), ("rounds", 0), ("validation", 0)):
@@ -62,6 +61,13 @@ class Cell:
     @property
     def trained_by(self) -> str | Objective:
         return self.composition.objective if self.objective is None else self.objective
+
+    @property
+    def chooses(self) -> bool:
+        """Whether its learner or its objective is chosen by cross-validation: from the labels at the start, which all
+        strategies share, and from its own each time they have grown by half, as in a campaign."""
+        automatic = self.model is None or self.model == "auto" or isinstance(self.model, AutoLearner)
+        return automatic or isinstance(objective_of(self.trained_by), AutoObjective)
 
     @property
     def protocol(self) -> str:
@@ -111,7 +117,7 @@ class Cell:
         plain: tuple[Any, ...] = (replace(self, rounds=0, custom=None), self.composition, model_name(self.model))
         # Apart from the repr, so that what was run before there were these settings keeps its name.
         plain += () if self.hygiene is None else (self.hygiene,)
-        plain += ("chooses again",) if self.chooses_again else ()
+        plain += ("chooses again",) if self.chooses else ()
         settings = re.sub(r" at 0x[0-9a-f]+", "", repr((dataset, *plain)))
         parts = (dataset, self.strategy, self.setting, f"b{self.batch}", f"s{self.seed}")
         readable = "-".join(re.sub(r"[^A-Za-z0-9.]+", "-", part).strip("-") for part in parts if part)

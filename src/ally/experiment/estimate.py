@@ -13,6 +13,7 @@ from ally.experiment.run import Cells, Load
 from ally.experiment.simulate import begin
 from ally.experiment.trial import Trial
 from ally.learning.auto_objective import objective_of
+from ally.learning.learner import GROWTH
 from ally.learning.objectives import OverPool
 from ally.rng import Streams
 
@@ -59,27 +60,33 @@ def _cost(trial: Trial, cell: Cell) -> Callable[[int, int], float]:
     )
     # The first try does not count: it includes compiling and loading.
     _try(trial, replace(tried, candidates=CANDIDATES[0]))
-    trainings, queries = zip(*(_try(trial, replace(tried, candidates=size)) for size in CANDIDATES), strict=True)
+    times = [_try(trial, replace(tried, candidates=size)) for size in CANDIDATES]
+    choices, trainings, queries = zip(*times, strict=True)
+    choice = min(choices) if cell.chooses else 0.0
     training = parts * min(trainings)
     slope = max(0.0, queries[1] - queries[0]) / (CANDIDATES[1] - CANDIDATES[0])
     others = max((readout.members for readout in cell.composition.readouts), default=1) - 1
 
     def seconds(labels: int, candidates: int) -> float:
         steps_grow = 1.0 if isinstance(objective, OverPool) else labels / cell.init
-        return float((1 + others) * training * steps_grow + queries[0] + slope * candidates)
+        # A choice is made again when labels have grown by half.
+        chosen = choice * min(1.0, cell.batch / max(1.0, (GROWTH - 1) * labels))
+        return float(chosen + (1 + others) * training * steps_grow + queries[0] + slope * candidates)
 
     return seconds
 
 
-def _try(trial: Trial, cell: Cell) -> tuple[float, float]:
-    """Seconds of a training and of a query."""
+def _try(trial: Trial, cell: Cell) -> tuple[float, float, float]:
+    """Seconds of a choice of the learner, of a training and of a query."""
     loop = begin(trial, cell, Oracle(trial.pool_labels), Streams(cell.seed))
     began = time.perf_counter()
+    _ = loop.learner
+    chosen = time.perf_counter()
     loop.fit()
     fitted = time.perf_counter()
     if cell.rounds:
         loop.ask(min(cell.batch, loop.free))
-    return fitted - began, time.perf_counter() - fitted
+    return chosen - began, fitted - chosen, time.perf_counter() - fitted
 
 
 def in_words(seconds: float) -> str:

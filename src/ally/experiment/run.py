@@ -106,6 +106,8 @@ def missing(out: Path, load: Load, cells: Cells) -> list[int]:
             now = {field: _told(field, value) for field, value in vars(own[1]).items() if field != "rounds"}
             changed = [field for field, value in now.items() if settings.get(field, "None") != value]
             others = ", ".join(f"{field}={settings.get(field)}" for field in changed) or "another composition"
+            if own[1].chooses and settings.get("chooses_again") == "False":
+                others = "a learner chosen once, from its first labels, which is now chosen again as labels grow"
             raise InputError(f"{out} holds {path.stem}, the same campaign with {others}; choose another folder")
     todo = []
     for number, (name, cell) in enumerate(cells):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
@@ -39,7 +38,7 @@ def campaign(trial: Trial, cell: Cell, past: Sequence[Round] = ()) -> Iterator[R
     past = [done for done in past if done.asked][: cell.rounds]
     leading = None if cell.leader is None else campaign(trial, cell.leader, past)
     for done in past:
-        if cell.chooses_again:
+        if cell.chooses:
             _ = loop.learner  # chosen at the same numbers of labels as before
         loop.tell(loop.reopen(done.asked), oracle.answer(done.asked))
     for number in range(len(past), cell.rounds + 1):
@@ -96,8 +95,7 @@ def measured(loop: Loop, trial: Trial, metric: str | None) -> tuple[AnyArray, st
 
 def begin(trial: Trial, cell: Cell, oracle: Oracle, streams: Streams) -> Loop:
     """The start that all strategies of a seed share: random labels to train on and, apart from them, to stop training
-    by. What ``model="auto"`` and ``objective="auto"`` choose for these labels is kept, so that strategies share one
-    learner and objective, unless the cell chooses again."""
+    by."""
     order = streams.numpy(f"start {trial.name}").permutation(trial.size)
     start, held_out, rest = np.split(order, [cell.init, cell.init + cell.validation])
     labels = np.full(trial.size, None, dtype=object)
@@ -107,10 +105,10 @@ def begin(trial: Trial, cell: Cell, oracle: Oracle, streams: Streams) -> Loop:
     if cell.validation:
         rows = np.sort(held_out)
         validation = trial.pool[rows], list(oracle.answer(rows.tolist()).values())
-    loop = partial(
-        Loop,
+    return Loop(
         ArraySource(trial.pool, vectors=True) if trial.vectors else trial.pool,
         labels,
+        model=cell.model,
         strategy=cell.composition,
         objective=cell.trained_by,
         task=trial.task,
@@ -122,7 +120,3 @@ def begin(trial: Trial, cell: Cell, oracle: Oracle, streams: Streams) -> Loop:
         training=replace(cell.training, validation_share=cell.training.validation_share or 0.0),
         validation=validation,
     )
-    first = loop(model=cell.model)
-    if not cell.chooses_again and (chosen_name(first.learner) or cell.trained_by == "auto"):
-        return loop(model=first.learner, objective=first.objective)
-    return first

@@ -24,7 +24,7 @@ read a network trained alongside the model ask for a `FittedNetwork`.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, runtime_checkable
 
 import numpy as np
@@ -32,7 +32,6 @@ import torch
 
 from ally.constrained import Slacks
 from ally.data import Source, as_source
-from ally.data.arrays.memory import ArraySource
 from ally.errors import InputError, OneClassError
 from ally.rng import Streams
 from ally.types import AnyArray, FloatArray, IntArray, Progress, Task
@@ -75,13 +74,6 @@ class Examples:
         """Some of them, by place or by mask (n,)."""
         weights = None if self.weights is None else self.weights[places]
         return Examples(self.source, self.rows[places], self.labels[places], self.task, self.classes, weights)
-
-    def alone(self) -> Examples:
-        """Without the other samples of the source, to send them elsewhere."""
-        values = self.source.read(self.rows)
-        if getattr(self.source, "by_path", False) or values.dtype.kind != "f":
-            return self
-        return replace(self, source=ArraySource(values), rows=np.arange(len(self)))
 
     @property
     def outputs(self) -> int:

@@ -8,7 +8,6 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 import numpy as np
 import torch
@@ -24,7 +23,6 @@ from ally.learning.learner import Examples, FitReport, Unlabelled
 from ally.learning.losses import Loss, TargetScale, resolve_loss
 from ally.learning.objectives import ERM, PDCL, Batch, Objective, Problem, Session, UnlabelledBatch
 from ally.learning.objectives.regularizers import Regularizer
-from ally.learning.parallel import Group, joined, shared_by
 from ally.learning.splits import draw_held_out
 from ally.learning.training import FEWEST_TO_SHARE, Training
 from ally.models import MODELS, ModelBuilder, check_split
@@ -90,18 +88,10 @@ class Network:
         """
         if validation is None and self.training.validation_share:
             return self._hold_out(examples, objective, streams, unlabelled, progress, member)
-        group = joined(self.training.processes)
-        if group is None:
-            labelled = examples.alone()
-            work = partial(self.fit, labelled, objective, streams, validation=validation, member=member)
-            return shared_by(self.training.processes, work)
         started = time.perf_counter()
         device = resolve_device(self.training.device)
         task, outputs, shape = examples.task, examples.outputs, examples.source.shape
         scale = TargetScale.of(examples.labels) if task == "regression" else TargetScale()
-        own = examples if group.size == 1 else examples.at(group.own(len(examples)).numpy())
-        if group.size > 1:
-            _ensure_shareable(objective, len(examples), group)
 
         seen_pool = None
         if unlabelled is not None:
@@ -109,7 +99,7 @@ class Network:
 
         def reference_loss(loss: Loss, regularizer: Regularizer | None) -> float:
             plain = self.fit(examples, ERM(regularizer), streams, validation=validation).model
-            return group.mean(loss(evaluate(plain, x), problem.targets))
+            return float(loss(evaluate(plain, x), problem.targets).mean())
 
         def pool_reference(measure: Callable[[nn.Module, torch.Tensor], float]) -> float:
             plain = self.fit(examples, ERM(), streams, validation=validation).model
@@ -123,32 +113,23 @@ class Network:
             # Copied, because a builder may return the same instance every time.
             model = copy.deepcopy(built).to(device)
             dtype = input_dtype(model)
-            x = to_tensor(seen_through(self.scaler, own.source).read(own.rows), device, dtype)
+            x = to_tensor(seen_through(self.scaler, examples.source).read(examples.rows), device, dtype)
             if not any(p.requires_grad for p in model.parameters()):
                 raise ModelError(
                     f"{type(model).__name__} has no trainable parameters; leave at least the head trainable"
                 )
             check_split(model, x[:2], outputs)
             problem = Problem(
-                targets=_targets(own, scale, device, dtype),
+                targets=_targets(examples, scale, device, dtype),
                 task=task,
                 classes=examples.classes,
                 loss=resolve_loss(self.training.loss, task, "loss"),
                 reference_loss=reference_loss,
                 n_unlabelled=0 if unlabelled is None else len(unlabelled.rows),
                 pool_reference=pool_reference,
-                weights=_weights(examples, own, device),
+                weights=_weights(examples, device),
             )
             session = objective.start(problem)
-            if group.size > 1:
-                normed = any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in model.modules())
-                if normed or not session.by_sample:
-                    raise InputError(
-                        f"{'batch norm' if normed else type(objective).__name__} looks at a batch as a whole, so "
-                        "several processes cannot share it; use Training(processes=1)"
-                    )
-                # Initial weights are the same everywhere, what is drawn from here on is not.
-                torch.default_generator.manual_seed(streams.child(f"process {group.rank}").seed("draws"))
             held_out = None
             if validation is not None:
                 if not len(validation):
@@ -156,7 +137,7 @@ class Network:
                 beside = seen_through(self.scaler, validation.source, shape).read(validation.rows)
                 held_out = to_tensor(beside, device, dtype), _targets(validation, scale, device, dtype)
             draw = _unlabelled_batches(session, seen_pool, streams, device, dtype)
-            report, duals = self._train(model, session, x, held_out, draw, streams, progress, group, len(examples))
+            report, duals = self._train(model, session, x, held_out, draw, streams, progress)
         report = replace(report, seconds=time.perf_counter() - started)
         modules = {name: module.eval() for name, module in session.modules().items()}
         return FittedNetwork(
@@ -165,7 +146,7 @@ class Network:
             examples.classes,
             scale,
             report,
-            {name: group.whole(value).cpu() for name, value in duals.items()},
+            {name: values.cpu() for name, values in duals.items()},
             modules,
             None if unlabelled is None else unlabelled.rows,
             self.scaler,
@@ -214,10 +195,7 @@ class Network:
         draw: Iterator[UnlabelledBatch | None],
         streams: Streams,
         progress: Progress | None,
-        group: Group,
-        n: int,
     ) -> tuple[FitReport, Duals]:
-        """`x` are the group's own samples of all n."""
         training, problem = self.training, session.problem
         parameters = [p for p in model.parameters() if p.requires_grad]
         optimizer = training.build_optimizer(parameters)
@@ -232,23 +210,18 @@ class Network:
             session.start_epoch(epoch)
             _training_mode(model, len(x))
             total = torch.zeros((), device=x.device)
-            for whole in self._batches(n, session.min_steps, shuffle):
-                index, share = group.share(whole.to(x.device))
-                value = torch.zeros_like(total)
-                if share:
-                    own = Batch(index, training.augmented(x[index]), problem.targets[index])
-                    value = session.loss(model, own, next(draw))
-                    value = value if share == 1.0 else share * value
+            for batch in self._batches(len(x), session.min_steps, shuffle):
+                index = batch.to(x.device)
+                value = session.loss(
+                    model, Batch(index, training.augmented(x[index]), problem.targets[index]), next(draw)
+                )
                 optimizer.zero_grad(set_to_none=True)
-                if share:
-                    torch.autograd.backward(value)
-                group.add_up_gradients(parameters)
+                torch.autograd.backward(value)
                 optimizer.step()
                 total += value.detach()
                 step += 1
                 session.after_step(step, lambda: evaluate(model, x))
             session.after_epoch(epoch, lambda: evaluate(model, x))
-            group.add_up(total)
             if not bool(torch.isfinite(total)):
                 raise TrainingDiverged(
                     f"the training loss is {float(total)} in epoch {epoch} (lr={training.lr}); lower lr or dual_lr"
@@ -271,33 +244,32 @@ class Network:
         if training.keep == "best":
             best.restore(model, session)
         outputs = evaluate(model, x)
-        train_loss = group.mean(problem.loss(outputs, problem.targets))
+        train_loss = float(problem.loss(outputs, problem.targets).mean())
         slacks = session.slacks(outputs)
         if not math.isfinite(train_loss):
             raise TrainingDiverged(
                 f"the training loss is {train_loss} after epoch {epoch} (lr={training.lr}); lower lr or dual_lr"
             )
-        duals = {name: group.whole(values) for name, values in best.duals.items()}
-        every = None if slacks is None else group.whole(slacks)
+        duals = best.duals
         capped, residual = None, None
-        if every is not None and "labelled" in duals:
+        if slacks is not None and "labelled" in duals:
             cap = math.inf if session.dual_cap is None else session.dual_cap
             capped = float((duals["labelled"] >= cap).float().mean())
             values = duals["labelled"].double().cpu().numpy()
-            residual = float(find_residuals(values, every.double().cpu().numpy(), cap, session.dual_slope).max())
+            residual = float(find_residuals(values, slacks.double().cpu().numpy(), cap, session.dual_slope).max())
         report = FitReport(
-            samples=n,
+            samples=len(x),
             epochs=epoch,
             kept_epoch=best.epoch if training.keep == "best" else epoch,
             dual_epoch=best.epoch,
             train_loss=train_loss,
             validation_loss=best.loss if held_out is not None else None,
             positive_duals=_positive(duals),
-            slacks=None if every is None else Slacks.of(every),
+            slacks=None if slacks is None else Slacks.of(slacks),
             eps=session.eps,
             capped_duals=capped,
             dual_residual=residual,
-            notes=() if every is None else find_distance(every.double().cpu().numpy()),
+            notes=() if slacks is None else find_distance(slacks.double().cpu().numpy()),
         )
         return report, best.duals
 
@@ -355,21 +327,11 @@ def _held_out_note(held_out: int, labels: int, epochs: int) -> str:
     )
 
 
-def _weights(examples: Examples, own: Examples, device: str) -> torch.Tensor | None:
-    """Those of its own samples, 1 on average over all."""
-    if examples.weights is None or own.weights is None:
+def _weights(examples: Examples, device: str) -> torch.Tensor | None:
+    """The weights of the samples, 1 on average."""
+    if examples.weights is None:
         return None
-    return torch.as_tensor(own.weights / examples.weights.mean(), dtype=torch.float32, device=device)
-
-
-def _ensure_shareable(objective: Objective, samples: int, group: Group) -> None:
-    if samples < group.size:
-        raise InputError.about("processes", group.size, f"is more than the {samples} labelled samples; use fewer")
-    if isinstance(getattr(objective, "eps", None), tuple):
-        raise InputError(
-            "eps holds one number per sample, and no process has all samples; use one number, one per class, or "
-            "Training(processes=1)"
-        )
+    return torch.as_tensor(examples.weights / examples.weights.mean(), dtype=torch.float32, device=device)
 
 
 def _targets(examples: Examples, scale: TargetScale, device: str, dtype: torch.dtype) -> torch.Tensor:

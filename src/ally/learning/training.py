@@ -58,8 +58,6 @@ class Training:
             cross-entropy, or the squared error of standardised targets. Levels ε are in its units.
         augment: a function of the labelled samples of a batch, (B, *shape) → (B, *shape), as the network sees them;
             applied in training only. What it draws from torch's generators is seeded.
-        processes: how many share a training, each with its own samples and their duals (`ally.learning.parallel`). They
-            are started for each fit, unless this process is one of a `torch.distributed` group of that many.
         validation_share: the share of the labels to hold out for early stopping where no validation samples are given,
             from `FEWEST_TO_SHARE` labels on; 0 holds out none. None is `VALIDATION_SHARE` if the strategy stops early,
             and otherwise 0.
@@ -75,15 +73,14 @@ class Training:
     optimizer: str | Optimizer | None = None
     loss: str | Loss | None = None
     augment: Augment | None = None
-    processes: int = 1
     validation_share: float | None = None
 
     def __repr__(self) -> str:
-        """What was chosen; the last five only if they were, so that grids made before keep their names."""
+        """What was chosen; the last four only if they were, so that grids made before keep their names."""
         shown = {
             item.name: getattr(self, item.name)
             for item in fields(self)
-            if item.name not in ("optimizer", "loss", "augment", "processes", "validation_share")
+            if item.name not in ("optimizer", "loss", "augment", "validation_share")
             or getattr(self, item.name) != item.default
         } | {"patience": self.stops_after}
         return f"Training({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
@@ -91,8 +88,7 @@ class Training:
     def __post_init__(self) -> None:
         for name in ("lr", "lr_decay"):
             check_number(name, getattr(self, name), positive=True)
-        for name in ("epochs", "processes"):
-            check_count(name, getattr(self, name))
+        check_count("epochs", self.epochs)
         for name in ("batch_size", "patience"):
             if getattr(self, name) is not None:
                 check_count(name, getattr(self, name))

@@ -20,7 +20,7 @@ from ally.data.arrays.memory import (
 from ally.data.arrays.objects import as_frame, as_objects
 from ally.data.arrays.parts import open_parts
 from ally.data.arrays.ray_blocks import is_dataset, open_blocks
-from ally.data.base import Source
+from ally.data.base import AdaptedSource, RowReader, Source
 from ally.data.containers import ItemView, Pictures, unpack
 from ally.data.tables.frames import is_frame
 from ally.errors import InputError
@@ -49,8 +49,8 @@ def as_source(X: Any, name: str = "X", objects: bool = False, channels: Channels
     """
     import scipy.sparse
 
-    if isinstance(X, Source):
-        return _ensure_some(X, name)
+    if isinstance(X, RowReader):
+        return _ensure_some(X if isinstance(X, Source) else AdaptedSource(X), name)
     X = (as_objects(X, name) or as_frame(X, name) or X) if objects else X
     X = X if isinstance(X, Source) else unpack(X, labelled=True, name=name).data
     source: Source

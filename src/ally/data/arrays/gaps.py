@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import numpy as np
 
@@ -19,27 +19,25 @@ class Gaps(TypedDict):
     marked: list[int]
 
 
-class FilledSource:
+class FilledSource(Source):
     """A source of numbers (d,) with the mean in place of NaN, and a feature 0 or 1 for each one that is marked."""
 
     def __init__(self, source: Source, gaps: Gaps) -> None:
         self.gaps = gaps
+        self.divisible = source.divisible
         self._source = source
         self._means, self._marked = np.asarray(gaps["means"]), np.asarray(gaps["marked"], np.int64)
+        columns = ", ".join(source.column(number) for number in gaps["marked"][:5])
+        columns += ", …" if len(gaps["marked"]) > 5 else ""
+        note = (
+            f"missing numbers (in feature {columns}) become the mean of their feature, marked in a further one; an "
+            "estimator of your own that takes NaN gets them as they are"
+        )
+        self.notes = (*source.notes, note)
 
     @property
     def shape(self) -> tuple[int, ...]:
         return (len(self._means) + len(self._marked),)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        columns = ", ".join(self._source.column(number) for number in self._marked[:5].tolist())
-        more = ", …" if len(self._marked) > 5 else ""
-        return (
-            *getattr(self._source, "notes", ()),
-            f"missing numbers (in feature {columns}{more}) become the mean of their feature, marked in a further one; "
-            "an estimator of your own that takes NaN gets them as they are",
-        )
 
     def __len__(self) -> int:
         return len(self._source)
@@ -51,8 +49,7 @@ class FilledSource:
         return np.concatenate([filled, gone[:, self._marked].astype(values.dtype)], axis=1)
 
     def part(self, run: slice) -> FilledSource:
-        some: Any = self._source
-        return FilledSource(some.part(run), self.gaps)
+        return FilledSource(self._source.part(run), self.gaps)
 
     def column(self, number: int) -> str:
         known = len(self._means)

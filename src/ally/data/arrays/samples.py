@@ -72,7 +72,7 @@ class ArraySamples:
     @property
     def notes(self) -> tuple[str, ...]:
         numbered = (NUMBERED,) if self.ids is None else ()
-        return (*numbered, *self.decided, *getattr(self.filled, "notes", ()))
+        return (*numbered, *self.decided, *self.filled.notes)
 
     def columns(self) -> dict[str, str]:
         return {}
@@ -126,7 +126,7 @@ class ArraySamples:
 
     def features(self, ids: Sequence[str]) -> Source:
         ensure_none_gone(self.missing(ids), ids, self._place)
-        sparse = bool(getattr(self.source, "sparse", False))
+        sparse = self.source.sparse
         filled = self.filled
         vectors = len(filled.shape) == 1 and not sparse
         return ById(ids, filled.shape, lambda some: filled.read(self._where(some)[0]), sparse=sparse, vectors=vectors)

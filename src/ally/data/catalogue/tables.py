@@ -99,7 +99,7 @@ def _series(labels: list[Any]) -> pd.Series[Any]:
 def _values(source: Source) -> Any:
     """All of a source in memory: (n, *shape), or a csr matrix where zeros mean absence."""
     parts: list[AnyArray] = [source.read(np.arange(part.start, part.stop)) for part in blocks(len(source))]
-    if not getattr(source, "sparse", False):
+    if not source.sparse:
         return np.concatenate(parts)
     from scipy.sparse import csr_matrix, vstack
 

@@ -80,9 +80,6 @@ class Session(ABC):
     """The upper bound on λ, if there is one."""
     dual_slope: float = math.inf
     """ρ of the resilient problem."""
-    by_sample: bool = False
-    """Whether the loss is a mean over the samples of the batch, plus what depends on the model alone. Several processes
-    can then share a batch, each with a session for its own samples."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem

@@ -146,8 +146,6 @@ class Resilient(PDCL):
 
 
 class _ConstrainedSession(Session):
-    by_sample = True
-
     def __init__(self, problem: Problem, objective: PDCL, *, risk: bool, slope: float = math.inf) -> None:
         super().__init__(problem)
         self._risk = risk

@@ -22,8 +22,6 @@ class ERM:
 
 
 class _ERMSession(Session):
-    by_sample = True
-
     def __init__(self, problem: Problem, objective: ERM) -> None:
         super().__init__(problem)
         self._regularizer = objective.regularizer
