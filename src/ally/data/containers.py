@@ -58,7 +58,7 @@ class ItemView:
             ).at(row) from error
 
 
-class Pictures(ItemView):
+class PictureList(ItemView):
     """Pictures of Pillow, of any size."""
 
 
@@ -121,7 +121,7 @@ def _unpack_list(data: Sequence[Any], name: str) -> Container:
         odd = next((row for row, value in enumerate(data) if not is_picture(value)), None)
         if odd is not None:
             raise InputError(f"entry {odd} of {name} is a {type(data[odd]).__name__} and others are pictures")
-        return Container(Pictures(data, lambda picture: picture))
+        return Container(PictureList(data, lambda picture: picture))
     if isinstance(data[0], str):
         odd = next(row for row, value in enumerate(data) if not isinstance(value, str))
         raise InputError(
@@ -182,7 +182,7 @@ class _DictionaryColumns(_Columns):
     def view(self, name: str) -> Any:
         values = self._columns[name]
         if is_picture(self.first[name]):
-            return Pictures(values, lambda picture: picture)
+            return PictureList(values, lambda picture: picture)
         return values if is_tensor(values) or isinstance(values, np.ndarray) else np.asarray(values)
 
     def as_table(self) -> Any:
@@ -206,7 +206,7 @@ class _HuggingFaceColumns(_Columns):
     def view(self, name: str) -> Any:
         column = self._dataset.select_columns([name])
         if is_picture(self.first[name]):
-            return Pictures(column, lambda item: item[name])
+            return PictureList(column, lambda item: item[name])
         return ItemView(column.with_format("numpy"), lambda item: item[name])
 
     def as_table(self) -> Any:
@@ -232,7 +232,7 @@ class _ItemColumns(_Columns):
         return [list(map(_plain_value, values)) for values in zip(*rows, strict=True)]
 
     def view(self, name: str) -> Any:
-        return (Pictures if is_picture(self.first[name]) else ItemView)(self._items, lambda item: item[name])
+        return (PictureList if is_picture(self.first[name]) else ItemView)(self._items, lambda item: item[name])
 
     def as_table(self) -> Any:
         return [dict(self._items[row]) for row in range(len(self._items))]
@@ -367,7 +367,7 @@ def _of_values(values: ItemView, first: Any, labels: Sequence[Any] | None, notes
         beside = [{}] * len(texts) if labels is None else [{"label": label} for label in labels]
         return Container([{"text": text, **more} for text, more in zip(texts, beside, strict=True)])
     if is_picture(first):
-        return Container(Pictures(values, lambda picture: picture), labels, notes=notes)
+        return Container(PictureList(values, lambda picture: picture), labels, notes=notes)
     return Container(values, labels, notes=notes)
 
 

@@ -13,7 +13,7 @@ from ally.checks import check_count
 from ally.data.arrays.memory import Channels
 from ally.data.arrays.parts import is_parts
 from ally.data.arrays.samples import ArraySamples, read_array_file, read_ids
-from ally.data.containers import Collate, Container, Pictures, unpack
+from ally.data.containers import Collate, Container, PictureList, unpack
 from ally.data.embeddings import Embeddings, align_vectors, is_aligned, open_embeddings
 from ally.data.fingerprint import LARGEST_SIDE, SMALLEST_SIDE, check_fingerprint
 from ally.data.given_labels import unmarked
@@ -155,7 +155,7 @@ def open_source(
         embeddings=embeddings,
     )
     given = container.labels if label != NO_LABEL else None
-    if isinstance(data, Pictures):
+    if isinstance(data, PictureList):
         side = thumbnails.side if known is None else int(known.get("size", size))
         given = None if given is None else unmarked(given, missing_label)
         return _matched(PictureSamples(data, Thumbnails(side, thumbnails.cache), given, container.notes), known)
@@ -180,7 +180,7 @@ def _unpack(
 ) -> Container:
     """What is in the container, as the campaign that has the fingerprint `known` took it."""
     container = unpack(place, label=label, columns=columns, collate=collate, labelled=labelled, name=name)
-    if isinstance(container.data, Pictures) and known is not None and known.get("kind") == "features":
+    if isinstance(container.data, PictureList) and known is not None and known.get("kind") == "features":
         # Campaigns of before took pictures of one size for arrays.
         pictures = container.data
         return container._replace(data=np.stack([np.asarray(pictures[row]) for row in range(len(pictures))]))

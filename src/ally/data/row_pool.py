@@ -86,7 +86,14 @@ def open_pool(
     mark = missing_label if isinstance(missing_label, (str, int)) else None
     of_file, name = ids if isinstance(ids, (str, Path)) else None, str(X) if isinstance(X, (str, Path)) else "X"
     samples = open_source(
-        X, ids=of_file, channels=channels, missing_label=mark, embeddings=vectors, name=name, **options
+        X,
+        ids=of_file,
+        channels=channels,
+        missing_label=mark,
+        embeddings=vectors,
+        labelled=labelled,
+        name=name,
+        **options,
     )
     pool = None
     if isinstance(samples, ArraySamples):
@@ -252,8 +259,7 @@ def _hold(features: Source) -> Source:
     if features.sparse or features.words is not None or len(features) * math.prod(features.shape) > HELD:
         return features
     values = np.concatenate([features.read(np.arange(part.start, part.stop)) for part in blocks(len(features))])
-    names = features.names or None
-    return ArraySource(values, names, vectors=getattr(features, "vectors", False))
+    return ArraySource(values, features.names or None, vectors=features.vectors)
 
 
 def _find_index(X: Any) -> Any:

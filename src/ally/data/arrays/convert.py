@@ -21,7 +21,7 @@ from ally.data.arrays.objects import as_frame, as_objects
 from ally.data.arrays.parts import open_parts
 from ally.data.arrays.ray_blocks import is_dataset, open_blocks
 from ally.data.base import AdaptedSource, RowReader, Source
-from ally.data.containers import ItemView, Pictures, unpack
+from ally.data.containers import ItemView, PictureList, unpack
 from ally.data.tables.frames import is_frame
 from ally.errors import InputError
 from ally.types import AnyArray
@@ -70,12 +70,12 @@ def as_source(X: Any, name: str = "X", objects: bool = False, channels: Channels
         source = _from_table(X, name)
     elif is_tensor(X):
         source = _from_numpy(tensor_to_numpy(X, name), name)
-    elif isinstance(X, ItemView) and not isinstance(X, Pictures):
+    elif isinstance(X, ItemView) and not isinstance(X, PictureList):
         source = DatasetSource(X)
     elif isinstance(X, (str, Path)) and Path(X).is_dir():
         source = open_parts(Path(X))
-    elif isinstance(X, (list, Pictures)) and len(X):
-        held = "pictures" if isinstance(X, Pictures) else "texts" if "text" in X[0] else "dictionaries"
+    elif isinstance(X, (list, PictureList)) and len(X):
+        held = "pictures" if isinstance(X, PictureList) else "texts" if "text" in X[0] else "dictionaries"
         raise InputError(
             f"{name} holds {held}, and numbers are needed here; ally.query, Loop and Campaign.create read them, or "
             "pass the vectors of an encoder"
