@@ -57,6 +57,15 @@ class FrameRows:
     def at(self, places: Sequence[int]) -> list[dict[str, Any] | str]:
         return list(self._batch([int(place) for place in places]))
 
+    def find_repeated(self, name: str) -> str | None:
+        """The first row whose value in a column is missing, or was there before; None if all differ."""
+        import pandas as pd
+
+        column = pd.Series(self._frame[name].to_list(), dtype=object)
+        texts = column.astype(str)
+        odd = column.isna() | (texts == "") | texts.duplicated()
+        return f"row {int(odd.argmax()) + 1}" if odd.any() else None
+
     def _batch(self, rows: Sequence[int]) -> list[dict[str, Any]]:
         if hasattr(self._frame, "iter_rows"):
             return [dict(zip(self._columns, values, strict=True)) for values in self._frame[list(rows)].iter_rows()]

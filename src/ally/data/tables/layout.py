@@ -12,6 +12,7 @@ from ally.data.identity import SeenIds, is_missing
 from ally.data.samples import Kind
 from ally.data.tables import Row, Rows
 from ally.data.tables.columns import ENOUGH, HARDLY, MOSTLY, ColumnKind, as_number
+from ally.data.tables.frames import FrameRows
 from ally.errors import DataError, InputError
 
 ID_NAMES = ("id", "ID", "Id", "name")
@@ -294,7 +295,10 @@ def _unique_column(rows: Rows, candidates: Sequence[str]) -> tuple[str | None, s
     """The first candidate that differs in every row, from one pass, and a sentence that says so."""
     seen = {name: SeenIds() for name in candidates if name in rows.columns}
     repeated: dict[str, str] = {}
-    for row in rows.scan() if seen else ():
+    if isinstance(rows, FrameRows):
+        found_at = {name: rows.find_repeated(name) for name in seen}
+        repeated = {name: place for name, place in found_at.items() if place is not None}
+    for row in rows.scan() if seen and not isinstance(rows, FrameRows) else ():
         if isinstance(row, Row):
             for name in [name for name in seen if name not in repeated]:
                 value = row.values.get(name)
