@@ -19,7 +19,7 @@ from ally.learning.learner import Examples, Fitted, Learner
 from ally.learning.linear import LinearLearner
 from ally.learning.losses import TargetScale
 from ally.learning.objectives import ERM, PDCL, Objective, resolve_objective
-from ally.learning.resolve import learner_of, takes_objects
+from ally.learning.resolve import ensure_reads, learner_of, takes_objects
 from ally.learning.training import Training
 from ally.rng import streams
 from ally.types import NULL, AnyArray, FloatArray, Task
@@ -90,6 +90,7 @@ def dual_report(
         raise NoDuals(
             f"objective={objective!r} has no dual variables of labels; use 'pdcl', 'feasibility' or 'resilient'"
         )
+    ensure_reads(model, X)
     y, _, _, _, aligned = align_rows(X, y, None, None, None)
     pool = open_pool(X, ids=ids, labelled=True, objects=takes_objects(model), encoder=None)
     source, known_ids = pool.source, Ids(len(pool.source), pool.ids)

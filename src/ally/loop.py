@@ -40,7 +40,7 @@ from ally.learning.auto_objective import objective_of
 from ally.learning.learner import Fitted, Learner
 from ally.learning.objectives import Objective
 from ally.learning.pool_learner import PoolLearner, blind
-from ally.learning.resolve import is_own_network, learner_of, suit_method, takes_objects
+from ally.learning.resolve import ensure_reads, is_own_network, learner_of, suit_method, takes_objects
 from ally.learning.snapshot import Snapshot
 from ally.learning.trained import Trained
 from ally.learning.training import Training
@@ -127,6 +127,8 @@ class Loop:
         if is_lazy_dataset(X):
             ensure_room("the blocks of the Ray Dataset")
         y, candidates, embeddings, validation, aligned = align_rows(X, y, candidates, embeddings, validation)
+        if encoder in (None, "auto", "none"):
+            ensure_reads(model, X)
         pool = open_pool(
             X,
             ids=ids,

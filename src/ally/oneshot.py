@@ -55,9 +55,10 @@ def query(
         strategy: a name of the catalogue (``ally strategies`` lists it) or an `ally.Strategy`.
         objective: how the learner is trained, if not as the strategy says: a name or an objective.
         model: ``"auto"`` chooses by cross-validation on the labels, and the notes say what and by how much; or a name,
-            a scikit-learn estimator or pipeline, a torch module or function ``(shape, outputs) -> module`` with
-            `backbone` and `head`, a `ConstrainedClassifier` / `ConstrainedRegressor` for its network and training
-            settings, or any `ally.learning.learner.Learner`. Networks by name see standardised features; your own
+            a scikit-learn estimator or pipeline, a torch module or function ``(shape, outputs) -> module`` that ends
+            with a linear layer or has `backbone` and `head`, ``Network.of_texts(model, tokenizer)`` for a transformer
+            and texts, a `ConstrainedClassifier` / `ConstrainedRegressor` for its network and training settings, or any
+            `ally.learning.learner.Learner`. Networks by name see standardised features; your own
             modules and estimators see them as they are, and estimators also texts and tables of any columns
             (docs/learners.md).
         task: ``"auto"``: texts, booleans and declared classes are classes; numbers with a fraction are numbers; whole

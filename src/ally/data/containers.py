@@ -97,6 +97,13 @@ def is_picture(value: Any) -> bool:
     return type(value).__module__.split(".")[0] == "PIL"
 
 
+def holds_texts(data: Any) -> bool:
+    """Whether samples are texts: a list, an array or a series of them."""
+    series = type(data).__module__.split(".")[0] in ("pandas", "polars", "pyarrow") and not is_frame(data)
+    listed = isinstance(data, (list, tuple)) or (isinstance(data, np.ndarray) and data.ndim == 1) or series
+    return listed and len(data) > 0 and isinstance(next(iter(data)), str)
+
+
 class _Wanted(NamedTuple):
     label: str | None
     columns: Any

@@ -6,7 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from torch import nn
+
 from ally.catalogue_names import KEPT_MODEL, built_by, ensure_model
+from ally.data.containers import holds_texts
 from ally.errors import ModelError
 from ally.learning.auto import AutoLearner
 from ally.learning.candidates import (
@@ -134,6 +137,15 @@ def is_own_network(model: Any) -> bool:
     if isinstance(model, str):
         return ":" in model
     return model is not None and not (isinstance(model, Learner) or is_estimator(model) or hasattr(model, "as_learner"))
+
+
+def ensure_reads(model: Any, X: Any) -> None:
+    """Refuses texts for a torch module, which reads tokens and has no tokenizer."""
+    if isinstance(model, nn.Module) and holds_texts(X):
+        raise ModelError(
+            f"X holds texts, and {type(model).__name__} has no tokenizer to read them by; pass "
+            "ally.learning.network.Network.of_texts(model, tokenizer), or the vectors of an encoder as X"
+        )
 
 
 def _refuse_class(model: Any) -> None:
