@@ -125,8 +125,7 @@ def align_vectors(vectors: Any, place: Any, samples: Samples) -> tuple[AnyArray,
 
 
 def _from_table(rows: Rows, id_column: str | None) -> Embeddings:
-    index = rows.index if isinstance(rows, FrameRows) else None
-    path, name = rows.place, id_column or index or next((name for name in ID_NAMES if name in rows.columns), None)
+    path, name = rows.source, id_column or rows.index or next((name for name in ID_NAMES if name in rows.columns), None)
     if name not in rows.columns:
         raise DataError(f"{path} has no column {name or 'id'!r}; its columns are {', '.join(rows.columns[:20])}")
     numbers = [column for column in rows.columns if column != name]

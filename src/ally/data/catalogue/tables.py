@@ -46,7 +46,7 @@ def read_table_file(
     column = samples.layout.label
     if column is None or target == NO_LABEL:
         columns = ", ".join(samples.layout.columns[:20])
-        raise InputError(f"{path} is a table: say which column holds the labels (target); its columns are {columns}")
+        raise InputError(f"{path} is a table: label= (--label) names its column of labels; its columns are {columns}")
     found = list(samples.scan())
     labels, gone = _known([sample.label for sample in found])
     ids = [sample.id for sample, label in zip(found, labels, strict=True) if label is not None]

@@ -89,8 +89,10 @@ class Layout:
         lost = next((name for name in roles if name is not None and name not in rows.columns), None)
         if lost is not None:
             why = "which the model was trained on" if other else "which it had when the campaign was created"
-            notes = "".join(f"; {note}" for note in getattr(rows, "notes", ()))
-            raise DataError(f"{rows.place} has no column {lost!r}, {why}; its columns are {_some(rows.columns)}{notes}")
+            notes = "".join(f"; {note}" for note in rows.notes)
+            raise DataError(
+                f"{rows.source} has no column {lost!r}, {why}; its columns are {_some(rows.columns)}{notes}"
+            )
 
 
 def decide_layout(
@@ -129,7 +131,7 @@ def decide_layout(
         *(("columns", name) for name in kinds),
     ):
         if name is not None and name not in rows.columns:
-            raise InputError(f"{rows.place} has no column {name!r} ({role}); its columns are {_some(rows.columns)}")
+            raise InputError(f"{rows.source} has no column {name!r} ({role}); its columns are {_some(rows.columns)}")
     notes = []
     if label is None and not no_label:
         taken = {id_column, text, image, *kinds}
@@ -137,8 +139,7 @@ def decide_layout(
         notes += [note] if note else []
     if id_column is None:
         others = [name for name in rows.columns if name not in (text, image, label, *kinds) and is_id(name)]
-        index = getattr(rows, "index", None)
-        mine = [] if index is None else [index]
+        mine = [] if rows.index is None else [rows.index]
         mine += [name for name in ID_NAMES if name in rows.columns and name not in (text, label, *kinds)]
         candidates = dict.fromkeys([*mine, *others, *((image,) if image is not None else ())])
         id_column, note = _unique_column(rows, tuple(candidates))
@@ -155,8 +156,8 @@ def decide_layout(
     if text is None and image is None and not kinds:
         counted = [name for name in hashed if name in found and found[name].counts_rows and NUMBERED.fullmatch(name)]
         notes += [f"the column {name!r} numbers the rows and is left out" for name in counted]
-        index = getattr(rows, "index", None)  # one that cannot be the ids
-        kinds = dict.fromkeys(name for name in hashed if name not in counted and name != index)
+        # An index that is not the ids is no feature.
+        kinds = dict.fromkeys(name for name in hashed if name not in counted and name != rows.index)
     return Layout(
         hashed, id_column, text, image, label, {} if text or image else kinds, tuple(notes), unasked, suspected
     )
