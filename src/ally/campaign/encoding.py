@@ -12,7 +12,7 @@ from ally.data import Samples
 from ally.data.encoders import Encoder, default_encoder, open_encoder
 from ally.data.encoders.choosing import NONE, VARIABLE, reads_pixels
 from ally.data.encoders.opening import DEFAULTS, open_installed, open_named, suggestion
-from ally.data.encoders.samples import KINDS, EncodedSamples, ensure_same
+from ally.data.encoders.samples import EncodedSamples, ensure_same
 from ally.data.fingerprint import ENCODED
 from ally.errors import InputError
 
@@ -34,7 +34,9 @@ def encoded_again(
         if given is not None:
             raise InputError.about("encoder", given, "is given and the campaign was made without one; leave it out")
         return samples
-    kind = KINDS[samples.kind]
+    kind = samples.kind.encoder
+    if kind is None:
+        raise InputError(f"the samples are {samples.kind.words[1]}, which no encoder reads; open the campaign's source")
 
     def found() -> Encoder:
         if given is not None:
@@ -57,7 +59,7 @@ def encoded_again(
 
 def missing_encoder(samples: Samples, settings: Settings) -> str | None:
     """What a campaign without an encoder would gain from installing one, in words."""
-    kind = KINDS.get(samples.kind)
+    kind = samples.kind.encoder
     given = "embeddings" in settings.options or reads_pixels(settings.model)
     unwanted = given or os.environ.get(VARIABLE) == NONE
     if kind is None or settings.encoder is not None or unwanted or default_encoder(kind) is not None:

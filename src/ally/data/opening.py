@@ -14,13 +14,13 @@ from ally.data.arrays.memory import Channels
 from ally.data.arrays.parts import is_parts
 from ally.data.arrays.samples import ArraySamples, read_array_file, read_ids
 from ally.data.containers import Collate, Container, PictureList, unpack
-from ally.data.embeddings import Embeddings, align_vectors, is_aligned, open_embeddings
+from ally.data.embeddings import align_vectors, is_aligned, open_embeddings
 from ally.data.fingerprint import LARGEST_SIDE, SMALLEST_SIDE, check_fingerprint
 from ally.data.given_labels import unmarked
 from ally.data.identity import KeptIndex
-from ally.data.images.folder import ImageFolder
+from ally.data.images.folder import ImageFolder, open_thumbnails
 from ally.data.images.in_memory import PictureSamples
-from ally.data.images.thumbnails import Thumbnails
+from ally.data.kinds import BUILT_IN, KINDS, SampleKind, SourceRequest, find_kind
 from ally.data.samples import Samples
 from ally.data.tables import TABLES, Rows, open_rows, rows_of_dictionaries
 from ally.data.tables.columns import ColumnKind
@@ -33,6 +33,7 @@ from ally.errors import DataError, InputError
 class ReadOptions(TypedDict, total=False):
     """How data are read, at every door; see `open_source`."""
 
+    kind: SampleKind | str | None
     id_column: str | None
     text: str | None
     image: str | None
@@ -49,6 +50,7 @@ class ReadOptions(TypedDict, total=False):
 def open_source(
     place: Any,
     *,
+    kind: SampleKind | str | None = None,
     id_column: str | None = None,
     text: str | None = None,
     image: str | None = None,
@@ -76,6 +78,8 @@ def open_source(
         place: a folder; a .csv, .tsv, .xlsx, .parquet, .jsonl, .json, .txt (one text a line), .npy or .npz file; a
             pandas or Polars frame, an Arrow table, a dictionary of columns, a Hugging Face data set, a list of
             dictionaries, texts or pictures; a numpy array, a sparse matrix, a tensor, a torch data set.
+        kind: the kind of data, if it is not to be found out: a `SampleKind` of your own, its import path
+            ``module:NAME`` (which is imported), or the name of one.
         id_column: the column of ids (default: ``id``, ``ID``, ``Id``, ``name`` or one like article_id, if its values
             are all different; else a hash).
         text: the column of texts (default: ``text``, or one of long texts).
@@ -110,11 +114,11 @@ def open_source(
         )
     if known is not None:
         check_fingerprint(known)
-    thumbnails = Thumbnails(_check_side(size), None if cache is None else Path(cache))
+    _check_side(size)
     if embeddings is not None and ids is not None:
         embeddings, ids = (embeddings, ids), None  # one id for each vector
     if is_aligned(embeddings):
-        plain: dict[str, Any] = {"id_column": id_column, "text": text, "image": image, "label": label}
+        plain: dict[str, Any] = {"kind": kind, "id_column": id_column, "text": text, "image": image, "label": label}
         plain |= {
             "columns": columns,
             "collate": collate,
@@ -125,48 +129,22 @@ def open_source(
             "recursive": recursive,
         }
         embeddings = align_vectors(embeddings, place, open_source(place, **plain))
-    vectors = None if embeddings is None else open_embeddings(embeddings)
     name = name or _name(place)
-    container = _unpack(place, name, label, columns, collate, known, other or labelled)
-    data = container.data
-    label, columns = (container.options.get(name, given) for name, given in (("label", label), ("columns", columns)))
-    if isinstance(data, (str, Path)) and Path(data).is_dir() and not is_parts(Path(data)):
-        _refuse("a folder of images", id_column=id_column, text=text, image=image, columns=columns, ids=ids)
-        if known is not None:
-            _ensure_from(known, "folder", data)
-            recursive, label = bool(known["recursive"]), known["label"]
-            thumbnails = Thumbnails(int(known.get("size", size)), thumbnails.cache)
-        return _matched(
-            ImageFolder(Path(data), recursive=recursive, label=label, thumbnails=thumbnails, embeddings=vectors), known
-        )
-    if is_table(data):
-        _refuse("a table, which names its id_column", ids=ids)
-        roles = {"id_column": id_column, "text": text, "image": image, "label": label, "columns": columns}
-        rows = _rows(data, roles, folder, encoding, header, thumbnails, vectors, known, other, missing_label)
-        rows.decided = container.notes
-        return _matched(rows, known)
-    _refuse(
-        "an array",
-        id_column=id_column,
-        text=text,
-        image=image,
-        label=None if label == NO_LABEL else label,
-        columns=columns,
-        embeddings=embeddings,
-    )
-    given = container.labels if label != NO_LABEL else None
-    if isinstance(data, PictureList):
-        side = thumbnails.side if known is None else int(known.get("size", size))
-        given = None if given is None else unmarked(given, missing_label)
-        return _matched(PictureSamples(data, Thumbnails(side, thumbnails.cache), given, container.notes), known)
-    file = read_array_file(data)
-    given = given if file.labels is None or label == NO_LABEL else file.labels
-    given = None if given is None else unmarked(given, missing_label)
-    chosen = read_ids(ids) if ids is not None else file.ids if container.ids is None else read_ids(container.ids)
-    if known is not None and channels == "auto":
-        # Campaigns of before took the axes as they were.
-        channels = "first" if known.get("shape") == list(getattr(file.X, "shape", ()))[1:] else "auto"
-    return _matched(ArraySamples(file.X, chosen, name, channels, given, container.notes, known), known)
+    found, container = find_kind(kind, place, known), Container(place)
+    if not found.is_own:
+        container = _unpack(place, name, label, columns, collate, known, other or labelled)
+        found = find_kind(kind, container.data, known)
+        label, columns = container.options.get("label", label), container.options.get("columns", columns)
+    roles = {"id_column": id_column, "text": text, "image": image, "label": label, "columns": columns}
+    _ensure_options(found, {**roles, "embeddings": embeddings, "ids": ids})
+    options = {**roles, "recursive": recursive, "ids": ids, "folder": folder, "encoding": encoding, "header": header}
+    options |= {"size": size, "channels": channels, "missing_label": missing_label, "name": name}
+    vectors = None if embeddings is None else open_embeddings(embeddings)
+    folder_of_copies = None if cache is None else Path(cache)
+    request = SourceRequest(container.data, options, vectors, known, other, folder_of_copies, container)
+    if known is not None:
+        _ensure_from(known, found, place)
+    return _matched(found.open(request), known)
 
 
 def _unpack(
@@ -187,11 +165,25 @@ def _unpack(
     return container
 
 
-def is_table(data: Any) -> bool:
-    """Whether it holds rows of columns: a frame, a list of dictionaries, or a file that is no array."""
-    if isinstance(data, (str, Path)):
-        return Path(data).suffix.lower() not in (".npy", ".npz") and not Path(data).is_dir()
-    return is_frame(data) or isinstance(data, (list, tuple))
+def _open_array(request: SourceRequest) -> ArraySamples:
+    options, known, container = request.options, request.known, request.container
+    file, channels = read_array_file(request.place), options["channels"]
+    labels = container.labels if file.labels is None else file.labels
+    labels = None if labels is None or options["label"] == NO_LABEL else unmarked(labels, options["missing_label"])
+    ids = options["ids"] if options["ids"] is not None else file.ids if file.ids is not None else container.ids
+    if known is not None and channels == "auto":
+        # Campaigns of before took the axes as they were.
+        channels = "first" if known.get("shape") == list(getattr(file.X, "shape", ()))[1:] else "auto"
+    chosen = None if ids is None else read_ids(ids)
+    return ArraySamples(file.X, chosen, options["name"], channels, labels, container.notes, known)
+
+
+def _open_images(request: SourceRequest) -> ImageFolder | PictureSamples:
+    if not isinstance(request.place, PictureList):
+        return ImageFolder.open(request)
+    labels = request.container.labels
+    labels = None if labels is None else unmarked(labels, request.options["missing_label"])
+    return PictureSamples(request.place, open_thumbnails(request), labels, request.container.notes)
 
 
 def _check_side(size: int) -> int:
@@ -200,18 +192,11 @@ def _check_side(size: int) -> int:
     return size
 
 
-def _rows(
-    place: Any,
-    roles: dict[str, Any],
-    folder: str | Path | None,
-    encoding: str,
-    header: bool,
-    thumbnails: Thumbnails,
-    embeddings: Embeddings | None,
-    known: Mapping[str, Any] | None,
-    other: bool,
-    missing_label: str | int | None,
-) -> RowSamples:
+def _open_rows(request: SourceRequest) -> RowSamples:
+    place, known, other, folder = request.place, request.known, request.other, request.options["folder"]
+    encoding, header = request.options["encoding"], request.options["header"]
+    roles = {name: request.options[name] for name in ("id_column", "text", "image", "label", "columns")}
+    thumbnails = open_thumbnails(request)
     # A campaign that was made before commas were read as decimal points keeps its ids, some of which are hashes.
     decimal = None if known is None or other else str(known.get("decimal", "."))
 
@@ -234,10 +219,8 @@ def _rows(
     if known is None:
         layout = decide_layout(rows, **roles)
     else:
-        _ensure_from(known, "rows", place)
         layout = Layout.from_json(known["layout"], rows, other=other)
         _ensure_same_roles(layout, roles)
-        thumbnails = Thumbnails(int(known.get("size", thumbnails.side)), thumbnails.cache)
     if layout.image is not None and below is None:
         raise InputError("a frame with paths of images needs folder=: the folder that the paths start from")
     places = None
@@ -245,16 +228,18 @@ def _rows(
         places = KeptIndex(
             thumbnails.cache, os.path.abspath(place), repr((layout.id, layout.text, layout.columns, encoding))
         )
-    return RowSamples(
+    samples = RowSamples(
         reopen,
         layout,
         folder=below,
         thumbnails=thumbnails,
-        embeddings=embeddings,
+        embeddings=request.vectors,
         kept=known,
         kept_index=places,
-        missing_label=missing_label,
+        missing_label=request.options["missing_label"],
     )
+    samples.decided = request.container.notes
+    return samples
 
 
 def _ensure_same_roles(layout: Layout, roles: Mapping[str, Any]) -> None:
@@ -279,20 +264,101 @@ def _matched(samples: Samples, known: Mapping[str, Any] | None) -> Samples:
     return samples
 
 
-def _ensure_from(known: Mapping[str, Any], found: str, place: Any) -> None:
-    if known.get("from") != found:
-        words = {"folder": "a folder of images", "rows": "a table or a text file", "array": "an array"}
+def _ensure_from(known: Mapping[str, Any], kind: SampleKind, place: Any) -> None:
+    """The source is of the kind it was; a table may hold images or texts, and is one of them only once it is read."""
+    form = _FORMS.get(kind.name, "own") if not kind.is_own else "own"
+    before = known.get("from")
+    if before != form or (form == "own" and known.get("kind") != kind.name):
+        others = {_FORMS[name]: KINDS[name].source for name in BUILT_IN}
+        own = f"the kind {known.get('kind')!r} of its user's own; pass it: kind='module:NAME' (--kind)"
+        was = own if before == "own" else others.get(str(before), "something else")
+        raise InputError(f"{_name(place)} is {kind.source}, but the campaign was created from {was}")
+
+
+def _ensure_options(kind: SampleKind, given: Mapping[str, Any]) -> None:
+    """What was given applies to the kind."""
+    odd = next((name for name, value in given.items() if value is not None and name not in kind.options), None)
+    if odd == "label" and given["label"] == NO_LABEL:
+        return
+    if odd == "ids":
         raise InputError(
-            f"{_name(place)} is {words[found]}, but the campaign was created from "
-            f"{words.get(str(known.get('from')), 'something else')}"
+            "ids= belongs to an array of features; a table names its id_column, and images have their paths"
         )
-
-
-def _refuse(what: str, **given: Any) -> None:
-    odd = next((name for name, value in given.items() if value is not None), None)
     if odd is not None:
-        raise InputError(f"{odd}= does not apply to {what}; leave it out")
+        raise InputError(f"{odd}= does not apply to {kind.source}; leave it out")
 
 
 def _name(place: Any) -> str:
     return str(place) if isinstance(place, (str, Path)) else f"the {type(place).__name__}"
+
+
+def _is_images(data: Any) -> bool:
+    if isinstance(data, (str, Path)):
+        return Path(data).is_dir() and not is_parts(Path(data))
+    return isinstance(data, PictureList)
+
+
+def _is_array(data: Any) -> bool:
+    """Numbers in memory, or a file or a folder of them."""
+    if isinstance(data, (str, Path)):
+        path = Path(data)
+        return path.suffix.lower() in (".npy", ".npz") or (path.is_dir() and is_parts(path))
+    return not is_frame(data) and not isinstance(data, (list, tuple, PictureList))
+
+
+def _is_texts(place: Any) -> bool:
+    return isinstance(place, (str, Path)) and Path(place).suffix.lower() == ".txt"
+
+
+_FORMS = {"features": "array", "images": "folder", "text": "rows", "table": "rows"}
+"""How the fingerprint of each built-in kind says what it was made from."""
+_ROLES = frozenset({"id_column", "text", "image", "label", "columns", "embeddings"})
+KINDS.add(
+    "features",
+    SampleKind(
+        "features",
+        ("row of features", "rows of features"),
+        recognises=_is_array,
+        open=_open_array,
+        options=frozenset({"ids"}),
+        source="an array",
+    ),
+)
+KINDS.add(
+    "images",
+    SampleKind(
+        "images",
+        ("image", "images"),
+        recognises=_is_images,
+        open=_open_images,
+        widget="image",
+        encoder="image",
+        beside_encoder="rival",
+        source="a folder of images",
+    ),
+)
+KINDS.add(
+    "text",
+    SampleKind(
+        "text",
+        ("text", "texts"),
+        recognises=_is_texts,
+        open=_open_rows,
+        widget="text",
+        encoder="text",
+        beside_encoder="joined",
+        options=_ROLES,
+        source="a table or a text file",
+    ),
+)
+KINDS.add(
+    "table",
+    SampleKind(
+        "table",
+        ("row", "rows"),
+        recognises=lambda place: True,
+        open=_open_rows,
+        options=_ROLES,
+        source="a table or a text file",
+    ),
+)

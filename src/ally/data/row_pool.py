@@ -167,7 +167,7 @@ def _open_numbers(X: Any, samples: RowSamples) -> RowPool | None:
     """A pandas or Polars frame of numbers without gaps, read at once; None for anything else."""
     layout = samples.layout
     names = list(layout.learned)
-    if samples.kind != "table" or not is_frame(X) or "category" in layout.learned.values():
+    if samples.kind.name != "table" or not is_frame(X) or "category" in layout.learned.values():
         return None
     frame = X.to_pandas() if type(X).__module__.startswith("pyarrow") else X
     columns = dict(zip(map(str, frame.columns), frame.columns, strict=True))
@@ -203,7 +203,7 @@ def _open_samples(
     if labelled and isinstance(samples, RowSamples):
         samples.learn()
     if callable(encoder) and not hasattr(encoder, "identity"):
-        encoder = Function(encoder, "of this query", "image" if samples.kind == "images" else "text")
+        encoder = Function(encoder, "of this query", samples.kind.encoder or "text")
     samples = encode_samples(samples, encoder, None, vectors, None, None)
     scanned = list(samples.scan())
     kept = samples.fingerprint(learned=False)

@@ -17,10 +17,11 @@ from ally.data.arrays.memory import Channels
 from ally.data.base import Source
 from ally.data.given_labels import array_labels
 from ally.data.identity import Index, SeenIds, content_hash, id_keys, odd_id
+from ally.data.kinds import KINDS, SampleKind
 from ally.data.paths import ensure_readable
 from ally.data.problems import Problems
-from ally.data.samples import ById, Kind, Sample, Shown, ensure_none_gone, note_gone
-from ally.errors import DataError, IdError, InputError
+from ally.data.samples import ById, Sample, Samples, Shown, ensure_none_gone, note_gone
+from ally.errors import DataError, IdError
 from ally.types import AnyArray
 
 SHOWN = 20
@@ -28,7 +29,7 @@ SHOWN = 20
 NUMBERED = "ids are row numbers: add rows at the end only, or give ids"
 
 
-class ArraySamples:
+class ArraySamples(Samples):
     """`values` (n, *shape). Without `ids` a sample is its row number: rows may then be added at the end, never
     moved."""
 
@@ -60,8 +61,8 @@ class ArraySamples:
         self._index: Index | None = None
 
     @property
-    def kind(self) -> Kind:
-        return "features"
+    def kind(self) -> SampleKind:
+        return KINDS["features"]
 
     @cached_property
     def filled(self) -> Source:
@@ -73,9 +74,6 @@ class ArraySamples:
     def notes(self) -> tuple[str, ...]:
         numbered = (NUMBERED,) if self.ids is None else ()
         return (*numbered, *self.decided, *self.filled.notes)
-
-    def columns(self) -> dict[str, str]:
-        return {}
 
     def scan(self) -> Iterator[Sample]:
         self.problems.clear()
@@ -130,9 +128,6 @@ class ArraySamples:
         filled = self.filled
         vectors = len(filled.shape) == 1 and not sparse
         return ById(ids, filled.shape, lambda some: filled.read(self._where(some)[0]), sparse=sparse, vectors=vectors)
-
-    def contents(self, ids: Sequence[str]) -> list[str | Path | None]:
-        raise InputError("rows of an array are neither texts nor images; leave out the encoder")
 
     def fingerprint(self, *, learned: bool = True) -> dict[str, Any]:
         kept: dict[str, Any] = {"version": 1, "kind": "features", "from": "array", "shape": list(self.source.shape)}

@@ -10,7 +10,7 @@ from ally.catalogue_names import ANY_SHAPE, MODELS
 from ally.data.encoders.base import Encoder
 from ally.data.encoders.image import ImageModel
 from ally.data.encoders.opening import default_encoder, open_encoder
-from ally.data.encoders.samples import KINDS, WORDS, EncodedSamples
+from ally.data.encoders.samples import WORDS, EncodedSamples
 from ally.data.encoders.text import TextModel
 from ally.data.samples import Samples
 from ally.errors import InputError
@@ -32,7 +32,7 @@ def encode_samples(
     if encoder is None:
         return samples
     about: dict[str, Any] = {"name": name, "identity": encoder.identity, "width": encoder.width}
-    if samples.kind == "text":
+    if samples.kind.beside_encoder == "joined":
         about[WORDS] = True
     if isinstance(encoder, (TextModel, ImageModel)) and isinstance(wanted, (str, Path)) and encoder.folder.given:
         about["folder"] = _kept_folder(encoder.folder.path, folder)
@@ -44,7 +44,7 @@ def encode_samples(
 def _choose_encoder(samples: Samples, wanted: Any, model: str | None, embeddings: Any) -> tuple[Encoder | None, str]:
     if wanted is None or wanted == NONE:
         return None, ""
-    kind = KINDS.get(samples.kind)
+    kind = samples.kind.encoder
     if isinstance(wanted, str) and wanted == AUTO:
         named = os.environ.get(VARIABLE, AUTO)
         if kind is None or named == NONE or embeddings is not None or reads_pixels(model):

@@ -15,14 +15,15 @@ from ally.data.base import Source
 from ally.data.identity import content_hash
 from ally.data.images.pixels import convert_pixels, find_orientation, scale_square, turn
 from ally.data.images.thumbnails import Thumbnails
+from ally.data.kinds import KINDS, SampleKind
 from ally.data.paths import MIME
 from ally.data.problems import Problems
-from ally.data.samples import ById, Kind, Sample, Shown, ensure_none_gone, note_gone
+from ally.data.samples import ById, Sample, Samples, Shown, ensure_none_gone, note_gone
 from ally.errors import IdError
 from ally.types import AnyArray
 
 
-class PictureSamples:
+class PictureSamples(Samples):
     """`pictures` of any size; `labels`, if they are known, one for each; `notes`: what was decided about them."""
 
     def __init__(
@@ -37,16 +38,13 @@ class PictureSamples:
         self._side, self._shown = thumbnails.side, None if thumbnails.cache is None else thumbnails.cache / "shown"
 
     @property
-    def kind(self) -> Kind:
-        return "images"
+    def kind(self) -> SampleKind:
+        return KINDS["images"]
 
     @property
     def notes(self) -> tuple[str, ...]:
         seen = f"the learner reads the middle square of every image, scaled to {self._side}×{self._side}"
         return NUMBERED, *self._decided, seen
-
-    def columns(self) -> dict[str, str]:
-        return {}
 
     def scan(self) -> Iterator[Sample]:
         self.problems.clear()
@@ -80,15 +78,8 @@ class PictureSamples:
         return [self._read_pixels(int(id)) for id in ids]
 
     def fingerprint(self, *, learned: bool = True) -> dict[str, Any]:
-        shape = [3, self._side, self._side]
-        return {
-            "version": 1,
-            "kind": "images",
-            "from": "array",
-            "shape": shape,
-            "numbered": True,
-            "size": self._side,
-        }
+        kept = {"version": 1, "kind": "images", "from": "folder", "recursive": False, "label": None}
+        return {**kept, "size": self._side, "numbered": True}
 
     def _is_there(self, id: str) -> bool:
         return id.isdecimal() and int(id) < len(self._pictures)
