@@ -6,6 +6,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import ally
+import ally.data.catalogue
 from ally.data import open_pool
 from ally.errors import DataError, InputError, LabelError, ModelError
 

@@ -107,5 +107,5 @@ def test_a_column_that_disappears_is_named(tmp_path):
 
 
 def test_how_data_are_read_is_said_by_known_names():
-    with pytest.raises(InputError, match="lable= is not known; how data are read is said by id_column, text"):
+    with pytest.raises(InputError, match="lable= is not known; how data are read is said by kind, id_column, text"):
         query(FRAME, lable="b")

@@ -275,7 +275,7 @@ UNUSABLE = {
         csv(GOOD),
         {"ids": ["a"]},
         InputError,
-        "ids= does not apply to a table, which names its id_column",
+        "ids= belongs to an array",
     ),
 }
 

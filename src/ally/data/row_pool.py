@@ -167,7 +167,7 @@ def _open_numbers(X: Any, samples: RowSamples) -> RowPool | None:
     """A pandas or Polars frame of numbers without gaps, read at once; None for anything else."""
     layout = samples.layout
     names = list(layout.learned)
-    if samples.kind.name != "table" or not is_frame(X) or "category" in layout.learned.values():
+    if not is_frame(X) or "category" in layout.learned.values():
         return None
     frame = X.to_pandas() if type(X).__module__.startswith("pyarrow") else X
     columns = dict(zip(map(str, frame.columns), frame.columns, strict=True))
