@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from ally.campaign.changing import check_names, kept_model
-from ally.campaign.encoding import encode_samples
 from ally.campaign.places import beside, kept_options, kept_place, on_disk, open_cache, vectors_folder
 from ally.campaign.settings import Evaluate, Settings, allow_settings, declarations
 from ally.campaign.source import check_options, new_sample, note_problems
 from ally.campaign.status import GIVEN
 from ally.catalogue_names import ANY_SHAPE, LEARNERS
 from ally.data import Samples, open_source
+from ally.data.encoders.choosing import encode_samples
 from ally.data.fingerprint import ENCODED
 from ally.data.given_labels import ensure_single
 from ally.data.tables.columns import NOTHING

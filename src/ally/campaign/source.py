@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
 
 from ally.campaign.answers import Vocabulary, settled
-from ally.campaign.encoding import encoded_again
 from ally.campaign.permissions import PLACE_OF_SOURCE
 from ally.campaign.places import (
     PATHS,
@@ -27,6 +26,7 @@ from ally.campaign.settings import Settings, allow_settings, current_settings
 from ally.campaign.status import GIVEN
 from ally.campaign.values import Scanned
 from ally.data import Answer, Sample, Samples, open_source
+from ally.data.encoders.choosing import encoded_again
 from ally.errors import DataError, InputError, NotTrusted
 from ally.store import NewSample, Store
 from ally.types import Progress

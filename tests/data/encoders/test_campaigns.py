@@ -117,7 +117,7 @@ def test_a_model_of_texts_learns_from_vectors_and_words(mails):
 
 
 def test_texts_from_the_command_line(mails, run, minilm, monkeypatch):
-    monkeypatch.setattr("ally.campaign.encoding.open_encoder", lambda *given: minilm)
+    monkeypatch.setattr("ally.data.encoders.choosing.open_encoder", lambda *given: minilm)
     said = run(
         "new",
         "mails",
@@ -154,7 +154,7 @@ def test_texts_from_the_command_line(mails, run, minilm, monkeypatch):
 
 
 def test_photos_from_the_command_line(photos, run, lite0, monkeypatch):
-    monkeypatch.setattr("ally.campaign.encoding.open_encoder", lambda *given: lite0)
+    monkeypatch.setattr("ally.data.encoders.choosing.open_encoder", lambda *given: lite0)
     monkeypatch.setenv("ALLY_ENCODER", "auto")
     said = run("new", "shapes", "--from", "photos", "--classes", "disk,stripe", "--by-hand", "--model", "linear")
     assert "the learner reads 1280 numbers that the encoder efficientnet-lite0 makes of each sample" in said
@@ -311,7 +311,7 @@ def test_encoders_are_refused_where_they_do_not_apply(mails, here, monkeypatch):
 
 def test_a_missing_encoder_is_suggested_in_one_line(photos, mails, run, monkeypatch):
     monkeypatch.setenv("ALLY_ENCODER", "auto")
-    for module in ("ally.campaign.encoding", "ally.data.encoders.opening"):
+    for module in ("ally.data.encoders.choosing", "ally.data.encoders.opening"):
         monkeypatch.setattr(f"{module}.default_encoder", lambda kind: None)
     assert openings.default_encoder("text") is None
     assert "pip install 'ally-learn[photos]'" in run("new", "p", "--from", "photos", "--by-hand")

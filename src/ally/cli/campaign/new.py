@@ -135,9 +135,10 @@ def new(
 
 def _hint(campaign: Campaign) -> list[str]:
     """What an encoder would add, if one would help and none is installed."""
-    from ally.campaign.encoding import missing_encoder
+    from ally.data.encoders.choosing import missing_encoder
 
-    words = missing_encoder(campaign.source.samples, campaign.settings)
+    settings = campaign.settings
+    words = missing_encoder(campaign.source.samples, settings.model, settings.options.get("embeddings"))
     return [] if words is None else [words]
 
 
