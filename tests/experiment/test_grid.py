@@ -257,7 +257,8 @@ time.sleep(60)
 
 def test_other_data_under_the_same_name_is_refused(finished):
     with pytest.raises(
-        InputError, match=r"holds blobs-ally.*, made when blobs had other data or another target; choose another folder"
+        InputError,
+        match=r"holds blobs-ally.*, made when blobs had other data, labels or settings",
     ):
         run_grid(changed, CELLS[:1], finished.out, workers=0)
 

@@ -22,11 +22,15 @@ ten labels."""
 
 
 def default_learner(samples: Samples, task: Task, labels: int = 1000) -> DefaultLearner:
-    """Tables, texts and vectors: a perceptron with two hidden layers. Images: a slim ResNet-18, more epochs for fewer
-    `labels`."""
+    """The default for such samples; see `default_for`."""
     if task not in BOTH_TASKS:
         raise InputError.about("task", task, "is unknown; pass 'classification' or 'regression'")
-    shape = samples.features([]).shape
+    return default_for(samples.features([]).shape, labels)
+
+
+def default_for(shape: tuple[int, ...], labels: int = 1000) -> DefaultLearner:
+    """Tables, texts and vectors: a perceptron with two hidden layers. Images: a slim ResNet-18, more epochs for fewer
+    `labels`."""
     if len(shape) == 3 and min(shape[1:]) >= 8:
         size = min(64, max(8, labels // 16))
         epochs = min(100, max(20, STEPS // max(1, -(-labels // size))))

@@ -3,6 +3,7 @@
 from ally.experiment.bench import bench
 from ally.experiment.cell import COLUMNS, Cell, Record, Round
 from ally.experiment.folder import Grid, run
+from ally.experiment.opening import DataOptions
 from ally.experiment.run import CellsFailed, collect, run_cells, run_grid
 from ally.experiment.simulate import simulate
 from ally.experiment.trial import Copies, Trial
@@ -12,6 +13,7 @@ __all__ = [
     "Cell",
     "CellsFailed",
     "Copies",
+    "DataOptions",
     "Grid",
     "Record",
     "Round",

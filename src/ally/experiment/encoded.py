@@ -26,4 +26,7 @@ def encoded_trial(data: Dataset, encoder: str, kept_in: Path, progress: Progress
     note = f"samples are {model.width} numbers that the encoder {Path(encoder).name} makes of each"
     # What the catalogue says of its texts and images is about features that are not used here.
     read = () if data.name in DATASETS else data.notes
-    return Trial(data.name, data.task, pool, data.pool_labels, test, data.test_labels, (*read, note), vectors=True)
+    notes, name = (*read, note), Path(encoder).name
+    return Trial(
+        data.name, data.task, pool, data.pool_labels, test, data.test_labels, notes, vectors=True, encoder=name
+    )

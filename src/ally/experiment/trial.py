@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ally.checks import check_count, check_number
+from ally.data.arrays.memory import ArraySource, SparseSource
 from ally.data.catalogue import Dataset
 from ally.metrics import Said, constant, lopsided, metric_for
 from ally.rng import Streams
@@ -29,18 +30,24 @@ class Trial:
     notes: tuple[str, ...] = ()
     """Notes for readers of the results, as sentences."""
     vectors: bool = False
-    """Whether the samples are vectors of an encoder, whose distances are meaningful."""
+    """Whether the samples are vectors whose distances are meaningful."""
+    words: tuple[Any, Any] | None = field(default=None, repr=False)
+    """Weights of words of the pool and of the test set, where the samples are vectors of texts."""
+    encoder: str = ""
+    """The name of the encoder that made the vectors."""
+    declared: tuple[Any, ...] = ()
+    """Classes that were declared, whether samples show them or not."""
 
     @staticmethod
     def of(data: Dataset) -> Trial:
         sides = (data.pool, data.pool_labels, data.test, data.test_labels)
-        return Trial(data.name, data.task, *sides, data.notes, data.vectors)
+        return Trial(data.name, data.task, *sides, data.notes, data.vectors, data.words, data.encoder)
 
     @cached_property
     def fingerprint(self) -> str:
         """Changes with the data, whatever their name."""
         digest = hashlib.sha256(repr((self.task, self.pool.shape, self.test.shape)).encode())
-        parts: tuple[Any, ...] = (self.pool, self.pool_labels, self.test, self.test_labels)
+        parts: tuple[Any, ...] = (self.pool, self.pool_labels, self.test, self.test_labels, *(self.words or ()))
         for part in parts:
             for array in (part.data, part.indices, part.indptr) if hasattr(part, "indptr") else (part,):
                 digest.update(
@@ -58,7 +65,19 @@ class Trial:
         """All classes of the data, known to every strategy from the start."""
         if self.task == "regression":
             return None
-        return list(np.union1d(self.pool_labels, self.test_labels).tolist())
+        shown = np.union1d(self.pool_labels, self.test_labels)
+        return list((np.union1d(shown, np.asarray(self.declared)) if self.declared else shown).tolist())
+
+    def source(self, rows: AnyArray | None = None) -> Any:
+        """The pool, or some rows of it, as a `Loop` takes it."""
+        values = self.pool if rows is None else self.pool[rows]
+        words = None if self.words is None else SparseSource(self.words[0] if rows is None else self.words[0][rows])
+        return ArraySource(values, vectors=True, words=words) if self.vectors else values
+
+    def test_source(self) -> Any:
+        if self.words is None:
+            return self.test
+        return ArraySource(self.test, vectors=True, words=SparseSource(self.words[1]))
 
     @property
     def metric(self) -> str:
@@ -68,7 +87,8 @@ class Trial:
     def measured_on(self, count: int) -> Trial:
         """The same with `count` samples of the test set, drawn at random but always the same ones."""
         rows = np.sort(np.random.default_rng(0).permutation(int(self.test.shape[0]))[:count])
-        return replace(self, test=self.test[rows], test_labels=self.test_labels[rows])
+        words = None if self.words is None else (self.words[0], self.words[1][rows])
+        return replace(self, test=self.test[rows], test_labels=self.test_labels[rows], words=words)
 
     def measure(self, predicted: AnyArray, metric: str | None = None, probabilities: FloatArray | None = None) -> float:
         """`metric` of the predictions (n,) for `test`, some from `probabilities` (n, C) in the order of `classes`. The
@@ -139,4 +159,5 @@ class Copies:
                 pool[copy :: self.times] += scale * rng.standard_normal(
                     pool[copy :: self.times].shape, dtype=np.float32
                 )
-        return replace(trial, pool=pool, pool_labels=np.repeat(trial.pool_labels[rows], self.times))
+        words = None if trial.words is None else (trial.words[0][np.repeat(rows, self.times)], trial.words[1])
+        return replace(trial, pool=pool, pool_labels=np.repeat(trial.pool_labels[rows], self.times), words=words)

@@ -18,13 +18,16 @@ from ally.campaign.places import open_cache, vectors_folder
 from ally.campaign.training import data
 from ally.cli import main
 from ally.data.arrays.files import read_pool
+from ally.data.catalogue.own_data import OwnOptions
 from ally.data.catalogue.reading import Reading
 from ally.data.encoders import Function
 from ally.data.encoders import opening as openings
 from ally.data.encoders.places import InUse, keep_within, machine_folder
 from ally.data.encoders.samples import EncodedSamples
 from ally.errors import BrokenPart, DataError, InputError
-from ally.experiment.folder import trial
+from ally.experiment.opening import DataOptions, open_trial
+from ally.learning.candidates import slate_for
+from ally.learning.training import Training
 
 pytestmark = pytest.mark.xdist_group("encoders")
 
@@ -374,15 +377,37 @@ def test_a_benchmark_through_an_encoder(here, run, tiny_vit, photos):
         ally.bench("digits", "random", out="other", encoder=tiny_vit)
 
 
-def test_a_benchmark_reads_a_text_column_through_an_encoder(here, minilm, monkeypatch):
-    monkeypatch.setattr("ally.experiment.encoded.open_encoder", lambda *given: minilm)
-    rows = [f"{number},{body},{label}" for number in range(8) for body, label in (("A cat", "cat"), ("Bonds", "money"))]
+def test_a_benchmark_reads_photos_through_the_encoder_of_campaigns(here, photos, tiny_vit, monkeypatch):
+    for path in sorted(photos.iterdir()):
+        (photos / path.name[:-6]).mkdir(exist_ok=True)
+        path.rename(photos / path.name[:-6] / path.name)
+    monkeypatch.setenv("ALLY_ENCODER", str(tiny_vit))
+    with ally.Campaign.create("memory", "photos", automatic=False, label="folder") as campaign:
+        source = campaign.source.samples.features([answer.id for answer in campaign.answers.current()])
+        vectors = source.read(np.arange(len(source)))
+    trial = open_trial(DataOptions(own=OwnOptions(encoder="auto", kept_in=here / "vectors")), "photos")
+    assert trial.encoder
+    assert trial.vectors
+    found = np.concatenate([trial.pool, trial.test])
+    assert sorted(map(bytes, found)) == sorted(map(bytes, vectors))
+    pixels = open_trial(DataOptions(own=OwnOptions(encoder="auto", model="cnn")), "photos")
+    assert (pixels.pool.shape[1:], pixels.encoder) == ((3, 32, 32), "")
+
+
+def test_a_benchmark_of_encoded_texts_keeps_their_words(here, tiny_bert):
+    rows = [
+        f"{n},{body},{label}" for n in range(20) for body, label in (("a cat purrs", "cat"), ("bonds fell", "money"))
+    ]
     (here / "mails.csv").write_text("\n".join(["number,body,label", *rows]) + "\n")
-    read = Reading(text="body")
-    found = trial(None, "label", "auto", "mails.csv", reading=read, encoder=("all-MiniLM-L6-v2", here / "encoded"))
+    own = OwnOptions("label", "auto", Reading(text="body"), str(tiny_bert), None, here / "encoded")
+    found = open_trial(DataOptions(own=own), "mails.csv")
     assert found.vectors
-    assert found.pool.shape[1] == found.test.shape[1] == 384
-    assert list(found.classes) == ["cat", "money"]
+    assert found.words[0].shape[0] == len(found.pool)
+    assert "words" in [candidate.name for candidate in slate_for(found.source(), Training())]
+    assert found.classes == ["cat", "money"]
+    labels = [label if row < 12 else None for row, label in enumerate(found.pool_labels)]
+    loop = ally.Loop(found.source(), labels, strategy="random", random_state=0)
+    assert set(loop.predict(found.test_source())) <= {"cat", "money"}
 
 
 def test_bench_reads_a_text_column_through_the_folder_of_an_encoder(here, run, tiny_bert):

@@ -19,6 +19,7 @@ from ally.cli.reading import (
     IdsFile,
     ImageColumn,
     ImageFolder,
+    ImageSize,
     MissingLabel,
     NoHeader,
     TextColumn,
@@ -70,10 +71,7 @@ def new(
     folder: ImageFolder = None,
     encoding: Encoding = None,
     no_header: NoHeader = False,
-    size: Annotated[
-        int | None,
-        of_source(help="Side of the images that the learner sees, in pixels (default: 32).", min=8, metavar="N"),
-    ] = None,
+    size: ImageSize = None,
     channels: ChannelAxis = None,
     missing_label: MissingLabel = None,
     regression: Annotated[

@@ -17,7 +17,13 @@ class ArraySource:
     """A numeric array or memory map of shape ``(n, *shape)``. Integers are read as floats that hold them exactly."""
 
     def __init__(
-        self, array: AnyArray, columns: Sequence[str] | None = None, name: str = "X", *, vectors: bool = False
+        self,
+        array: AnyArray,
+        columns: Sequence[str] | None = None,
+        name: str = "X",
+        *,
+        vectors: bool = False,
+        words: SparseSource | None = None,
     ) -> None:
         if array.ndim < 2:
             raise InputError(f"{name} has shape {array.shape}; pass one row per sample: reshape to (n, features)")
@@ -35,6 +41,8 @@ class ArraySource:
         self._columns = columns
         self.vectors = vectors
         """Distances mean something: features share one scale."""
+        self.words = words
+        """The same samples as weights of words, if these are vectors of texts."""
 
     @property
     def by_path(self) -> bool:
@@ -43,7 +51,8 @@ class ArraySource:
 
     def part(self, run: slice) -> ArraySource:
         """A run of the rows, not copied."""
-        return ArraySource(self._array[run], self._columns, vectors=self.vectors)
+        words = None if self.words is None else self.words.part(run)
+        return ArraySource(self._array[run], self._columns, vectors=self.vectors, words=words)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_array": file_map(self._array) or self._array}

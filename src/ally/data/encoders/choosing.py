@@ -56,7 +56,7 @@ def _chosen(samples: Samples, given: Any, model: str | None, embeddings: Any) ->
     kind = KINDS.get(samples.kind)
     if isinstance(given, str) and given == AUTO:
         named = os.environ.get(VARIABLE, AUTO)
-        if kind is None or named == NONE or embeddings is not None or _of_pixels(model):
+        if kind is None or named == NONE or embeddings is not None or reads_pixels(model):
             return None, ""
         name = default_encoder(kind) if named == AUTO else named
         return (None, "") if name is None else (open_encoder(name, kind), name)
@@ -73,7 +73,7 @@ def _chosen(samples: Samples, given: Any, model: str | None, embeddings: Any) ->
     return encoder, str(getattr(encoder, "name", encoder.identity))
 
 
-def _of_pixels(model: str | None) -> bool:
+def reads_pixels(model: str | None) -> bool:
     """Whether a model is a network that reads images only."""
     return model in MODELS and model not in ANY_SHAPE
 
@@ -124,7 +124,7 @@ def _kept_folder(path: Path, folder: Path | None) -> str:
 def missing_encoder(samples: Samples, model: str | None, embeddings: Any) -> str | None:
     """What samples without an encoder would gain from installing one, in words."""
     kind = KINDS.get(samples.kind)
-    unwanted = embeddings is not None or _of_pixels(model) or os.environ.get(VARIABLE) == NONE
+    unwanted = embeddings is not None or reads_pixels(model) or os.environ.get(VARIABLE) == NONE
     if kind is None or isinstance(samples, EncodedSamples) or unwanted or default_encoder(kind) is not None:
         return None
     return suggestion(kind)
