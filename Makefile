@@ -8,7 +8,7 @@ export PYTHONDONTWRITEBYTECODE :=
 .PHONY: demo test test-only test-slow test-ray hostile fuzz lint bench bench-full label-efficiency bench-store kill-test docs clean
 
 # Large packages of which little is imported: what is, is compiled then.
-SELDOM := tests|testing|mypy|mypyc|networkx|pip|plotly|ray|setuptools|torch/_inductor|transformers/models|sympy|statsmodels|fontTools|pygments|sentence_transformers|huggingface_hub|graphql|openpyxl|formulaic|torchgen|google|grpc
+SELDOM := aiohttp|lightning_fabric|pytorch_lightning|torchmetrics|tests|testing|mypy|mypyc|networkx|pip|plotly|ray|setuptools|torch/_inductor|transformers/models|sympy|statsmodels|fontTools|pygments|sentence_transformers|huggingface_hub|graphql|openpyxl|formulaic|torchgen|google|grpc
 PIP := $(BIN)/python -m pip install --quiet --no-compile
 
 # The environment is complete when its stamp is newer than the files that describe it. Two installers unpack the pinned

@@ -16,7 +16,7 @@ from ally.execution.memory import Scratch
 from ally.hygiene import EqualInputs, Hygiene, choose, find_copies, put_last
 from ally.hygiene.choose import REPEATS, Subsets, typical_distance
 from ally.hygiene.copies import fingerprints
-from ally.hygiene.distances import Distances, farthest
+from ally.hygiene.distances import farthest, find_near, find_repeats
 from ally.learning.snapshot import Snapshot, View
 from ally.rng import Streams
 from ally.selection import Selection, Top
@@ -405,15 +405,14 @@ def test_near_is_a_share_of_the_typical_distance():
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e4])
-def test_distances_have_naive_twins(offset):
+def test_near_points_and_repeats_have_naive_twins(offset):
     generator = torch.Generator().manual_seed(2)
     points = (torch.randn(2500, 3, generator=generator) + offset).float()
     others = (torch.randn(1100, 3, generator=generator) + offset).float()
-    metric, limit = Distances(points[0].double()), 0.02
+    limit = 0.02
     squared = (points.double()[:, None] - others.double()[None]).square().sum(2)
-    torch.testing.assert_close(metric.squared(points, others), squared, rtol=1e-9, atol=1e-12)
-    assert metric.near(points, others, limit).tolist() == (squared <= limit).any(1).tolist()
-    assert metric.near(points, others[:0], limit).sum() == 0
+    assert find_near(points, others, limit).tolist() == (squared <= limit).any(1).tolist()
+    assert find_near(points, others[:0], limit).sum() == 0
     kept = []
     expected = []
     for place, point in enumerate(points.double()):
@@ -421,7 +420,7 @@ def test_distances_have_naive_twins(offset):
         expected.append(repeat)
         if not repeat:
             kept.append(place)
-    found = metric.repeats(points, limit)
+    found = find_repeats(points, limit)
     assert found.tolist() == expected
     assert 0 < sum(expected[2100:]) < 400
 
@@ -481,7 +480,7 @@ def test_the_farthest_are_those_of_a_full_sort():
 
     def found(points, count):
         view = View(np.arange(len(points)), points, None, torch.empty(0))
-        return farthest(view, count, Distances(points[0].double()), Streams(0)).tolist()
+        return farthest(view, count, Streams(0)).tolist()
 
     assert found(points, 60) == expected.tolist()
     assert found(points, 0) == []

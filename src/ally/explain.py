@@ -6,10 +6,13 @@ import numpy as np
 import pandas as pd
 import torch
 
-from ally.data import Ids, LabelCode, blocks
+from ally.data import Ids, LabelCode
+from ally.features import ProductRows
 from ally.learning.snapshot import Snapshot
+from ally.neighbours import find_nearest
 from ally.scoring import Scored
 from ally.selection import Selection
+from ally.selection.points import Points
 from ally.types import AnyArray, FloatArray
 
 
@@ -34,8 +37,9 @@ def why(snapshot: Snapshot, scored: Scored, selection: Selection, ids: Ids, code
         if picked.probabilities is not None:
             probability = picked.probabilities.amax(1).double().numpy()
     if len(picked.points) and len(snapshot.labelled.points):
-        places_near, distance = _nearest(picked.points, snapshot.labelled.points)
-        nearest = ids.of(snapshot.labelled.rows[places_near])
+        points, labelled = (Points(ProductRows((view.points,))) for view in (picked, snapshot.labelled))
+        found = find_nearest(points, labelled)
+        nearest, distance = ids.of(snapshot.labelled.rows[found.numbers[:, 0]]), np.sqrt(found.squared[:, 0])
     return pd.DataFrame(
         {
             "score": selection.values,
@@ -50,22 +54,6 @@ def why(snapshot: Snapshot, scored: Scored, selection: Selection, ids: Ids, code
         },
         index=pd.Index(ids.of(selection.rows), name="id"),
     )
-
-
-def _nearest(points: torch.Tensor, others: torch.Tensor) -> tuple[AnyArray, FloatArray]:
-    """Position and distance of the nearest of `others` to each point, block by block on both sides."""
-    place = torch.zeros(len(points), dtype=torch.int64)
-    gap = torch.full((len(points),), torch.inf, dtype=torch.float64)
-    for block in blocks(len(points)):
-        for part in blocks(len(others)):
-            gaps = torch.cdist(
-                points[block].double(), others[part].double(), compute_mode="donot_use_mm_for_euclid_dist"
-            )
-            found = gaps.min(1)
-            closer = found.values < gap[block]
-            place[block] = torch.where(closer, found.indices + part.start, place[block])
-            gap[block] = torch.where(closer, found.values, gap[block])
-    return place.numpy(), gap.numpy()
 
 
 def _percentiles(scores: torch.Tensor, places: AnyArray) -> FloatArray:

@@ -169,7 +169,7 @@ class Loop:
         self._budget = memory_budget
         self._open: dict[str, IntArray] = {}
         self._fits: list[Fitted] = []
-        self._notes = [*aligned, *getattr(source, "notes", ()), *notes, *method_notes]
+        self._notes = [*aligned, *source.notes, *notes, *method_notes]
         if self._decided or len(self.labelled):
             self._ensure_supported()
 

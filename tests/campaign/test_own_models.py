@@ -10,6 +10,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import LinearSVC
+from torch import nn
 
 from ally import Campaign
 from ally.campaign.permissions import revoke
@@ -73,6 +74,41 @@ def test_a_campaign_is_trained_by_it(tmp_path, table, own, answer_all, model):
     if kept.startswith("skops,"):
         assert isinstance(again.fit, FittedEstimator)
         assert again.fit.estimator[-1].C == 0.5
+
+
+def lightgbm_trees():
+    trees = pytest.importorskip("lightgbm").LGBMClassifier(n_estimators=10, min_child_samples=3, verbose=-1)
+    return make_pipeline(StandardScaler(), trees)
+
+
+def xgboost_trees():
+    return pytest.importorskip("xgboost").XGBClassifier(n_estimators=10, max_depth=3)
+
+
+@pytest.mark.parametrize("make", [lightgbm_trees, xgboost_trees])
+def test_boosted_trees_of_other_libraries_are_kept(tmp_path, table, answer_all, make):
+    source, truth = table
+    with Campaign.create(tmp_path / "c.db", source, model=make(), strategy="margin", **SETTINGS) as campaign:
+        answer_all(campaign, truth, 40)
+        campaign.retrain()
+        assert campaign.status().model.value > 0.7
+    with Campaign.open(tmp_path / "c.db") as campaign:
+        predicted = campaign.predict().set_index("id")["label"]
+        assert (predicted == [truth[id] for id in predicted.index]).mean() > 0.7
+        assert len(campaign.ask(5).ids) == 5
+        assert campaign.settings.ignored == ()
+        # Whoever gets the campaign decides first whether the library may be used.
+        revoke(campaign.id)
+    with Campaign.open(tmp_path / "c.db") as campaign:
+        assert [one.name for one in campaign.settings.ignored] == ["model"]
+        assert campaign.settings.model == "auto"
+
+
+def test_a_network_of_skorch_is_refused_with_what_to_do(tmp_path, table):
+    net = pytest.importorskip("skorch").NeuralNetClassifier(nn.Linear, module__in_features=64, module__out_features=3)
+    with pytest.raises(ModelError, match=r"network of skorch.*'module:builder', a function .shape, outputs."):
+        Campaign.create(tmp_path / "c.db", table[0], model=net, **SETTINGS)
+    assert not (tmp_path / "c.db").exists()
 
 
 def test_an_estimator_of_many_settings_is_kept(tmp_path, table):

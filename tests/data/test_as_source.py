@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy import sparse
 
-from ally.data import BLOCK, as_source, blocks, chunks, fit_scaler
+from ally.data import BLOCK, Source, as_source, blocks, chunks, fit_scaler
 from ally.data.arrays.files import read_labels, read_pool
 from ally.data.samples import ById
 from ally.errors import AllyError, IdError, InputError, LabelError
@@ -186,3 +186,28 @@ def test_vectors_share_one_scale():
         assert values.mean(axis=0) == pytest.approx(np.zeros(3), abs=1e-5)
         assert np.square(values).mean() == pytest.approx(1, rel=1e-5)
         assert values.std(axis=0) / values.std(axis=0)[0] == pytest.approx(X.std(axis=0) / X.std(axis=0)[0], rel=1e-4)
+
+
+class OwnReader:
+    """A pool of one's own: no class of ours, and it declares that zeros mean absence."""
+
+    shape = (2,)
+    sparse = True
+
+    def __len__(self):
+        return 3
+
+    def read(self, rows):
+        return np.asarray([[0.0, 1.0], [2.0, 0.0], [0.0, 0.0]])[rows]
+
+    def column(self, number):
+        return f"word {number}"
+
+
+def test_a_reader_of_ones_own_becomes_a_source():
+    source = as_source(OwnReader())
+    assert isinstance(source, Source)
+    assert (source.sparse, source.vectors, source.numeric, source.divisible) == (True, False, True, False)
+    assert source.take(np.array([1])).tolist() == source.read(np.array([1])).tolist() == [[2.0, 0.0]]
+    assert source.column(1) == "word 1"
+    assert (fit_scaler(source, np.arange(3)).mean == 0).all()

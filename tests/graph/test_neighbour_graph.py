@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from ally.graph import NearestPoints, NeighbourGraph, interpolate, spread
+from ally.graph import NeighbourGraph, interpolate, spread
 from ally.graph.neighbour_graph import LEAST_WEIGHT
 
 
@@ -18,34 +18,6 @@ def draw(n, d, seed=0, copies=0):
     points = rng.normal(size=(n, d)).astype(np.float32)
     points[rng.integers(n, size=copies)] = points[rng.integers(n, size=copies)]
     return points
-
-
-@pytest.mark.parametrize(("n", "d", "copies", "offset"), [(300, 1, 40, 0), (1500, 3, 300, 0), (2100, 20, 0, 1000)])
-def test_neighbours_are_those_of_one_loop_over_all_pairs(n, d, copies, offset):
-    points = draw(n, d, copies=copies) + np.float32(offset)
-    squared = all_distances(points, points)
-    np.fill_diagonal(squared, np.inf)
-    expected = np.argsort(squared, axis=1, kind="stable")[:, :7]
-    found = NearestPoints(points).find(points, 7, np.arange(n, dtype=np.int32))
-    np.testing.assert_array_equal(found.numbers, expected)
-    np.testing.assert_allclose(found.squared, np.take_along_axis(squared, expected, axis=1), rtol=1e-12)
-
-
-def test_neighbours_do_not_depend_on_how_many_rows_are_asked_about():
-    points, rows = draw(2500, 5), draw(1300, 5, seed=1)
-    whole = NearestPoints(points).find(rows, 4)
-    parts = [NearestPoints(points).find(rows[start : start + 100], 4) for start in range(0, len(rows), 100)]
-    np.testing.assert_array_equal(whole.numbers, np.concatenate([part.numbers for part in parts]))
-    np.testing.assert_array_equal(whole.squared, np.concatenate([part.squared for part in parts]))
-
-
-@pytest.mark.parametrize("scale", [1e-18, 1.0, 1e15])
-def test_neighbours_of_tiny_and_of_huge_points(scale):
-    points = (draw(400, 6) * np.float32(scale)).astype(np.float32)
-    squared = all_distances(points, points)
-    np.fill_diagonal(squared, np.inf)
-    found = NearestPoints(points).find(points, 3, np.arange(400, dtype=np.int32))
-    np.testing.assert_array_equal(found.numbers, np.argsort(squared, axis=1, kind="stable")[:, :3])
 
 
 def test_links_are_symmetric_and_weigh_what_their_lengths_say():
@@ -99,7 +71,7 @@ def test_parts_without_a_path_between_them_are_told_apart():
 def test_a_copy_of_a_point_is_that_point_and_others_lie_between():
     points = draw(100, 2)
     rows = np.concatenate([points[[3, 9]], draw(1, 2, seed=5)])
-    placed = interpolate(NearestPoints(points), rows, 4, 0.1).toarray()
+    placed = interpolate(points, rows, 4, 0.1).toarray()
     assert placed[0, 3] == placed[1, 9] == 1
     assert np.count_nonzero(placed[2]) == 4
     np.testing.assert_allclose(placed.sum(axis=1), 1)

@@ -17,7 +17,7 @@ from ally.report.answer import against_constant, answer_parts
 from ally.report.figure import draw
 from ally.report.grid import Description
 from ally.report.page.charts import chart_data
-from ally.report.page.page import page
+from ally.report.page.page import render_page
 from ally.report.style import SHOWN, styles
 from ally.report.write import FILES
 
@@ -274,9 +274,9 @@ def test_the_best_curves_are_drawn_whatever_their_baseline():
     look = styles(summary)
     assert all(style.shown for name, style in look.items() if name.endswith("good"))
     assert sum(style.shown for style in look.values()) == SHOWN
-    text = page(summary, Description(), b"")
+    text = render_page(summary, Description(), b"")
     assert f"{18 - SHOWN} of 18 series start hidden" in text
-    assert "start hidden" not in page(summarise(drawn()), Description(), b"")
+    assert "start hidden" not in render_page(summarise(drawn()), Description(), b"")
 
 
 def test_nothing_to_compare_is_not_unfinished():
@@ -303,12 +303,12 @@ def contrast(first, second):
 
 
 def test_colours_stand_out_from_both_backgrounds():
-    from ally.report.page.charts import asset
+    from ally.report.page.charts import read_asset
     from ally.report.style import ALLY, OTHERS
 
-    backs = re.findall(r"--back: (#\w{6})", asset("page.css"))
+    backs = re.findall(r"--back: (#\w{6})", read_asset("page.css"))
     texts = {
-        name: re.findall(rf"--{name}: (#\w{{6}})", asset("page.css"))
+        name: re.findall(rf"--{name}: (#\w{{6}})", read_asset("page.css"))
         for name in ("text", "dim", "accent", "good", "bad")
     }
     for mode in (0, 1):

@@ -11,6 +11,9 @@ from ally.data import BLOCK
 from ally.errors import InputError
 from ally.execution.engine import LocalEngine
 from ally.features import Embedding, Gradient, ProductRows
+from ally.neighbours import find_nearest
+from ally.neighbours.loops import lower_to_row
+from ally.neighbours.screening import find_frame, make_room
 from ally.rng import Streams
 from ally.selection import coverage, kmeans, typiclust
 from ally.selection.base import Limits
@@ -18,8 +21,7 @@ from ally.selection.centroids import UnitRows
 from ally.selection.coverage import Ball, Cover, Covering, Gaussian, Ranking, representatives
 from ally.selection.herding import Herding
 from ally.selection.kmeans import k_means
-from ally.selection.neighbours import Points, frame, nearest, room
-from ally.selection.pairs import lower_to_row
+from ally.selection.points import Points
 from ally.selection.probcover import ProbCover, farthest_first
 from ally.selection.shards import shards
 from ally.selection.typiclust import TypiClust, cluster_together, typicality
@@ -76,18 +78,20 @@ def test_nearest(kind, unit, d):
     z[:50] = x[-50:]
     squared = np.sort(pairwise(doubles(x, unit), doubles(z, unit)), 1)
     for k in (1, 6):
-        found = nearest(points(x, unit=unit), points(z, unit=unit), k)
+        found = find_nearest(points(x, unit=unit), points(z, unit=unit), k).squared
         np.testing.assert_allclose(found, squared[:, :k], rtol=1e-9, atol=0 if not unit else 1e-28)
-    assert (nearest(points(x[-50:], unit=unit), points(z, unit=unit)) == 0).all()
+    assert (find_nearest(points(x[-50:], unit=unit), points(z, unit=unit)).squared == 0).all()
 
 
 def test_nearest_of_another_label():
     x = pool("random", 300, 4)
     labels = np.random.default_rng(0).integers(3, size=300)
     expected = np.where(labels[:, None] == labels[None], np.inf, pairwise(doubles(x), doubles(x))).min(1)
-    np.testing.assert_allclose(nearest(points(x), points(x), labels=(labels, labels))[:, 0], expected, rtol=1e-12)
-    assert (nearest(points(x), points(x[:2]), 4)[:, 2:] == np.inf).all()
-    assert (nearest(points(x), points(x[:0])) == np.inf).all()
+    others = find_nearest(points(x), points(x), marks=(labels, labels))
+    np.testing.assert_allclose(others.squared[:, 0], expected, rtol=1e-12)
+    assert (labels[others.numbers[:, 0]] != labels).all()
+    assert (find_nearest(points(x), points(x[:2]), 4).squared[:, 2:] == np.inf).all()
+    assert (find_nearest(points(x), points(x[:0])).squared == np.inf).all()
 
 
 def test_nearest_of_products():
@@ -98,7 +102,7 @@ def test_nearest_of_products():
             np.einsum("nc,nd->ncd", doubles(left, unit), doubles(right, unit)).reshape(len(left), -1)
             for left, right in ((a, h), (b, g))
         ]
-        found = nearest(points(a, h, unit=unit), points(b, g, unit=unit), 3)
+        found = find_nearest(points(a, h, unit=unit), points(b, g, unit=unit), 3).squared
         np.testing.assert_allclose(found, np.sort(pairwise(*full), 1)[:, :3], rtol=1e-9, atol=1e-9)
         assert (found[:5, 0] == 0).all()
 
@@ -106,11 +110,11 @@ def test_nearest_of_products():
 def test_a_distance_does_not_depend_on_what_is_computed_with_it():
     for d in (1, 5, 8, 33, 128, 300):
         x, z = points(pool("random", 60, d, 1), unit=True), points(pool("random", 40, d, 2), unit=True)
-        every, labels = nearest(x, z, 40), np.arange(40)
-        alone = np.concatenate([nearest(x, z.at(labels[j : j + 1])) for j in labels], axis=1)
+        every, labels = find_nearest(x, z, 40).squared, np.arange(40)
+        alone = np.concatenate([find_nearest(x, z.at(labels[j : j + 1])).squared for j in labels], axis=1)
         assert (every == np.sort(alone, 1)).all()
-        assert (alone == np.concatenate([nearest(z, x.at(np.asarray([i]))).T for i in range(60)])).all()
-        assert (nearest(x.at(np.arange(7, 60, 3)), z, 40) == every[7::3]).all()
+        assert (alone == np.concatenate([find_nearest(z, x.at(np.asarray([i]))).squared.T for i in range(60)])).all()
+        assert (find_nearest(x.at(np.arange(7, 60, 3)), z, 40).squared == every[7::3]).all()
         # Another loop may add up in another order, but not by more than `NEARER` allows for.
         column = np.full(60, np.inf)
         lower_to_row(column, x[:], z[3:4])
@@ -122,17 +126,17 @@ def test_a_distance_does_not_depend_on_what_is_computed_with_it():
 @pytest.mark.parametrize("d", [2, 128, 700])
 def test_products_and_sketches_bound_distances_from_below(kind, unit, d):
     x = points(pool(kind, 400, d), unit=unit)
-    seen = frame(x, x)
+    seen = find_frame(x, x)
     exact = np.asarray(pairwise(x[:][0], x[:][0])) * seen.scale**2
     views = [seen.singles(x[:]), seen.sketches(x[:])] if d > 100 else [seen.singles(x[:])]
     for rows in views:
-        low = rows.norms[:, None] + (rows.norms[None] - np.float32(2) * rows.products(rows, room()))
+        low = rows.norms[:, None] + (rows.norms[None] - np.float32(2) * rows.products(rows, make_room()))
         assert (low <= exact).all()
     norms = (seen.singles(x[:]).factors[0].astype(np.float64) ** 2).sum(1)
-    singles = views[0].norms[:, None] + views[0].norms[None] - 2 * views[0].products(views[0], room())
+    singles = views[0].norms[:, None] + views[0].norms[None] - 2 * views[0].products(views[0], make_room())
     assert (exact - singles <= 3e-7 * (d + 24) * (norms[:, None] + norms[None]) + 1e-33).all()
     if kind == "low rank" and not unit and d > 100:
-        close = views[1].norms[:, None] + views[1].norms[None] - 2 * views[1].products(views[1], room())
+        close = views[1].norms[:, None] + views[1].norms[None] - 2 * views[1].products(views[1], make_room())
         assert np.median(close / exact.clip(1e-9)) > 0.9
 
 

@@ -16,7 +16,7 @@ from ally.selection.cluster_margin import ClusterMargin, round_robin
 from ally.selection.herding import Herding, coverage_weights, covering_radius
 from ally.selection.kmeans import k_means
 from ally.selection.lcmd import LCMD
-from ally.selection.neighbours import Points
+from ally.selection.points import Points
 from ally.selection.probcover import ProbCover, pure_radius
 from ally.selection.typiclust import TypiClust, typicality
 

@@ -21,7 +21,7 @@ from ally.selection.influence import (
     evidence,
     greedy,
 )
-from ally.selection.neighbours import Points
+from ally.selection.points import Points
 
 
 def kernel(x, z, square):

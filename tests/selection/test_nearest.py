@@ -23,11 +23,10 @@ from ally.selection import kcenter as kcenter_module
 from ally.selection import nearest as nearest_module
 from ally.selection.arrays import arrays
 from ally.selection.base import Limits
-from ally.selection.field import NO_LENGTHS, Field
+from ally.selection.field import NO_LENGTHS, Field, read_factors
 from ally.selection.kcenter import Farthest, farthest_first
 from ally.selection.kmeanspp import Weighted, draw
 from ally.selection.lcmd import Clusters, farthest_of_largest
-from ally.selection.products import singles
 from ally.selection.shards import Pick, Shard, best, greedy, shards
 from ally.selection.sketch import SHARE, directions, frame
 from ally.selection.weights import bits, is_worn, scale_of, share
@@ -363,8 +362,10 @@ def test_bounds_are_below_every_distance(kind, product):
     field._survey(centres, sketches := np.empty((1, scans.NUMBERS, m), np.float32), NO_LENGTHS)
     seen, single = field._frame, field._single_frame()
     bounds = (
-        singles(*centres.read(slice(None)), single).lower(singles(*rows.read(slice(None)), single)).astype(float)
-        * single.area
+        single.singles(read_factors(centres, slice(None)))
+        .bound_pairs(single.singles(read_factors(rows, slice(None))))
+        .astype(float)
+        * single.scale**-2
     )
     slack = seen.slack(2 * np.sqrt(field._largest[3])) + 2 * field._error
     for q in range(m):

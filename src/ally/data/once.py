@@ -6,16 +6,18 @@ from typing import Any
 
 import numpy as np
 
+from ally.data.arrays.scaling import Moments
 from ally.data.base import Source
 from ally.types import AnyArray, IntArray
 
 
-class Once:
+class Once(Source):
     """A source that keeps the rows it read last, so that whoever asks for them again, or for some of them, reads
     nothing."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
+        self.resemble(source)
         self._kept: dict[str, tuple[IntArray, Any]] = {}
 
     @property
@@ -38,11 +40,14 @@ class Once:
     def column(self, number: int) -> str:
         return self.source.column(number)
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name == "source":
-            raise AttributeError(name)
-        found = getattr(self.source, name)
-        return (lambda rows: self._read("take", rows)) if name == "take" else found
+    def take(self, rows: IntArray) -> Any:
+        return self._read("take", rows)
+
+    def part(self, run: slice) -> Source:
+        return self.source.part(run)
+
+    def moments(self, rows: IntArray) -> Moments | None:
+        return self.source.moments(rows)
 
     def _read(self, how: str, rows: IntArray) -> Any:
         if how not in self._kept or not np.array_equal(self._kept[how][0], rows):

@@ -111,18 +111,32 @@ def ensure_none_gone(gone: Sequence[str], ids: Sequence[str], place: object) -> 
         )
 
 
-@dataclass(frozen=True)
-class ById:
-    ids: Sequence[str] = field(repr=False)
-    shape: tuple[int, ...]
-    load: Load = field(repr=False)
-    names: tuple[str, ...] = field(default=(), repr=False)
-    sparse: bool = False
-    """Zeros mean absence: features share one scale and are not centred."""
-    vectors: bool = False
-    """Distances mean something: features share one scale."""
-    words: Source | None = field(default=None, repr=False)
-    """The same samples as weights of words, if these are vectors of texts."""
+class ById(Source):
+    """The samples of these ids, row by row, as `load` gives them."""
+
+    divisible = True
+
+    def __init__(
+        self,
+        ids: Sequence[str],
+        shape: tuple[int, ...],
+        load: Load,
+        names: tuple[str, ...] = (),
+        *,
+        sparse: bool = False,
+        vectors: bool = False,
+        words: Source | None = None,
+    ) -> None:
+        self.ids, self.load, self.names = ids, load, names
+        self.sparse, self.vectors, self.words = sparse, vectors, words
+        self._shape = shape
+
+    def __repr__(self) -> str:
+        return f"ById({len(self.ids)} samples of shape {self._shape})"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._shape
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -136,6 +150,3 @@ class ById:
 
         values = self.read(np.arange(*run.indices(len(self))))
         return SparseSource(scipy.sparse.csr_array(values)) if self.sparse else ArraySource(values)
-
-    def column(self, number: int) -> str:
-        return repr(self.names[number]) if self.names else str(number)

@@ -6,8 +6,8 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from ally.graph.loops import Double, Ints, Single
-from ally.graph.nearest import NearestPoints
+from ally.neighbours import ArrayRows, find_nearest
+from ally.neighbours.loops import Double, Ints, Single
 
 LEAST_WEIGHT = 1e-6
 """A link that is far longer than most weighs this much, so that no product of weights is lost to underflow."""
@@ -16,16 +16,17 @@ LEAST_WEIGHT = 1e-6
 class NeighbourGraph:
     """Distinct points (n, d), and up to `most` neighbours of each.
 
-    Memory: 12 bytes for each of n × `most` links and two copies of the points.
+    Memory: 12 bytes for each of n × `most` links, and the points.
     """
 
     def __init__(self, points: Single, most: int) -> None:
-        self.nearest = NearestPoints(points)
+        self.points = points
         self.most = max(0, min(most, len(points) - 1))
-        self.neighbours = self.nearest.find(self.nearest.points, self.most, np.arange(len(points), dtype=np.int32))
+        rows, themselves = ArrayRows(points), np.arange(len(points))
+        self.neighbours = find_nearest(rows, rows, self.most, (themselves, themselves))
 
     def __len__(self) -> int:
-        return len(self.nearest)
+        return len(self.points)
 
     def width(self, k: int) -> float:
         """The median squared distance to the k nearest: where the weight of a link has fallen to 1/e."""
@@ -57,17 +58,18 @@ class NeighbourGraph:
         return connected_components(self.links(k), directed=False)[1]
 
     def interpolate(self, rows: Single, k: int) -> csr_array:
-        return interpolate(self.nearest, rows, k, self.width(k))
+        return interpolate(self.points, rows, k, self.width(k))
 
 
-def interpolate(nearest: NearestPoints, rows: Single, k: int, width: float) -> csr_array:
-    """(m, n): the k points nearest to rows (m, d), by weights that sum to 1; a copy of a point is that point alone."""
-    found = nearest.find(rows, max(1, min(k, len(nearest))))
+def interpolate(points: Single, rows: Single, k: int, width: float) -> csr_array:
+    """(m, n): the k of points (n, d) nearest to rows (m, d), by weights that sum to 1; a copy of a point is that point
+    alone."""
+    found = find_nearest(ArrayRows(rows), ArrayRows(points), max(1, min(k, len(points))))
     weights = weigh(found.squared - found.squared[:, :1], width)
     weights[found.squared[:, 0] == 0, 1:] = 0.0
     weights /= weights.sum(axis=1, keepdims=True)
     starts = np.arange(0, weights.size + 1, weights.shape[1])
-    placed = csr_array((weights.ravel(), found.numbers.ravel(), starts), (len(rows), len(nearest)))
+    placed = csr_array((weights.ravel(), found.numbers.ravel(), starts), (len(rows), len(points)))
     placed.eliminate_zeros()
     placed.sort_indices()
     return placed

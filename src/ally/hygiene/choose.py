@@ -12,7 +12,7 @@ import torch
 
 from ally.data import blocks
 from ally.execution.memory import Scratch
-from ally.hygiene.distances import Distances, farthest
+from ally.hygiene.distances import farthest, find_near, find_repeats
 from ally.hygiene.settings import Hygiene, SetAside
 from ally.learning.snapshot import Snapshot
 from ally.rng import Streams
@@ -71,15 +71,14 @@ def _choose(
     if len(candidates) == n or not hygiene.compares:
         return pick(*subsets(keep), n), SetAside()
     points = candidates.points
-    metric = Distances(points[0].double())
     if hygiene.outliers is not None:
         spare = min(int(hygiene.outliers * len(candidates)), len(candidates) - n)
-        keep[farthest(candidates, spare, metric, streams)] = False
+        keep[farthest(candidates, spare, streams)] = False
     outliers = int((~keep).sum())
     if hygiene.duplicates != "near":
         return pick(*subsets(keep), n), SetAside(outliers=outliers)
     limit = (hygiene.near * typical_distance(points, keep.nonzero().squeeze(1), streams)) ** 2
-    selection, near, recalled = keep_apart(subsets, keep, n, pick, met, metric, limit)
+    selection, near, recalled = keep_apart(subsets, keep, n, pick, met, limit)
     return selection, SetAside(near=near, outliers=outliers, recalled=recalled)
 
 
@@ -104,7 +103,6 @@ def keep_apart(
     n: int,
     pick: Pick,
     met: Sequence[torch.Tensor],
-    metric: Distances,
     limit: float,
 ) -> tuple[Selection, int, int]:
     """Picks n of those to `keep`, sets aside the picks near `met` or near an earlier pick, and picks again until there
@@ -123,9 +121,9 @@ def keep_apart(
         fresh = places[~cleared[places]]
         cleared[fresh] = True
         for others in met:
-            cleared[fresh] &= ~metric.near(points[fresh], others, limit)
+            cleared[fresh] &= ~find_near(points[fresh], others, limit)
         clash = ~cleared[places]
-        clash[~clash] = metric.repeats(points[places[~clash]], limit)
+        clash[~clash] = find_repeats(points[places[~clash]], limit)
         if not bool(clash.any()):
             return selection, len(aside), 0
         keep[places[clash]] = False

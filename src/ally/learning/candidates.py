@@ -58,13 +58,13 @@ def slate_for(source: Source, training: Training = Training()) -> tuple[Candidat
     graph = Candidate("graph", GraphLearner(GRAPH), _graph_seconds, task="classification")
     if len(shape) == 3 and min(shape[1:]) >= 8:
         return linear, graph, Candidate("cnn", Network.named("cnn", training), _convolution_seconds)
-    if getattr(source, "vectors", False):
+    if source.vectors:
         columns = Candidate("linear-columns", LinearLearner("columns"), _linear_seconds)
-        words: Source | None = getattr(source, "words", None)
-        if words is None:
+        if source.words is None:
             return linear, columns, graph, perceptron
+        words = source.words
         return linear, columns, graph, Candidate("words", OfWords(LinearLearner()), _words_seconds(words)), perceptron
-    if len(shape) != 1 or getattr(source, "sparse", False):
+    if len(shape) != 1 or source.sparse:
         return linear, graph, perceptron
     common = Candidate("linear-common", LinearLearner("common"), _linear_seconds)
     return (

@@ -55,8 +55,9 @@ from ally.learning.geometry import Geometry, Leaves, Nowhere, Standardised, Tran
 from ally.learning.learner import Examples, FitReport, Unlabelled
 from ally.learning.losses import TargetScale
 from ally.learning.objectives import ERM, PDCL, Feasibility, Objective, Resilient
+from ally.learning.other_estimators import GivenLabels, LabelForm
 from ally.learning.pipelines import called, first_steps, last_step, takes_nan
-from ally.rng import Streams
+from ally.rng import Streams, seeded_torch
 from ally.types import AnyArray, FloatArray, IntArray, Progress, Task
 
 SMOOTH = ("sklearn.linear_model", "sklearn.naive_bayes", "sklearn.discriminant_analysis")
@@ -96,6 +97,7 @@ class Estimator:
     losses: Literal["auto", "in-sample", "out-of-fold"] = "auto"
     folds: int = 3
     geometry: Literal["inputs", "leaves"] = "inputs"
+    numbered: bool | None = None
     measured: Geometry | None = field(default=None, repr=False, compare=False)
     """Where distances are measured, once `prepared`."""
     own: str | None = None
@@ -144,7 +146,7 @@ class Estimator:
     def prepared(self, source: Source, rows: IntArray, chunk_size: int | None = None) -> Estimator:
         if self.measured is not None:
             return self
-        if getattr(source, "numeric", True):
+        if source.numeric:
             scaler = (scaler_with_gaps if takes_nan(self.estimator) else fit_scaler)(source, rows, chunk_size)
             flat = (np.array(np.broadcast_to(part, source.shape)).reshape(-1) for part in (scaler.mean, scaler.scale))
             return replace(self, measured=Standardised(Scaler(*flat)))
@@ -206,7 +208,7 @@ class Estimator:
     def _measured(self, source: Source) -> Geometry:
         if self.measured is not None:
             return self.measured
-        if not getattr(source, "numeric", True):
+        if not source.numeric:
             raise ModelError(
                 f"the samples for {called(self.estimator)} are not numbers, so there are no distances between them; "
                 "begin a pipeline with steps that turn them into numbers, or pass embeddings="
@@ -229,7 +231,8 @@ class _Work:
         self.learner, self.examples, self.streams, self.progress = learner, examples, streams, progress
         self.template = learner._template(examples.task)
         self.X = read_samples(examples.source, examples.rows, self.template)
-        self.y = self._named_labels()
+        self.form = LabelForm.of(examples.labels, examples.classes, self.template, learner.numbered)
+        self.y = self.form.give().y
         self.scale = TargetScale.of(examples.labels) if examples.task == "regression" else TargetScale()
         self.trainings = 0
         self.warned: dict[str, None] = {}
@@ -241,20 +244,11 @@ class _Work:
             return len(self.y) > 1 and not type(last_step(self.template)).__module__.startswith(SMOOTH)
         return len(self.y) > 1 and self.learner.losses == "out-of-fold"
 
-    def _named_labels(self) -> AnyArray:
-        """The labels as the estimator gets them: class names, so that settings by class work; numbers if the names have
-        mixed types."""
-        examples = self.examples
-        if examples.classes is None:
-            return np.asarray(examples.labels, dtype=np.float64)
-        numbers = np.asarray(examples.labels, dtype=np.int64)
-        self.named = len({type(name) for name in examples.classes}) == 1
-        return np.asarray(examples.classes)[numbers] if self.named else numbers
-
     def train(self, places: IntArray | None = None, weights: FloatArray | None = None) -> FittedEstimator:
         """A clone trained on the samples at `places`, or on all."""
         X = self.X if places is None else self._at(places)
-        y = self.y if places is None else self.y[places]
+        given = self.form.give(places)
+        y = given.y
         estimator = _seeded(clone(self.template), self.streams)
         settings = {}
         if weights is not None:
@@ -264,7 +258,7 @@ class _Work:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                with _checked_once(estimator):
+                with _checked_once(estimator), seeded_torch(self.streams.seed("estimator torch")):
                     estimator.fit(X, y, **settings)
             except AllyError:
                 raise
@@ -274,9 +268,10 @@ class _Work:
                         f"{called(estimator)} cannot be trained on these {len(y)} samples: {error}"
                     ) from error
                 if places is None:
+                    only = self.examples.classes[given.numbers[y[0]]]
                     raise OneClassError(
-                        f"all {len(y)} labels are {self._name(y[0])!r} so far, and {called(estimator)} needs at least "
-                        "two classes; label another class first, or use a model that takes one, such as 'extra-trees'"
+                        f"all {len(y)} labels are {only!r} so far, and {called(estimator)} needs at least two "
+                        "classes; label another class first, or use a model that takes one, such as 'extra-trees'"
                     ) from error
                 estimator = DummyClassifier(strategy="most_frequent").fit(np.zeros((len(y), 1)), y)
         self.warned |= dict.fromkeys(str(one.message).strip().split("\n")[0] for one in caught)
@@ -285,7 +280,7 @@ class _Work:
             estimator.set_params(**{name: None})
         if self.progress is not None:
             self.progress("train", self.trainings, max(self.trainings, self.expected))
-        return self._wrapped(estimator)
+        return self._wrapped(estimator, given)
 
     expected = 1
     """How many trainings there will be."""
@@ -343,21 +338,16 @@ class _Work:
     def _at(self, places: IntArray) -> Any:
         return self.X.iloc[places] if hasattr(self.X, "iloc") else self.X[places]
 
-    def _name(self, label: Any) -> Any:
-        assert self.examples.classes is not None
-        return label.item() if self.named and hasattr(label, "item") else label
-
-    def _wrapped(self, estimator: Any) -> FittedEstimator:
+    def _wrapped(self, estimator: Any, given: GivenLabels) -> FittedEstimator:
         examples = self.examples
         columns: tuple[int, ...] = ()
         if examples.classes is not None:
-            own = np.asarray(getattr(estimator, "classes_", np.unique(self.y))).tolist()
-            of = {name: number for number, name in enumerate(np.asarray(examples.classes).tolist())}
-            columns = tuple(of[name] if self.named else int(name) for name in own)
+            own = np.asarray(getattr(estimator, "classes_", np.unique(given.y))).tolist()
+            columns = tuple(given.numbers[name] for name in own)
         geometry: Geometry
         if self.learner.geometry == "leaves" and isinstance(last_step(estimator), BaseForest):
             geometry = Leaves(last_step(estimator), first_steps(estimator))
-        elif self.learner.measured is None and not getattr(examples.source, "numeric", True):
+        elif self.learner.measured is None and not examples.source.numeric:
             steps = first_steps(estimator)
             geometry = Nowhere() if steps is None else Transformed.of(steps, self._at(np.arange(1)))
         else:

@@ -21,7 +21,7 @@ Mark = Callable[[AnyArray], AnyArray]
 
 
 @dataclass(eq=False)
-class FirstPass:
+class FirstPass(Source):
     """A pool as `Learner.prepared` sees it: a source whose `moments` are found once, however many learners ask.
 
     `sent` is the source as workers of the engine read it.
@@ -38,6 +38,9 @@ class FirstPass:
     """(n, k) of the rows, once they were read."""
     _moments: Moments | None = field(default=None, init=False)
 
+    def __post_init__(self) -> None:
+        self.resemble(self.source)
+
     @property
     def shape(self) -> tuple[int, ...]:
         return self.source.shape
@@ -51,10 +54,11 @@ class FirstPass:
     def column(self, number: int) -> str:
         return self.source.column(number)
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name == "source":
-            raise AttributeError(name)
-        return getattr(self.source, name)
+    def take(self, rows: IntArray) -> Any:
+        return self.source.take(rows)
+
+    def part(self, run: slice) -> Source:
+        return self.source.part(run)
 
     def moments(self, rows: IntArray) -> Moments | None:
         """The moments of `rows`, or None if these are not exactly the rows of the pass."""

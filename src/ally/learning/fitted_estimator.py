@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,9 +20,11 @@ from ally.learning.geometry import Geometry, Leaves, Nowhere, Standardised, Tran
 from ally.learning.learner import FitReport
 from ally.learning.losses import TargetScale
 from ally.learning.model_header import get_scaler
+from ally.learning.other_estimators import convert_samples, is_skorch
 from ally.learning.pipelines import called, first_steps, last_step, takes_nan
 from ally.learning.snapshot import ByBlocks, Seen
 from ally.learning.stored_estimator import as_bytes, from_bytes, is_signed, sign_parts, untrusted
+from ally.rng import seeded_torch
 from ally.types import AnyArray, FloatArray, IntArray, Task
 
 
@@ -100,7 +103,7 @@ class FittedEstimator(ByBlocks):
         for _ in range(samples):
             kept = rng.random(values.shape) >= rate
             changed = mean + np.where(kept, (values - mean) / (1.0 - rate), 0.0)
-            found.append(self.outputs(_like(x, changed)))
+            found.append(self.outputs(convert_samples(_like(x, changed), self.estimator)))
         return found
 
     def packed(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
@@ -142,16 +145,21 @@ class FittedEstimator(ByBlocks):
 
     def _predicted(self, x: Any) -> FloatArray:
         """(B,) targets in their own units."""
-        return np.asarray(self.estimator.predict(x), dtype=np.float64).reshape(len_of(x))
+        with _leave_torch_alone(self.estimator):
+            return np.asarray(self.estimator.predict(x), dtype=np.float64).reshape(len_of(x))
 
     def _probabilities(self, x: Any) -> FloatArray:
         """(B, C); 0 for classes without labels."""
         if not hasattr(self.estimator, "predict_proba"):
             raise ModelError(f"{called(self.estimator)} has no predict_proba; use a classifier that has")
-        p = np.asarray(self.estimator.predict_proba(x))
+        with _leave_torch_alone(self.estimator):
+            p = np.asarray(self.estimator.predict_proba(x))
         if len(self.columns) == 1:
             # Some estimators return two columns for one class.
             p = np.ones((len(p), 1))
+        if is_skorch(self.estimator) and p.ndim == 2 and p.shape[1] > len(self.columns):
+            # The last outputs of the network stand for classes that have no label.
+            p = p[:, : len(self.columns)] / p[:, : len(self.columns)].sum(axis=1, keepdims=True)
         if p.ndim != 2 or p.shape[1] != len(self.columns):
             raise ModelError(
                 f"predict_proba of {called(self.estimator)} gives shape {p.shape} for {len(self.columns)} classes; one "
@@ -180,15 +188,19 @@ class FittedEstimator(ByBlocks):
             ).at(rows[bad[0]])
 
 
+def _leave_torch_alone(estimator: Any) -> AbstractContextManager[None]:
+    """Within, a network of skorch draws from generators that are set back: it does for every batch it reads."""
+    return seeded_torch(0) if is_skorch(estimator) else nullcontext()
+
+
 def read_samples(source: Source, rows: IntArray, estimator: Any) -> Any:
     """Samples in the form that an estimator takes; numbers are checked, unless it takes NaN."""
-    native = getattr(source, "take", None)
-    if not getattr(source, "numeric", True):
-        return source.take(rows)  # type: ignore[attr-defined]
-    X = source.read(rows).reshape(len(rows), -1) if native is None else native(rows)
+    X = source.take(rows)
+    if not source.numeric:
+        return X
     if not takes_nan(estimator) and not (is_sparse(X) and np.isfinite(X.data).all()):
         check_finite(np.asarray(dense(X)), rows, source)
-    return X
+    return convert_samples(X, estimator)
 
 
 def _like(x: Any, values: AnyArray) -> Any:

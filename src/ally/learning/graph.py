@@ -11,7 +11,6 @@ import math
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from scipy.sparse import csr_array
 from ally.checks import check_count
 from ally.data import Source
 from ally.errors import DataError, ModelError
-from ally.graph import NearestPoints, interpolate
+from ally.graph import interpolate
 from ally.learning.calibration import folds
 from ally.learning.graph_constraints import GraphConstraints, describe, find_unused, read_duals
 from ally.learning.graph_settings import (
@@ -223,7 +222,7 @@ def _fit(
         notes=_describe_graph(graph.number_parts(settings.k), placed),
     )
     return FittedGraph(
-        pool.space, graph.nearest.points, masses.astype(np.float32), labels.shares, graph.width(settings.k), settings,
+        pool.space, graph.points, masses.astype(np.float32), labels.shares, graph.width(settings.k), settings,
         examples.task, examples.classes, scale, report, None, examples.source.shape,
     )  # fmt: skip
 
@@ -283,15 +282,11 @@ class FittedGraph(ByBlocks):
     def spreads(self) -> bool:
         return False
 
-    @cached_property
-    def _nearest(self) -> NearestPoints:
-        return NearestPoints(self.points)
-
     def inputs(self, source: Source, rows: IntArray) -> torch.Tensor:
         return torch.from_numpy(self.space.read(source, rows, self.shape))
 
     def outputs(self, x: torch.Tensor) -> torch.Tensor:
-        placed = interpolate(self._nearest, x.numpy(), self.settings.k, self.width)
+        placed = interpolate(self.points, x.numpy(), self.settings.k, self.width)
         masses = placed @ self.masses.astype(np.float64)
         return torch.from_numpy(predict_labels(masses, self.settings.temperature, self.shares))
 

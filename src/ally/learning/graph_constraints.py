@@ -32,6 +32,7 @@ from ally.learning.learner import FitReport
 from ally.learning.objectives import PDCLUnlabelled
 from ally.learning.objectives.unlabelled import LEAST_EPS
 from ally.learning.pool_graph import PoolGraph
+from ally.neighbours import ArrayRows, find_nearest
 from ally.types import AnyArray, FloatArray, IntArray
 
 RIDGE = 1.0
@@ -149,7 +150,7 @@ def _choose_temperature(settings: GraphSettings, masses: FloatArray, labels: Spr
 def read_duals(pool: PoolGraph, k: int, duals: FloatArray, source: Source, rows: IntArray) -> tuple[torch.Tensor, int]:
     """λ (len(rows),) of samples, and how many of them are not in the graph: those get the mean of their neighbours."""
     graph = pool.build()
-    numbers = {point.tobytes(): number for number, point in enumerate(graph.nearest.points)}
+    numbers = {point.tobytes(): number for number, point in enumerate(graph.points)}
     found, outside = np.empty(len(rows)), 0
     for block in blocks(len(rows)):
         points = pool.space.read(source, rows[block]) + np.float32(0.0)
@@ -157,13 +158,13 @@ def read_duals(pool: PoolGraph, k: int, duals: FloatArray, source: Source, rows:
         rest = np.flatnonzero(known < 0)
         if len(rest):
             # The same sample read with other ones may differ in the last digit.
-            nearest = graph.nearest.find(points[rest], 1)
+            nearest = find_nearest(ArrayRows(points[rest]), ArrayRows(graph.points))
             same = nearest.squared[:, 0] <= SAME * graph.width(k)
             known[rest[same]] = nearest.numbers[same, 0]
             rest = rest[~same]
         here = duals[known]
         if len(rest):
-            here[rest] = interpolate(graph.nearest, points[rest], k, graph.width(k)) @ duals
+            here[rest] = interpolate(graph.points, points[rest], k, graph.width(k)) @ duals
             outside += len(rest)
         found[block] = here
     return torch.from_numpy(found.astype(np.float32)), outside

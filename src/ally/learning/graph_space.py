@@ -45,7 +45,7 @@ def list_scalings(source: Source) -> tuple[Scaling, ...]:
     """The ways to scale such samples that are worth comparing, the usual one first: few columns tend to be of many
     kinds, and many of one."""
     width = math.prod(source.shape)
-    one_kind = len(source.shape) != 1 or getattr(source, "vectors", False) or getattr(source, "sparse", False)
+    one_kind = len(source.shape) != 1 or source.vectors or source.sparse
     if one_kind or width > COLUMNS:
         return ("common",)
     return ("columns", "common") if width <= AXES else ("common", "columns")

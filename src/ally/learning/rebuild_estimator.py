@@ -30,6 +30,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTre
 
 from ally.errors import DataError
 from ally.learning.archive import StoredObject
+from ally.learning.boosted_trees import KINDS, rebuild_settings
 from ally.learning.kernel import GaussianProcess
 from ally.learning.parameters import read_parameters, rebuild_value
 from ally.learning.rebuild_trees import get_array, get_count, get_state, rebuild_predictor, rebuild_tree
@@ -50,7 +51,9 @@ CLASSIFIERS = (ExtraTreesClassifier, RandomForestClassifier, GradientBoostingCla
 
 
 def rebuild_unfitted(record: Any) -> Any:
-    """An estimator of scikit-learn as it was before any training."""
+    """An estimator of scikit-learn, or boosted trees of LightGBM or XGBoost, as before any training."""
+    if isinstance(record, StoredObject) and record.path in KINDS:
+        return rebuild_settings(record.path, record.state)
     kinds = _list_estimators()
     if not isinstance(record, StoredObject) or record.path not in kinds:
         met = record.path if isinstance(record, StoredObject) else type(record).__name__

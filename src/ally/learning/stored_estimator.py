@@ -17,7 +17,7 @@ import hmac
 import json
 import secrets
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import torch
@@ -26,13 +26,17 @@ from sklearn.base import clone
 from ally.catalogue_names import KEPT_MODEL
 from ally.errors import DataError, ModelError, StateUnavailable
 from ally.learning.archive import read_archive
+from ally.learning.boosted_trees import KINDS, exchange_trees, strip_to_settings
 from ally.learning.model_header import FORMS
+from ally.learning.other_estimators import holds_skorch
 from ally.learning.pipelines import called
 from ally.learning.rebuild_estimator import rebuild_fitted, rebuild_unfitted
 from ally.state import load_key
 
 TRUSTED = frozenset(
     {
+        "ally.learning.boosted_trees.BoostedClassifier",
+        "ally.learning.boosted_trees.BoostedRegressor",
         "ally.learning.kernel.GaussianProcess",
         "numpy.dtype",
         "sklearn.calibration._CalibratedClassifier",
@@ -63,7 +67,9 @@ _PROCESS_KEY = secrets.token_bytes(32)
 def as_text(estimator: Any) -> str:
     """An unfitted estimator as text, for settings; `resolve_learner` accepts it as a model."""
     unfitted = clone(estimator)
-    text = KEPT_MODEL + base64.b64encode(as_bytes(unfitted, None).numpy().tobytes()).decode("ascii")
+    _refuse_skorch(unfitted)
+    strip_to_settings(unfitted)
+    text = KEPT_MODEL + base64.b64encode(_write_archive(unfitted, None, KINDS).numpy().tobytes()).decode("ascii")
     try:
         from_text(text)
     except DataError as error:
@@ -83,7 +89,21 @@ def from_text(text: str) -> Any:
 
 
 def as_bytes(made: Any, own: str | None) -> torch.Tensor:
-    """(size,) uint8 of an estimator, or of steps of a pipeline; `own` as in `untrusted`."""
+    """(size,) uint8 of a fitted estimator, or of steps of a pipeline; `own` as in `untrusted`."""
+    _refuse_skorch(made)
+    return _write_archive(exchange_trees(made), own)
+
+
+def _refuse_skorch(estimator: Any) -> None:
+    if holds_skorch(estimator):
+        raise ModelError(
+            f"{called(estimator)} is a network of skorch, which only its own code can rebuild, so it is not kept in a "
+            "file; give the network itself as 'module:builder', a function (shape, outputs) that returns its module"
+        )
+
+
+def _write_archive(made: Any, own: str | None, also: Collection[str] = ()) -> torch.Tensor:
+    """(size,) uint8; the types in `also` may be in it too."""
     import skops.io
 
     try:
@@ -94,7 +114,7 @@ def as_bytes(made: Any, own: str | None) -> torch.Tensor:
             "functions of your own in its settings"
         ) from error
     written = torch.frombuffer(bytearray(data), dtype=torch.uint8)
-    odd = untrusted(written, own)
+    odd = [name for name in untrusted(written, own) if name not in also]
     if odd:
         raise ModelError(
             f"{called(made)} holds {', '.join(odd)}, which is not a trusted type, so it is not written; give your "

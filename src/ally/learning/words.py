@@ -27,10 +27,9 @@ if TYPE_CHECKING:
 
 
 def words_of(source: Source) -> Source:
-    found: Source | None = getattr(source, "words", None)
-    if found is None:
+    if source.words is None:
         raise InputError("the model reads the words of texts, and these samples have none; pass the texts themselves")
-    return found
+    return source.words
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from ally.errors import InputError
 from ally.files import write_whole
 from ally.report.figure import BANDS, Band, draw
 from ally.report.grid import Description, read_description, read_results
-from ally.report.page.page import page
+from ally.report.page.page import render_page
 from ally.report.statistics.summary import Summary, summarise
 
 FILES = ("report.html", "curves.png", "curves.svg", "summary.csv", "curves.csv")
@@ -55,7 +55,7 @@ def write_summary(folder: Path, summary: Summary, description: Description, *, b
     write_whole(folder / "curves.svg", pictures["svg"])
     write_whole(folder / "curves.csv", _csv(summary.curves.assign(smoothing=summary.smoothing or 0.0)))
     write_whole(folder / "summary.csv", _csv(summary_table(summary)))
-    write_whole(folder / "report.html", page(summary, description, pictures["png"], band).encode())
+    write_whole(folder / "report.html", render_page(summary, description, pictures["png"], band).encode())
     return folder / "report.html"
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from ally.data import BLOCK, blocks
-from ally.selection.pairs import to_double
+from ally.neighbours.loops import to_double
 from ally.types import IntArray
 
 GROUP, GROUPS = 32, 64

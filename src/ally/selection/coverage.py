@@ -29,8 +29,7 @@ import torch
 from ally.data import BLOCK, blocks
 from ally.execution.engine import Crew
 from ally.features import Representation
-from ally.selection.neighbours import Points, SingleFrame, Singles, frame, nearest, room
-from ally.selection.pairs import (
+from ally.neighbours.loops import (
     Double,
     Doubles,
     Ints,
@@ -44,6 +43,8 @@ from ally.selection.pairs import (
     close_pairs,
     lower_to_row,
 )
+from ally.neighbours.screening import SingleFrame, Singles, find_frame, make_room
+from ally.selection.points import Points, measure_gaps
 from ally.selection.shards import Pick, Shard, best
 from ally.types import IntArray
 
@@ -179,7 +180,7 @@ class Cover:
 
     def __init__(self, points: Points, known: Points, order: IntArray, weights: Double, kernel: Kernel) -> None:
         self._points, self._known, self._order = points, known, points.at(order)
-        seen = frame(points, self._order)
+        seen = find_frame(points, self._order)
         rows = [self._order[block] for block in blocks(len(order))]
         self.targets = Targets(
             tuple((some, seen.singles(some), seen.sketches(some)) for some in rows), weights, kernel, seen
@@ -210,7 +211,7 @@ class Cover:
     def _near(self, some: slice, picks: IntArray) -> Double:
         """Squared distances of some targets to their nearest centre, known or picked."""
         here = self._order.at(np.arange(some.start, some.stop))
-        return np.minimum(nearest(here, self._known), nearest(here, self._points.at(picks)))[:, 0]
+        return measure_gaps(here, self._known, self._points.at(picks))
 
 
 class Covering:
@@ -223,7 +224,7 @@ class Covering:
         self._near = np.empty(0)
         self._covered = np.empty(0)
         self._rest = 0
-        self._room = room()
+        self._room = make_room()
         self._ranking = Ranking(len(self._points))
 
     def offer(self, more: Double) -> Pick:

@@ -24,8 +24,9 @@ import numpy as np
 from ally.data import BLOCK
 from ally.errors import NonFiniteInput
 from ally.features.product import OVERFLOW
+from ally.neighbours.loops import Doubles
+from ally.neighbours.screening import SingleFrame, find_scale
 from ally.selection.arrays import Arrays
-from ally.selection.products import Frame32, singles, unit
 from ally.selection.scans import NUMBERS, Double, Int, Long, Single, approach, distances_to, survey, weigh
 from ally.selection.sketch import SHARE, frame
 
@@ -87,10 +88,10 @@ class Field:
         self._survey(centres, sketches, NO_LENGTHS)
         if by == "products":
             seen = self._single_frame()
-            theirs = singles(*centres.read(slice(None)), seen)
+            theirs = seen.singles(read_factors(centres, slice(None)))
             for block in range(len(self.peaks)):
-                mine = singles(*self.rows.read(slice(block * BLOCK, (block + 1) * BLOCK)), seen)
-                screen = Screen(True, theirs.lower(mine), seen.area, 1.0 + self._roundoff, 0.0)
+                mine = seen.singles(read_factors(self.rows, slice(block * BLOCK, (block + 1) * BLOCK)))
+                screen = Screen(True, theirs.bound_pairs(mine), seen.scale**-2, 1.0 + self._roundoff, 0.0)
                 self._lower(slice(block, block + 1), centres, sketches[0], first, screen, reach, counts)
         else:
             slack = self._frame.slack(2.0 * math.sqrt(self._largest[3]))
@@ -144,11 +145,9 @@ class Field:
         np.maximum(self._largest, largest, out=self._largest)
         return longest
 
-    def _single_frame(self) -> Frame32:
-        left, right, _, centred = (unit(math.sqrt(square)) for square in self._largest)
-        return (
-            Frame32(self._frame.mean, left, right) if self.rows.a.shape[1] else Frame32(self._frame.mean, 1.0, centred)
-        )
+    def _single_frame(self) -> SingleFrame:
+        left, right, _, centred = (find_scale(math.sqrt(square)) for square in self._largest)
+        return SingleFrame(None, (left, right)) if self.rows.a.shape[1] else SingleFrame(self._frame.mean, (centred,))
 
     @property
     def _roundoff(self) -> float:
@@ -160,3 +159,9 @@ class Field:
         """An upper bound on the error of a squared distance between rows of two factors: its terms may cancel, and add
         up to at most 16 max‖a‖² max‖h‖²."""
         return 16.0 * self._roundoff * float(self._largest[0] * self._largest[1]) if self.rows.a.shape[1] else 0.0
+
+
+def read_factors(rows: Arrays, some: slice) -> Doubles:
+    """The factors of some rows in double precision."""
+    left, right = (factor.astype(np.float64) for factor in rows.read(some))
+    return (left, right) if left.shape[1] else (right,)

@@ -23,10 +23,11 @@ from ally.errors import InputError
 from ally.features import Embedding, Representation
 from ally.features.product import part
 from ally.learning.snapshot import Snapshot
+from ally.neighbours import find_nearest
 from ally.rng import Streams
 from ally.selection.base import Limits, Selection, picked
 from ally.selection.coverage import MOST, Cover, Covering, Gaussian, representatives
-from ally.selection.neighbours import Points, nearest
+from ally.selection.points import Points, measure_gaps
 from ally.selection.shards import shard_crew
 from ally.types import BOTH_TASKS, IntArray, Task
 
@@ -95,7 +96,7 @@ def smallest_distance(points: Points) -> float | None:
     if len(points) < 2:
         return None
     copies = np.unique(np.concatenate(points[:], axis=1), axis=0, return_inverse=True)[1].reshape(-1)
-    squared = float(nearest(points, points, labels=(copies, copies)).min())
+    squared = float(find_nearest(points, points, marks=(copies, copies)).squared.min())
     return math.sqrt(squared) if 0 < squared < math.inf else None
 
 
@@ -109,6 +110,6 @@ def covering_radius(points: Points, known: Points, n: int, shuffled: IntArray) -
     """
     order, half = np.asarray(shuffled), len(points) // 2
     probes = points.at(order[: min(BLOCK, half)])
-    found = np.minimum(nearest(probes, points.at(order[half:][:n])), nearest(probes, known))[:, 0]
-    found = np.sort(found[found > 0])
+    gaps = measure_gaps(probes, points.at(order[half:][:n]), known)
+    found = np.sort(gaps[gaps > 0])
     return float(np.sqrt(found[(len(found) - 1) // 2])) if len(found) else 1.0

@@ -32,11 +32,12 @@ from ally.data import BLOCK, blocks
 from ally.features import Embedding, Representation
 from ally.features.product import part
 from ally.learning.snapshot import Snapshot, View
+from ally.neighbours import find_nearest
+from ally.neighbours.loops import Double, Doubles
 from ally.rng import Streams
 from ally.selection.base import Limits, Selection, largest, picked
 from ally.selection.herding import coverage_weights
-from ally.selection.neighbours import Points, nearest
-from ally.selection.pairs import Double, Doubles
+from ally.selection.points import Points
 from ally.selection.relevance import column_scales
 from ally.selection.shards import Shard, shard_crew
 from ally.types import BOTH_TASKS, IntArray, Task
@@ -161,7 +162,7 @@ def shuffled(points: Points, streams: Streams) -> IntArray:
 
 def _neighbours(space: ScaledSpace, probes: Points, count: int, view: View, start: int) -> torch.Tensor:
     """Squared distances from the probes to their nearest samples in a run, (1, m, count)."""
-    return torch.from_numpy(nearest(probes, space.points(view), count))[None]
+    return torch.from_numpy(find_nearest(probes, space.points(view), count).squared)[None]
 
 
 def _first_gains(space: ScaledSpace, doubt: Doubt, view: View, start: int) -> torch.Tensor:

@@ -19,12 +19,13 @@ from ally.data import BLOCK
 from ally.errors import InputError
 from ally.features import Embedding
 from ally.learning.snapshot import Snapshot
+from ally.neighbours import find_nearest
+from ally.neighbours.loops import Double
 from ally.rng import Streams
 from ally.selection.base import Limits, Selection, picked
 from ally.selection.coverage import MOST, Ball, Cover, Covering, Ranking, representatives
 from ally.selection.kmeans import k_means
-from ally.selection.neighbours import Points, nearest
-from ally.selection.pairs import Double
+from ally.selection.points import Points, measure_gaps
 from ally.selection.shards import shard_crew
 from ally.types import BOTH_TASKS, IntArray, Task
 
@@ -92,7 +93,8 @@ def pure_radius(points: Points, classes: int, purity: float, streams: Streams) -
     rows = torch.from_numpy(points[:][0]).float()
     clusters = k_means(rows, min(classes, len(points)), 20, streams.seed("pseudo-labels"))
     sample = np.sort(streams.numpy("purity sample").permutation(len(points))[:BLOCK])
-    found = np.sort(nearest(points.at(sample), points, labels=(clusters[sample], clusters))[:, 0])
+    squared = find_nearest(points.at(sample), points, marks=(clusters[sample], clusters)).squared
+    found = np.sort(squared[:, 0])
     quantile = float(found[int((1.0 - purity) * len(found))])
     return quantile**0.5 if np.isfinite(quantile) else 0.0
 
@@ -103,17 +105,15 @@ def farthest_first(points: Points, known: Points, positions: IntArray, n: int) -
     if len(positions) == n:
         return positions
     picks = positions.tolist()
-    reach = np.minimum(nearest(points, known), nearest(points, points.at(positions)))[:, 0]
+    reach = measure_gaps(points, known, points.at(positions))
     ranking = Ranking(len(points))
     ranking.raise_by(lambda block: reach[block])
     for pick in picks:
         ranking.drop(pick)
 
     def distances(which: IntArray) -> Double:
-        return np.minimum(
-            reach[which],
-            nearest(points.at(which), points.at(np.asarray(picks[len(positions) :], dtype=np.int64)))[:, 0],
-        )
+        added = points.at(np.asarray(picks[len(positions) :], dtype=np.int64))
+        return np.minimum(reach[which], measure_gaps(points.at(which), added))
 
     while len(picks) < n:
         _, pick = ranking.best(distances, distances)

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import cho_solve, cholesky
 from scipy.optimize import minimize
 
-from ally.selection.pairs import Double
+from ally.neighbours.loops import Double
 
 FEWEST, MOST_LABELS = 10, 256
 """With fewer labels, columns count the same; of more, the first ones of a random order are used."""

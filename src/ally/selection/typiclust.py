@@ -13,14 +13,14 @@ import numpy as np
 import torch
 
 from ally.checks import check_count
-from ally.data import blocks
 from ally.features import ProductRows
 from ally.learning.snapshot import Snapshot
+from ally.neighbours import ArrayRows, find_nearest
 from ally.rng import Streams
 from ally.selection.base import Limits, Selection
 from ally.selection.centroids import Rows, UnitRows
 from ally.selection.kmeans import cluster_means, k_means
-from ally.selection.neighbours import Points, nearest
+from ally.selection.points import Points
 from ally.types import BOTH_TASKS, BoolArray, FloatArray, IntArray, Task
 
 JOINT = 2**16
@@ -98,11 +98,8 @@ def cluster_together(
     clusters = k_means(rows(seen), k, iterations, seed)
     means = cluster_means(rows(seen), torch.from_numpy(clusters), k)
     used = np.flatnonzero(np.bincount(clusters, minlength=k))
-    held = np.empty(len(known), dtype=np.int64)
-    for block in blocks(len(known)):
-        apart = torch.cdist(rows(known)[block].double(), means[used], compute_mode="donot_use_mm_for_euclid_dist")
-        held[block] = used[apart.argmin(1).numpy()]
-    return clusters, held
+    nearest = find_nearest(Points(ProductRows((known,)), unit), ArrayRows(means.numpy()[used]))
+    return clusters, used[nearest.numbers[:, 0]]
 
 
 def take_turns(
@@ -149,6 +146,6 @@ def typicality(points: Points, neighbours: int, among: IntArray) -> FloatArray:
     k = min(neighbours, max(1, len(points) // 2), len(among) - 1)
     if k == 0:
         return np.zeros(len(points))
-    apart = np.sqrt(nearest(points, points.at(among), k, labels=(np.arange(len(points)), among)))
+    apart = np.sqrt(find_nearest(points, points.at(among), k, (np.arange(len(points)), among)).squared)
     typical: FloatArray = (1.0 / (1e-5 + apart.mean(1))).astype(np.float32).astype(np.float64)
     return typical

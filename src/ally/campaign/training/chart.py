@@ -9,7 +9,6 @@ import io
 import json
 import zipfile
 import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,8 +24,6 @@ MOST = 20_000
 """The most points on a map; a random sample of a larger pool."""
 DIRECTIONS = 16
 """In which distances between samples are kept."""
-NEAR = 3
-"""How many nearest labelled samples are listed for each candidate."""
 
 
 @dataclass(frozen=True)
@@ -120,12 +117,3 @@ def flat(places: FloatArray) -> FloatArray:
 def scaled(points: FloatArray) -> FloatArray:
     """Between -1 and 1, as half precision holds them."""
     return points / (np.abs(points).max() or 1.0)
-
-
-def nearest(points: FloatArray, others: FloatArray, names: Sequence[str]) -> list[list[str]]:
-    """For each of (m, d) points, the names of the `NEAR` nearest of (n, d) others, nearest first."""
-    found = []
-    for point in points:
-        gaps = np.square(others - point).sum(1)
-        found.append([names[place] for place in np.argsort(gaps, kind="stable")[:NEAR]])
-    return found

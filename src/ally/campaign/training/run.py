@@ -14,7 +14,7 @@ import pandas as pd
 from ally.campaign.permissions import AllowedModels
 from ally.campaign.settings import Settings
 from ally.campaign.source import set_aside
-from ally.campaign.training.chart import MOST, Chart, flat, main_directions, nearest, scaled
+from ally.campaign.training.chart import MOST, Chart, flat, main_directions, scaled
 from ally.campaign.training.comparison import compare
 from ally.campaign.training.data import Part, TrainingData, encode_first, gather, in_order
 from ally.campaign.training.measures import agreement, evaluation, scores
@@ -36,6 +36,7 @@ from ally.learning.splits import repeated_splits
 from ally.learning.trained import Trained
 from ally.learning.training import Training
 from ally.loop import Loop, Query
+from ally.neighbours import ArrayRows, find_nearest
 from ally.rng import streams
 from ally.store import Measure, Ranked, Store
 from ally.types import FloatArray, Progress
@@ -46,6 +47,8 @@ FOLDS, LEAST_CV = 5, 10
 """Folds of cross-validation, and the fewest labels for it."""
 COMPARED = 1000
 """Unlabelled samples on which two models in a row are compared."""
+NEAR = 3
+"""How many nearest labelled samples are listed for each that is asked about."""
 FROM_PIXELS = "the model learns from pixels, not from the encoder's vectors"
 FROM_VECTORS = "the model learns from the encoder's vectors, not from pixels"
 KINDS_GONE = ("unreadable", "gone")
@@ -212,9 +215,11 @@ class _Round:
         chart = Chart(rows, places[:, 0], places[:, 1], predicted, probability, scaled(main), classes)
         self.map = chart.to_bytes()
         at = {row: place for place, row in enumerate(rows.tolist())}
-        near = nearest(points[[at[entry.row] for entry in ranking]], points[: len(known)], known.ids)
+        ranked, labelled_points = points[[at[entry.row] for entry in ranking]], points[: len(known)]
+        near = find_nearest(ArrayRows(ranked), ArrayRows(labelled_points), min(NEAR, len(known))).numbers
         return [
-            replace(entry, why={**(entry.why or {}), "near": names}) for entry, names in zip(ranking, near, strict=True)
+            replace(entry, why={**(entry.why or {}), "near": [known.ids[place] for place in places]})
+            for entry, places in zip(ranking, near.tolist(), strict=True)
         ]
 
     def _trainable(self) -> bool:

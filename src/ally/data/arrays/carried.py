@@ -20,7 +20,7 @@ OPEN = 2
 """How many runs a process keeps in memory."""
 
 
-class Carried:
+class Carried(Source):
     """A source in runs of rows that are fetched when they are read. `runs` give sources; `edges` (runs + 1,) say where
     each begins and ends."""
 
@@ -28,9 +28,7 @@ class Carried:
         self._runs, self._edges, self._shape = runs, edges, source.shape
         self._open: dict[int, Source] = {}
         self._columns = [source.column(number) for number in range(source.shape[0])] if len(source.shape) == 1 else None
-        for name in ("numeric", "sparse", "vectors"):
-            if hasattr(source, name):
-                setattr(self, name, getattr(source, name))
+        self.numeric, self.sparse, self.vectors = source.numeric, source.sparse, source.vectors
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -42,6 +40,9 @@ class Carried:
     def read(self, rows: IntArray) -> AnyArray:
         found: AnyArray = self._gather(rows, lambda source, some: source.read(some), np.concatenate)
         return found
+
+    def take(self, rows: IntArray) -> Any:
+        return self._gather(rows, lambda source, some: source.take(some), _joined)
 
     def column(self, number: int) -> str:
         return self._columns[number] if self._columns else str(number)
@@ -70,13 +71,6 @@ class Carried:
         return self._open[number]
 
 
-class CarriedTable(Carried):
-    """The same for a source that gives its samples in a form of their own (`take`)."""
-
-    def take(self, rows: IntArray) -> Any:
-        return self._gather(rows, lambda source, some: source.take(some), _joined)
-
-
 def _joined(parts: list[Any]) -> Any:
     import pandas as pd
     import scipy.sparse
@@ -89,13 +83,12 @@ def _joined(parts: list[Any]) -> Any:
 def carried(source: Source, share: Callable[[Any], Callable[[], Any]]) -> Source:
     """The source for processes elsewhere. Memory maps and sources that cannot be cut go as they are; `share` sends a
     value once."""
-    cut = getattr(source, "part", None)
-    if cut is None or getattr(source, "by_path", False):
+    if source.by_path or not source.divisible:
         return source
     step = max(1, RUN_BYTES // (4 * max(1, math.prod(source.shape)) * BLOCK)) * BLOCK
     edges = np.asarray([*range(0, len(source), step), len(source)])
-    kind = CarriedTable if hasattr(source, "take") else Carried
-    return kind(source, [share(cut(slice(first, last))) for first, last in pairwise(edges.tolist())], edges)
+    runs = [share(source.part(slice(first, last))) for first, last in pairwise(edges.tolist())]
+    return Carried(source, runs, edges)
 
 
 class FileMap(NamedTuple):

@@ -21,7 +21,7 @@ from ally.data.arrays.memory import (
 from ally.data.arrays.objects import as_frame, as_objects
 from ally.data.arrays.parts import open_parts
 from ally.data.arrays.ray_blocks import is_dataset, open_blocks
-from ally.data.base import Source
+from ally.data.base import AdaptedSource, RowReader, Source
 from ally.errors import InputError
 from ally.types import AnyArray
 
@@ -48,11 +48,13 @@ def as_source(X: Any, name: str = "X", objects: bool = False, channels: Channels
     """
     import scipy.sparse
 
-    if objects and not isinstance(X, Source):
+    if objects and not isinstance(X, RowReader):
         X = as_objects(X, name) or as_frame(X, name) or X
     source: Source
     if isinstance(X, Source):
         source = X
+    elif isinstance(X, RowReader):
+        source = AdaptedSource(X)
     elif scipy.sparse.issparse(X):
         source = SparseSource(X, name)
     elif isinstance(X, np.ma.MaskedArray):
@@ -83,7 +85,7 @@ def as_source(X: Any, name: str = "X", objects: bool = False, channels: Channels
         raise InputError(
             f"{name} has 0 sample(s), while a minimum of 1 is required{': the pool is empty' if name == 'X' else ''}"
         )
-    return source if source is X else _channels_first(source, channels, name)
+    return source if isinstance(X, RowReader) else _channels_first(source, channels, name)
 
 
 def ensure_one_size(pictures: Sequence[Any], name: str) -> None:

@@ -109,15 +109,15 @@ def _from_samples(
     told = notes_beside_columns(samples)
     if ids is None:
         told = ["ids are row numbers, from 0 on", *(note for note in told if not note.startswith(HASHED))]
-    return PoolFile(X, ids, given, (*told, *columns, *more, *left_out), getattr(source, "names", None) or None)
+    return PoolFile(X, ids, given, (*told, *columns, *more, *left_out), source.names or None)
 
 
 def held_features(source: Any) -> Any:
     """The features in memory, unless they are sparse or very many."""
-    if getattr(source, "sparse", False) or len(source) * math.prod(source.shape) > HELD:
+    if source.sparse or len(source) * math.prod(source.shape) > HELD:
         return source
     values = np.concatenate([source.read(np.arange(part.start, part.stop)) for part in blocks(len(source))])
-    return ArraySource(values, vectors=True) if getattr(source, "vectors", False) else values
+    return ArraySource(values, vectors=True) if source.vectors else values
 
 
 def read_labels(path: Path, id_column: str | None = None, label_column: str | None = None) -> dict[Any, Any]:

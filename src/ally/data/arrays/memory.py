@@ -13,8 +13,10 @@ from ally.errors import DataError, InputError
 from ally.types import AnyArray, IntArray
 
 
-class ArraySource:
+class ArraySource(Source):
     """A numeric array or memory map of shape ``(n, *shape)``. Integers are read as floats that hold them exactly."""
+
+    divisible = True
 
     def __init__(
         self,
@@ -23,7 +25,7 @@ class ArraySource:
         name: str = "X",
         *,
         vectors: bool = False,
-        words: SparseSource | None = None,
+        words: Source | None = None,
     ) -> None:
         if array.ndim < 2:
             raise InputError(f"{name} has shape {array.shape}; pass one row per sample: reshape to (n, features)")
@@ -38,21 +40,15 @@ class ArraySource:
                 f"{name} has dtype {array.dtype}; features must be numbers: encode text and categories first"
             )
         self._array = array
-        self._columns = columns
+        self.names = () if columns is None else tuple(columns)
         self.vectors = vectors
-        """Distances mean something: features share one scale."""
         self.words = words
-        """The same samples as weights of words, if these are vectors of texts."""
-
-    @property
-    def by_path(self) -> bool:
-        """Whether it is a memory map, which other processes open by its path."""
-        return file_map(self._array) is not None
+        self.by_path = file_map(array) is not None
 
     def part(self, run: slice) -> ArraySource:
         """A run of the rows, not copied."""
         words = None if self.words is None else self.words.part(run)
-        return ArraySource(self._array[run], self._columns, vectors=self.vectors, words=words)
+        return ArraySource(self._array[run], self.names or None, vectors=self.vectors, words=words)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_array": file_map(self._array) or self._array}
@@ -71,15 +67,12 @@ class ArraySource:
     def read(self, rows: IntArray) -> AnyArray:
         return _as_float(np.asarray(self._array[rows]))
 
-    def column(self, number: int) -> str:
-        return repr(self._columns[number]) if self._columns is not None else str(number)
 
-
-class SparseSource:
+class SparseSource(Source):
     """A scipy sparse matrix or array; rows become dense as they are read."""
 
     sparse = True
-    """Zeros mean absence: features share one scale and are not centred."""
+    divisible = True
 
     def __init__(self, matrix: Any, name: str = "X") -> None:
         if matrix.ndim != 2:
@@ -105,11 +98,8 @@ class SparseSource:
     def part(self, run: slice) -> SparseSource:
         return SparseSource(self._matrix[run])
 
-    def column(self, number: int) -> str:
-        return str(number)
 
-
-class DatasetSource:
+class DatasetSource(Source):
     """A map-style torch ``Dataset`` whose items are ``x`` or ``(x, ...)``. Integer tensors (tokens) stay integers."""
 
     def __init__(self, dataset: Any) -> None:
@@ -153,9 +143,6 @@ class DatasetSource:
             )
         return np.stack(items)
 
-    def column(self, number: int) -> str:
-        return str(number)
-
 
 Channels: TypeAlias = Literal["auto", "first", "last"]
 """Where the channels of images are."""
@@ -163,11 +150,12 @@ FEWEST_PIXELS = 8
 """Sides of an image below which its last axis is not taken for channels."""
 
 
-class ChannelsFirst:
+class ChannelsFirst(Source):
     """Images (h, w, c) of another source as networks take them: (c, h, w)."""
 
     def __init__(self, source: Source, said: bool = False) -> None:
         self._source = source
+        self.by_path, self.divisible = source.by_path or not source.divisible, source.divisible
         height, width, channels = source.shape
         self.notes = (
             ()
@@ -186,12 +174,8 @@ class ChannelsFirst:
     def __len__(self) -> int:
         return len(self._source)
 
-    @property
-    def by_path(self) -> bool:
-        return not hasattr(self._source, "part") or getattr(self._source, "by_path", False)
-
     def part(self, run: slice) -> ChannelsFirst:
-        return ChannelsFirst(self._source.part(run), True)  # type: ignore[attr-defined]
+        return ChannelsFirst(self._source.part(run), True)
 
     def read(self, rows: IntArray) -> AnyArray:
         return np.ascontiguousarray(np.moveaxis(self._source.read(rows), -1, 1))

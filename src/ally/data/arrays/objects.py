@@ -8,17 +8,19 @@ from typing import Any
 import numpy as np
 
 from ally.data.arrays.memory import ArraySource
+from ally.data.base import Source
 from ally.errors import InputError
 from ally.types import AnyArray, IntArray
 
 
-class ObjectSource:
+class ObjectSource(Source):
     """Texts, or rows of a table whose columns are of any kind: what a scikit-learn pipeline may begin with.
 
     `take` gives samples in the form they came in: an array of objects (n,) or (n, k), or a pandas frame.
     """
 
     numeric = False
+    divisible = True
 
     def __init__(self, values: AnyArray, frame: Any = None, name: str = "X") -> None:
         if values.ndim not in (1, 2):
@@ -55,7 +57,7 @@ class FrameSource(ArraySource):
         self._frame = frame
 
     def part(self, run: slice) -> FrameSource:
-        return FrameSource(self._frame.iloc[run], self._array[run], self._columns or ())
+        return FrameSource(self._frame.iloc[run], self._array[run], self.names)
 
     def take(self, rows: IntArray) -> Any:
         return self._frame.iloc[rows]

@@ -60,7 +60,7 @@ class ArraySamples:
     def notes(self) -> tuple[str, ...]:
         numbered = ("ids are row numbers: add rows at the end only, or give ids",) if self._ids is None else ()
         given = () if self._labels is None else (f"the array y of {self._place} holds the labels",)
-        return (*numbered, *given, *getattr(self._source, "notes", ()))
+        return (*numbered, *given, *self._source.notes)
 
     def columns(self) -> dict[str, str]:
         return {}
@@ -113,7 +113,7 @@ class ArraySamples:
 
     def features(self, ids: Sequence[str]) -> Source:
         ensure_none_gone(self.missing(ids), ids, self._place)
-        sparse = bool(getattr(self._source, "sparse", False))
+        sparse = self._source.sparse
         vectors = len(self._source.shape) == 1 and not sparse
         return ById(
             ids,

@@ -32,7 +32,7 @@ class Scaler:
 
 
 @dataclass(frozen=True)
-class Checked:
+class Checked(Source):
     """A source as it is, whose values are checked to be finite as they are read."""
 
     source: Source
@@ -73,15 +73,14 @@ def fit_scaler(source: Source, rows: IntArray, chunk_size: int | None = None, sc
     `vectors`) are centred and share one scale, so that distances keep their meaning; `scaling` asks for either. A
     constant feature keeps scale 1. Deviations are summed around the first row, so a large offset costs no precision.
     """
-    known = source.moments(rows) if hasattr(source, "moments") else None
-    origin, total, squares = known or moments(source, rows, chunk_size)
-    if getattr(source, "sparse", False):
+    origin, total, squares = source.moments(rows) or moments(source, rows, chunk_size)
+    if source.sparse:
         common = float(np.sqrt(squares.mean() / len(rows)))
         return Scaler(origin, np.full_like(origin, common or 1.0))
     shift = total / len(rows)
     scale = np.sqrt(np.maximum(squares / len(rows) - np.square(shift), 0.0))
     noise = 1e-12 * np.maximum(np.abs(origin), np.sqrt(squares / len(rows)))
-    if scaling == "common" or (scaling is None and getattr(source, "vectors", False)):
+    if scaling == "common" or (scaling is None and source.vectors):
         # Where each channel of an image has one scale, the mean over them is over as many features each.
         common = float(np.sqrt(np.square(np.where(scale > noise, scale, 0.0)).mean()))
         return Scaler(origin + shift, np.full_like(origin, common or 1.0))
@@ -117,7 +116,7 @@ def moments(source: Source, rows: IntArray, chunk_size: int | None = None) -> Mo
 def origin_of(source: Source, rows: IntArray) -> AnyArray:
     """Where deviations are measured from: the first row; 0 for a sparse source."""
     origin: AnyArray = source.read(rows[:1]).astype(np.float64).mean(axis=(0, *_axes(source)), keepdims=True)[0]
-    return np.zeros_like(origin) if getattr(source, "sparse", False) else origin
+    return np.zeros_like(origin) if source.sparse else origin
 
 
 def block_sums(source: Source, values: AnyArray, rows: IntArray, origin: AnyArray) -> list[BlockSums]:

@@ -26,7 +26,7 @@ from ally.data.export.answers import reads
 from ally.data.given_labels import array_labels, mark_for_none
 from ally.data.opening import open_source
 from ally.data.problems import ProblemKind
-from ally.data.samples import ById, Samples, notes_beside_columns
+from ally.data.samples import Samples, notes_beside_columns
 from ally.data.source_labels import LabelReader
 from ally.data.tables.columns import as_number
 from ally.data.tables.layout import NO_LABEL
@@ -235,20 +235,20 @@ def _read(side: Labelled, progress: Progress | None) -> _Side:
         samples.prepare(side.ids, progress)
     source = samples.features(side.ids)
     values, labels = _values(source), side.labels
-    words = _values(source.words) if isinstance(source, ById) and source.words is not None else None
+    words = None if source.words is None else _values(source.words)
     broken = {problem.id for problem in samples.problems if problem.kind in ("unreadable", "gone")}
     readable = np.asarray([row for row, id in enumerate(side.ids) if id not in broken], dtype=np.int64)
     if not len(readable):
         raise DataError(f"none of the {len(side.ids)} samples can be read ({samples.problems.first}); check the files")
     if len(readable) < len(side.ids):
         values, labels, words = values[readable], labels[readable], None if words is None else words[readable]
-    return _Side(values, labels, words, isinstance(source, ById) and source.vectors)
+    return _Side(values, labels, words, source.vectors)
 
 
 def _values(source: Source) -> Any:
     """All of a source in memory: (n, *shape), or a csr matrix where zeros mean absence."""
     parts: list[AnyArray] = [source.read(np.arange(part.start, part.stop)) for part in blocks(len(source))]
-    if not getattr(source, "sparse", False):
+    if not source.sparse:
         return np.concatenate(parts)
     from scipy.sparse import csr_matrix, vstack
 

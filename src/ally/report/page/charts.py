@@ -58,11 +58,11 @@ def _short(value: float) -> float | None:
 
 
 @cache
-def packed_library() -> str:
+def pack_library() -> str:
     """plotly.js from the package (MIT licence), gzipped and in base64, at a third of its size."""
     code = files("plotly").joinpath("package_data/plotly.min.js").read_bytes()
     return base64.b64encode(gzip.compress(code, 9, mtime=0)).decode()
 
 
-def asset(name: str) -> str:
+def read_asset(name: str) -> str:
     return files("ally.report.page").joinpath("assets", name).read_text(encoding="utf-8")

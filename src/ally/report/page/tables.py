@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from ally.metrics import constant_name, metric_named
-from ally.report.page.html import TableCell, table
 from ally.report.statistics.comparison import Comparison
 from ally.report.statistics.efficiency import Ratio
 from ally.report.statistics.pairs import without_spread
@@ -17,7 +18,28 @@ MARKED = 5
 LOOKS = {"better": "good", "worse": "bad"}
 
 
-def comparison_table(comparisons: list[Comparison], constant: float | None = None) -> str:
+class TableCell(NamedTuple):
+    """A cell: its text, what it is sorted by (the text if None), and a CSS class."""
+
+    text: str
+    key: float | None = None
+    look: str = ""
+
+    @property
+    def sorted_by(self) -> str | None:
+        return None if self.key is None or math.isnan(self.key) else repr(self.key)
+
+
+class Table(NamedTuple):
+    """A table that sorts on a click in its header; `words` are the columns that hold text."""
+
+    caption: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[TableCell]]
+    words: Sequence[int] = (0,)
+
+
+def comparison_table(comparisons: list[Comparison], constant: float | None = None) -> Table:
     """One data set: every series against its baseline, and the score of a constant answer."""
     metric = metric_named(comparisons[0].metric)
     digits = metric.digits(comparisons[0].curve_mean)
@@ -52,7 +74,7 @@ def comparison_table(comparisons: list[Comparison], constant: float | None = Non
     if constant is not None:
         score = TableCell(f"{constant:.{digits}f}", constant)
         rows.append([TableCell(constant_name(metric.task)), score, score, *[TableCell("")] * 5])
-    return table(f"{comparisons[0].dataset}: test {metric.name}, {metric.direction}", head, rows, words=(0, 7))
+    return Table(f"{comparisons[0].dataset}: test {metric.name}, {metric.direction}", head, rows, words=(0, 7))
 
 
 def interval(one: Comparison | PairedTest, digits: int) -> str:
@@ -64,7 +86,7 @@ def interval(one: Comparison | PairedTest, digits: int) -> str:
     )
 
 
-def efficiency_table(summary: Summary, dataset: str) -> str:
+def efficiency_table(summary: Summary, dataset: str) -> Table:
     """One data set: the labels each series needs to reach the target."""
     target = summary.targets[dataset]
     head = [
@@ -90,10 +112,10 @@ def efficiency_table(summary: Summary, dataset: str) -> str:
                 ]
             )
     value = f"{target.value:.{metric_named(target.metric).digits(target.value)}f}"
-    return table(f"{dataset}: labels to reach {target.metric} {value} (set by {target.series})", head, rows)
+    return Table(f"{dataset}: labels to reach {target.metric} {value} (set by {target.series})", head, rows)
 
 
-def overall_table(summary: Summary) -> str:
+def overall_table(summary: Summary) -> Table:
     """All data sets together: geometric means of label ratios."""
     head = ["series", "data sets", f"ratio to {summary.baseline}", "interval", "ratio to the best baseline", "interval"]
     rows = []
@@ -104,7 +126,7 @@ def overall_table(summary: Summary) -> str:
             rows.append(
                 [TableCell(name), TableCell(str(sets), sets), *(cell for ratio in both for cell in ratio_cells(ratio))]
             )
-    return table("Labels needed, as a ratio: geometric mean over data sets and seeds", head, rows)
+    return Table("Labels needed, as a ratio: geometric mean over data sets and seeds", head, rows)
 
 
 def ratio_cells(ratio: Ratio | None) -> list[TableCell]:
@@ -115,7 +137,7 @@ def ratio_cells(ratio: Ratio | None) -> list[TableCell]:
     return [TableCell(str(ratio), ratio.value, look), TableCell(ratio.interval, ratio.low)]
 
 
-def paired_table(caption: str, metric: str, tests: list[PairedTest]) -> str:
+def paired_table(caption: str, metric: str, tests: list[PairedTest]) -> Table:
     """Paired tests of one data set."""
     size = max((abs(one.difference) for one in tests), default=0.0)
     digits = max(metric_named(metric).digits(10 * size), 2)
@@ -148,14 +170,25 @@ def paired_table(caption: str, metric: str, tests: list[PairedTest]) -> str:
         ]
         for one in tests
     ]
-    return table(caption, head, rows, words=(0, 1))
+    return Table(caption, head, rows, words=(0, 1))
+
+
+def paired_tables(summary: Summary, family: str, tests: Sequence[PairedTest]) -> list[Table]:
+    """A table for each data set that has tests of this family."""
+    metrics = {c.dataset: c.metric for c in summary.comparisons}
+    by_dataset = {name: [test for test in tests if test.dataset == name] for name in summary.datasets}
+    return [
+        paired_table(f"{name}: {family}, {len(own)} tests", metrics[name], own)
+        for name, own in by_dataset.items()
+        if own
+    ]
 
 
 def p_value(p: float) -> str:
     return "" if math.isnan(p) else "< .001" if p < 0.001 else f"{p:.3f}"
 
 
-def win_table(summary: Summary) -> str:
+def win_table(summary: Summary) -> Table:
     """Rows against columns, over data sets."""
     sums = totals(summary.series, summary.wins)
     names = [name for name in summary.series if name in sums]
@@ -163,7 +196,7 @@ def win_table(summary: Summary) -> str:
     for row in names:
         cells = [TableCell("–") if row == column else _record(summary, row, column) for column in names]
         rows.append([TableCell(row), TableCell(str(sums[row]), float(sums[row].wins - sums[row].losses)), *cells])
-    return table("Wins / ties / losses of the row against the column", ["series", "all", *names], rows)
+    return Table("Wins / ties / losses of the row against the column", ["series", "all", *names], rows)
 
 
 def _record(summary: Summary, row: str, column: str) -> TableCell:
@@ -174,7 +207,7 @@ def _record(summary: Summary, row: str, column: str) -> TableCell:
     return TableCell(str(record), float(balance), "good" if balance > 0 else "bad" if balance < 0 else "")
 
 
-def cost_table(summary: Summary, dataset: str) -> str:
+def cost_table(summary: Summary, dataset: str) -> Table:
     head = ["series", "training, ms per label", "queries, ms per label", "one query, s"]
     rows = [
         [
@@ -186,7 +219,7 @@ def cost_table(summary: Summary, dataset: str) -> str:
         for cost in summary.costs
         if cost.dataset == dataset
     ]
-    return table(f"{dataset}: compute per label bought, medians over campaigns", head, rows)
+    return Table(f"{dataset}: compute per label bought, medians over campaigns", head, rows)
 
 
 def _milliseconds(seconds: float) -> str:

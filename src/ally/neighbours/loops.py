@@ -128,40 +128,48 @@ def lower_to_row(near: Double, x: Doubles, centre: Doubles) -> None:
 
 
 @loop
-def lower_to_rows(
-    found: Double,
+def keep_nearest(
+    squared: Double,
+    numbers: Ints,
     products: Single,
     x_norms: Single,
     z_norms: Single,
     scale2: float,
     x: Doubles,
     z: Doubles,
-    x_labels: Longs,
-    z_labels: Longs,
+    first: int,
+    x_marks: Longs,
+    z_marks: Longs,
 ) -> None:
-    """Takes the distances of all pairs of different label into `found` (m, k), the lowest of each row in ascending
-    order."""
-    two, last = np.float32(2.0), found.shape[1] - 1
+    """Takes points z, numbers `first` and on, into the nearest of each row x: `squared` and `numbers` (m, k), the
+    nearest first. Pairs of one mark do not count.
+
+    `x_norms` + `z_norms` − 2 `products` is at most `scale2` times the squared distance, so that most pairs need no
+    exact one. Points come in ascending order, so that of equal distances the lowest number stays.
+    """
+    two, last = np.float32(2.0), squared.shape[1] - 1
     near = np.zeros(-(-len(z_norms) // WORD) * WORD, np.uint8)
     words = near.view(np.uint64)
     for i in range(len(x_norms)):
-        limit = np.float32(1.00001 * scale2 * found[i, last]) - x_norms[i]
+        limit = np.float32(1.00001 * scale2 * squared[i, last]) - x_norms[i]
         for j in range(len(z_norms)):
             near[j] = z_norms[j] - two * products[i, j] <= limit
         for word in range(len(words)):
-            if words[word] == 0 or found[i, last] == 0.0:
+            if words[word] == 0 or squared[i, last] == 0.0:
                 continue
             for j in range(WORD * word, WORD * (word + 1)):
-                if near[j] == 0 or x_labels[i] == z_labels[j] or z_norms[j] - two * products[i, j] > limit:
+                if near[j] == 0 or x_marks[i] == z_marks[j] or z_norms[j] - two * products[i, j] > limit:
                     continue
-                squared = squared_distance(x, i, z, j)
-                if squared < found[i, last]:
+                apart = squared_distance(x, i, z, j)
+                if apart < squared[i, last]:
                     place = last
-                    while place > 0 and found[i, place - 1] > squared:
-                        found[i, place] = found[i, place - 1]
+                    while place > 0 and squared[i, place - 1] > apart:
+                        squared[i, place] = squared[i, place - 1]
+                        numbers[i, place] = numbers[i, place - 1]
                         place -= 1
-                    found[i, place] = squared
-                    limit = np.float32(1.00001 * scale2 * found[i, last]) - x_norms[i]
+                    squared[i, place] = apart
+                    numbers[i, place] = first + j
+                    limit = np.float32(1.00001 * scale2 * squared[i, last]) - x_norms[i]
 
 
 @loop

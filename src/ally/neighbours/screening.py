@@ -12,49 +12,49 @@ the few others are computed. The result is the same as that of one loop over all
 
 from __future__ import annotations
 
+import functools
+import math
 from dataclasses import dataclass
+from typing import ClassVar, Protocol
 
 import numpy as np
-import torch
 
 from ally.data import BLOCK, blocks
-from ally.features import ProductRows
-from ally.features.product import part
-from ally.selection.pairs import Double, Doubles, Single, longest, lower_to_rows, to_double, to_single, to_sketch
-from ally.types import IntArray
+from ally.neighbours.loops import Double, Doubles, Single, longest, to_single, to_sketch
+from ally.types import AnyArray, IntArray
 
 ROUNDOFF = 1.01 * 2.0**-24
 UNDERFLOW = 1e-34
 """More than products of numbers up to 1 lose to underflow."""
 AXES = 15
 """Directions of a sketch."""
-HELD = 8
-"""Blocks of rows held in double and single precision at a time."""
+
+
+class FactorRows(Protocol):
+    """Rows of one factor, or of the product of several, read in double precision."""
+
+    @property
+    def unit(self) -> bool:
+        """Whether no factor of a row is longer than 1, which saves a pass over them."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, some: slice | IntArray) -> Doubles: ...
 
 
 @dataclass(frozen=True, eq=False)
-class Points:
-    """Rows read in double precision, scaled to unit length if `unit` (rows of 0 stay 0): all of them, or those at
-    positions `which` (m,)."""
+class ArrayRows:
+    """The rows of an array (n, d)."""
 
-    rows: ProductRows
-    unit: bool
-    which: IntArray | None = None
-    scales: Double | None = None
-    """(d,) what the columns of rows of one factor are then multiplied by; None for 1."""
+    array: AnyArray
+    unit: ClassVar[bool] = False
 
     def __len__(self) -> int:
-        return len(self.rows) if self.which is None else len(self.which)
-
-    def at(self, which: IntArray) -> Points:
-        """Some of the points. Nothing is copied until they are read."""
-        return Points(self.rows, self.unit, which if self.which is None else self.which[which], self.scales)
+        return len(self.array)
 
     def __getitem__(self, some: slice | IntArray) -> Doubles:
-        chosen = some if self.which is None else self.which[some]
-        there = chosen if isinstance(chosen, slice) else torch.from_numpy(chosen)
-        found = tuple(to_double(factor.contiguous().numpy(), self.unit) for factor in part(self.rows, there).factors)
-        return found if self.scales is None else (found[0] * self.scales,)
+        return (np.ascontiguousarray(self.array[some], dtype=np.float64),)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,17 +70,29 @@ class Singles:
 
     def products(self, others: Singles, room: Single) -> Single:
         """⟨i, j⟩, (len(self), len(others)), written into `room`, which must be large enough."""
-        inner = torch.from_numpy(room[: len(self) * len(others)].reshape(len(self), len(others)))
+        inner = room[: len(self) * len(others)].reshape(len(self), len(others))
         for number, (a, b) in enumerate(zip(self.factors, others.factors, strict=True)):
             if number == 0:
-                torch.mm(torch.from_numpy(a), torch.from_numpy(b).T, out=inner)
+                np.matmul(a, b.T, out=inner)
             else:
-                inner.mul_(torch.from_numpy(a) @ torch.from_numpy(b).T)
-        found: Single = inner.numpy()
-        return found
+                inner *= a @ b.T
+        return inner
+
+    def bound_pairs(self, others: Singles) -> Single:
+        """At most scale² times the squared distances, (len(self), len(others))."""
+        bounds = self.products(others, np.empty(len(self) * len(others), np.float32))
+        bounds *= np.float32(-2.0)
+        bounds += self.norms[:, None]
+        bounds += others.norms
+        return bounds
 
 
-def room() -> Single:
+def find_scale(length: float) -> float:
+    """The power of two that scales `length` to between 1/2 and 1, within limits."""
+    return math.ldexp(1.0, -min(max(math.frexp(length)[1], -250), 250))
+
+
+def make_room() -> Single:
     """A buffer for the products of two blocks. Allocating memory for every block would take as long as the products."""
     return np.empty(BLOCK * BLOCK, np.float32)
 
@@ -92,8 +104,13 @@ class SingleFrame:
 
     centre: Double | None
     scales: tuple[float, ...]
-    axes: Double | None = None
-    """(r, d) orthonormal directions for sketches; None for rows of several factors or of few numbers."""
+    sample: Double | None = None
+    """(m, d) some of the rows, scaled; None for rows of several factors."""
+
+    @functools.cached_property
+    def axes(self) -> Double | None:
+        """(r, d) orthonormal directions for sketches; None for rows of several factors or of few numbers."""
+        return None if self.sample is None else find_directions(self.sample)
 
     @property
     def scale(self) -> float:
@@ -125,21 +142,21 @@ class SingleFrame:
         return Singles((factor,), ((1.0 - margin) * norms - UNDERFLOW).astype(np.float32))
 
 
-def frame(*groups: Points) -> SingleFrame:
+def find_frame(*groups: FactorRows) -> SingleFrame:
     """A frame in which the points of all groups have lengths of about 1 or less, centred on the first points of the
     last group."""
     first = groups[-1][: min(BLOCK, len(groups[-1]))]
     lengths = np.ones(len(first))
     if not all(points.unit for points in groups):
         lengths = np.max([longest(points[block]) for points in groups for block in blocks(len(points))], axis=0)
-    scales = tuple(2.0 ** -np.ceil(np.log2(some)) if some > 0 else 1.0 for some in lengths)
+    scales = tuple(find_scale(float(length)) for length in lengths)
     if len(first) > 1:
         return SingleFrame(None, scales)
     centre = first[0].mean(0)
-    return SingleFrame(centre, scales, directions(scales[0] * (first[0] - centre)))
+    return SingleFrame(centre, scales, scales[0] * (first[0] - centre))
 
 
-def directions(rows: Double) -> Double | None:
+def find_directions(rows: Double) -> Double | None:
     """Roughly the directions in which (m, d) rows vary most, (AXES, d) orthonormal, by subspace iteration; None for d
     below 4 AXES."""
     if rows.shape[1] < 4 * AXES or len(rows) < AXES:
@@ -148,34 +165,3 @@ def directions(rows: Double) -> Double | None:
     for _ in range(4):
         found = np.linalg.qr(rows.T @ (rows @ found))[0]
     return np.ascontiguousarray(found.T)
-
-
-def nearest(points: Points, others: Points, k: int = 1, labels: tuple[IntArray, IntArray] | None = None) -> Double:
-    """Squared distances from each point to its k nearest others, ascending, (m, k); infinite where there are fewer.
-
-    With `labels` of the points and of the others, only others with a different label count.
-    """
-    found = np.full((len(points), k), np.inf)
-    if not len(points) or not len(others):
-        return found
-    here, there = labels or (np.zeros(len(points), np.int64), np.ones(len(others), np.int64))
-    seen, inner = frame(points, others), room()
-    steps = list(blocks(len(others)))
-    for first in range(0, len(steps), HELD):
-        held = [(some, z, seen.singles(z)) for some in steps[first : first + HELD] for z in [others[some]]]
-        for block in blocks(len(points)):
-            x = points[block]
-            x_singles = seen.singles(x)
-            for some, z, singles in held:
-                lower_to_rows(
-                    found[block],
-                    x_singles.products(singles, inner),
-                    x_singles.norms,
-                    singles.norms,
-                    seen.scale**2,
-                    x,
-                    z,
-                    here[block],
-                    there[some],
-                )
-    return found
