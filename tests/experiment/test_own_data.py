@@ -120,6 +120,19 @@ def test_a_campaign_is_a_benchmark_of_its_labels(campaign):
         bench("pets.db")
 
 
+def test_an_address_with_a_password_is_not_kept_in_a_run_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="holds a password") as refused:
+        bench("postgresql://ann:secret@localhost/pets")
+    assert "secret" not in str(refused.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_batches_of_a_small_pool_fit_by_default(campaign):
+    results = ally.bench("pets.db", "random", out="out", seeds=1, workers=0)
+    assert results["labels"].tolist() == [6 + 2 * number for number in range(9)]
+
+
 def test_the_evaluation_sample_is_the_test_set(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pd.DataFrame({"id": range(200), "a": rng.normal(size=200)}).to_csv("rows.csv", index=False)

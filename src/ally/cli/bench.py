@@ -14,7 +14,6 @@ from ally.cli.reading import (
     ChannelAxis,
     Columns,
     EmbeddingsFile,
-    EncoderChoice,
     Encoding,
     IdColumn,
     IdsFile,
@@ -67,7 +66,14 @@ def bench(
             metavar="TASK",
         ),
     ] = "auto",
-    encoder: EncoderChoice = "auto",
+    encoder: Annotated[
+        str,
+        of_source(
+            help="A pretrained encoder for texts or images: a name, the folder of a model, none, or auto: the one that "
+            "is installed, for data of your own.",
+            metavar="NAME|FOLDER",
+        ),
+    ] = "auto",
     id_column: IdColumn = None,
     text: TextColumn = None,
     image: ImageColumn = None,

@@ -8,13 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import numpy as np
 
 from ally.data.catalogue import DATASETS, load
 from ally.data.catalogue.load import find_own
 from ally.data.catalogue.own_data import (
-    Labelled,
+    LabelledSamples,
     OwnOptions,
     ensure_different,
     label_array,
@@ -85,6 +86,10 @@ def open_campaign(name: str) -> Iterator[tuple[Campaign, list[str]]]:
     from ally.campaign import Campaign
     from ally.campaign.permissions import RestrictedWarning
 
+    if "://" in name and urlsplit(name).password is not None:
+        raise InputError(
+            "the address of the campaign holds a password, and a run folder keeps it; leave it to PGPASSFILE"
+        )
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", RestrictedWarning)
         campaign = Campaign.open(name)
@@ -112,7 +117,7 @@ def _read_campaign(name: str, own: OwnOptions, progress: Progress | None) -> Tri
         declared = list(settings.classes or ())
         labels = label_array([*values, *declared], settings.task)
         ends = np.cumsum([len(part) for part in parts])
-        every = Labelled(samples, found.every_label.ids, labels[: len(values)])
+        every = LabelledSamples(samples, found.every_label.ids, labels[: len(values)])
         pool, test = every.take(np.arange(ends[1])), every.take(np.arange(ends[1], ends[2]))
         notes = ["the labels of the campaign are the answers, and its settings those of the benchmark", *notes]
         if len(found.gone):

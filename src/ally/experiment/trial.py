@@ -46,7 +46,8 @@ class Trial:
     @cached_property
     def fingerprint(self) -> str:
         """Changes with the data, whatever their name."""
-        digest = hashlib.sha256(repr((self.task, self.pool.shape, self.test.shape)).encode())
+        declared = (self.declared,) if self.declared else ()
+        digest = hashlib.sha256(repr((self.task, self.pool.shape, self.test.shape, *declared)).encode())
         parts: tuple[Any, ...] = (self.pool, self.pool_labels, self.test, self.test_labels, *(self.words or ()))
         for part in parts:
             for array in (part.data, part.indices, part.indptr) if hasattr(part, "indptr") else (part,):

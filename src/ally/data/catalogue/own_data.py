@@ -39,15 +39,15 @@ COLUMNS = 40
 """The most columns for which a note says how they are read."""
 
 
-class Labelled(NamedTuple):
+class LabelledSamples(NamedTuple):
     """Some of the samples, and a label for each: `labels` (n,)."""
 
     samples: Samples
     ids: Sequence[str]
     labels: AnyArray
 
-    def take(self, rows: AnyArray) -> Labelled:
-        return Labelled(self.samples, [self.ids[row] for row in rows.tolist()], self.labels[rows])
+    def take(self, rows: AnyArray) -> LabelledSamples:
+        return LabelledSamples(self.samples, [self.ids[row] for row in rows.tolist()], self.labels[rows])
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def read_own_data(path: Path, name: str, options: OwnOptions, progress: Progress
     return make_dataset(name, task, *split_labelled(path, task, labelled), notes, progress)
 
 
-def split_labelled(place: object, task: Task, labelled: Labelled) -> tuple[Labelled, Labelled]:
+def split_labelled(place: object, task: Task, labelled: LabelledSamples) -> tuple[LabelledSamples, LabelledSamples]:
     """A pool and a test set of one in five, of every class; always the same ones."""
     n, classes = len(labelled.ids), task == "classification"
     different = ensure_different(place, labelled)
@@ -94,7 +94,7 @@ def split_labelled(place: object, task: Task, labelled: Labelled) -> tuple[Label
     return labelled.take(pool), labelled.take(test)
 
 
-def ensure_different(place: object, labelled: Labelled) -> int:
+def ensure_different(place: object, labelled: LabelledSamples) -> int:
     """How many different labels there are: two at least."""
     different = len(np.unique(labelled.labels))
     if different < 2:
@@ -107,8 +107,8 @@ def ensure_different(place: object, labelled: Labelled) -> int:
 def make_dataset(
     name: str,
     task: Task,
-    pool: Labelled,
-    test: Labelled,
+    pool: LabelledSamples,
+    test: LabelledSamples,
     notes: Sequence[str],
     progress: Progress | None = None,
     *,
@@ -176,7 +176,7 @@ def _open_arrays(path: Path, target: str, reading: Reading) -> Samples:
     return ArraySamples(X, ids, str(path), reading.channels or "auto", y)
 
 
-def _read_labels(samples: Samples, path: Path, options: OwnOptions) -> tuple[Task, Labelled, list[str]]:
+def _read_labels(samples: Samples, path: Path, options: OwnOptions) -> tuple[Task, LabelledSamples, list[str]]:
     """The task, the samples that have a label, and notes."""
     wanted = list(samples.scan())
     found = [sample for sample in wanted if sample.label is not None]
@@ -195,7 +195,11 @@ def _read_labels(samples: Samples, path: Path, options: OwnOptions) -> tuple[Tas
     notes += [] if marked is None else [marked]
     hint = missing_encoder(samples, options.model, options.reading.embeddings) if options.encoder == "auto" else None
     notes += [] if hint is None else [hint]
-    return reader.task, Labelled(samples, [sample.id for sample in found], label_array(labels, reader.task)), notes
+    return (
+        reader.task,
+        LabelledSamples(samples, [sample.id for sample in found], label_array(labels, reader.task)),
+        notes,
+    )
 
 
 def _say_where_labels_are(samples: Samples, path: Path) -> str:
@@ -228,7 +232,7 @@ class _Side(NamedTuple):
     vectors: bool
 
 
-def _read(side: Labelled, progress: Progress | None) -> _Side:
+def _read(side: LabelledSamples, progress: Progress | None) -> _Side:
     """Features and labels, without what turns out to be unreadable."""
     samples = side.samples
     if isinstance(samples, EncodedSamples):
@@ -263,7 +267,7 @@ def _columns(samples: Samples) -> list[str]:
     return [*told[:COLUMNS], *more]
 
 
-def _problems(sides: tuple[Labelled, Labelled]) -> list[str]:
+def _problems(sides: tuple[LabelledSamples, LabelledSamples]) -> list[str]:
     told = []
     kinds: dict[ProblemKind, str] = {
         "unreadable": "samples cannot be read and are left out",
