@@ -13,9 +13,9 @@ from PIL import Image
 import ally
 from ally.data import as_source
 from ally.data.catalogue import Reading
-from ally.data.catalogue.own_data import OwnOptions
+from ally.data.catalogue.own_data import DataOptions
 from ally.errors import DataError, InputError, NotTrusted
-from ally.experiment.opening import DataOptions, forget_trials, open_trial
+from ally.experiment.opening import forget_trials, open_trial
 from ally.learning.candidates import slate_for
 from ally.learning.training import Training
 
@@ -67,7 +67,7 @@ def test_a_benchmark_sees_what_a_campaign_sees(tmp_path, make):
     with ally.Campaign.create("memory", place, automatic=False, **label) as campaign:
         settings, samples = campaign.settings, campaign.source.samples
         given = {answer.id: answer.label for answer in campaign.answers.current()}
-    trial = open_trial(DataOptions(own=OwnOptions(encoder="auto")), str(place))
+    trial = open_trial(DataOptions(encoder="auto"), str(place))
     theirs = samples.features(list(given))
     ours = [as_source(trial.source()), as_source(trial.test_source())]
     assert trial.task == settings.task
@@ -110,7 +110,7 @@ def test_a_campaign_is_a_benchmark_of_its_labels(campaign):
     assert set(results["model"]) == {"linear"}
     assert results["value"].iloc[-1] > 0.5
     assert hashlib.sha256(campaign.read_bytes()).digest() == before
-    trial = open_trial(DataOptions(own=OwnOptions(encoder="auto")), "pets.db")
+    trial = open_trial(DataOptions(encoder="auto"), "pets.db")
     assert trial.classes == ["x", "y", "z"]
     assert len(trial.pool) + len(trial.test) == 50
     assert any("the labels of the campaign are the answers" in words for words in said)
@@ -139,7 +139,7 @@ def test_the_evaluation_sample_is_the_test_set(tmp_path, monkeypatch):
     with ally.Campaign.create("e.db", "rows.csv", automatic=False, evaluate=40) as made:
         made.relabel({str(row): "xy"[row % 2] for row in range(200)})
         held_out = {sample.id for sample in made.answers.store.samples.all() if sample.role == "evaluate"}
-    trial = open_trial(DataOptions(own=OwnOptions(encoder="auto")), "e.db")
+    trial = open_trial(DataOptions(encoder="auto"), "e.db")
     assert len(held_out) == len(trial.test) == 40
     assert len(trial.pool) == 160
 
@@ -188,5 +188,5 @@ def test_a_campaign_of_somebody_else_names_no_code_and_no_place(campaign, tmp_pa
 
 
 def test_options_of_a_campaign_are_taken(tmp_path):
-    trial = open_trial(DataOptions(own=OwnOptions(reading=Reading.of({"size": 16}))), str(photos(tmp_path)))
+    trial = open_trial(DataOptions(reading=Reading.of({"size": 16})), str(photos(tmp_path)))
     assert trial.pool.shape[1:] == (3, 16, 16)

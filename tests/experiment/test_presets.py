@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from ally.data.catalogue import DATASETS
+from ally.data.catalogue.own_data import DataOptions
 from ally.errors import InputError
 from ally.experiment.estimate import estimate, in_words
-from ally.experiment.opening import DataOptions, open_trial
+from ally.experiment.opening import open_trial
 from ally.experiment.presets import PRESETS, SCALES
 from ally.experiment.run import CellsFailed
 from ally.experiment.simulate import campaign

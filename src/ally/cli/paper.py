@@ -104,8 +104,9 @@ def show(
 
 def _data_notes(name: str, data_dir: Path | None) -> list[str]:
     """Notes about a data set, or why it cannot be read."""
+    from ally.data.catalogue.own_data import DataOptions
     from ally.experiment.folder import data_notes
-    from ally.experiment.opening import DataOptions, open_trial
+    from ally.experiment.opening import open_trial
 
     try:
         return data_notes(partial(open_trial, DataOptions(data_dir)), [name])

@@ -12,13 +12,13 @@ import pandas as pd
 from ally.catalogue_names import ensure_model
 from ally.checks import check_count
 from ally.data.catalogue import DATASETS, Reading
-from ally.data.catalogue.own_data import OwnOptions
+from ally.data.catalogue.own_data import DataOptions
 from ally.data.defaults import default_for
 from ally.data.encoders.choosing import reads_pixels
 from ally.errors import InputError
 from ally.experiment.cell import Cell
 from ally.experiment.folder import Grid, run, told
-from ally.experiment.opening import DataOptions, forget_trials, is_campaign, open_campaign, open_trial
+from ally.experiment.opening import forget_trials, is_campaign, open_campaign, open_trial
 from ally.experiment.trial import Trial
 from ally.hygiene import Hygiene
 from ally.learning.auto_objective import objective_of
@@ -113,8 +113,8 @@ def bench(
     read = Reading.of(reading)
     of_pixels = next((model for model in wanted if isinstance(model, str) and reads_pixels(model)), None)
     through = None if encoder is None else str(encoder)
-    own = OwnOptions(target, task, read, through, of_pixels, Path(out).absolute() / "encoded")
-    data = DataOptions(None if data_dir is None else Path(data_dir), own)
+    folder, kept_in = None if data_dir is None else Path(data_dir), Path(out).absolute() / "encoded"
+    data = DataOptions(folder, target, task, read, through, of_pixels, kept_in)
     forget_trials()
     cells: list[tuple[str, Cell]] = []
     notes: list[str] = []

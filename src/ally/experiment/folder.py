@@ -14,11 +14,12 @@ from pathlib import Path
 import pandas as pd
 
 import ally
+from ally.data.catalogue.own_data import DataOptions
 from ally.execution.resolve import ensure_named, is_ray
 from ally.experiment.cell import Cell, model_name, objective_name
 from ally.experiment.estimate import estimate, in_words
 from ally.experiment.journal import Journal
-from ally.experiment.opening import DataOptions, open_trial
+from ally.experiment.opening import open_trial
 from ally.experiment.ray_tasks import cpus
 from ally.experiment.run import Load, cells_folder, journal, locked, missing, run_in
 from ally.files import write_whole

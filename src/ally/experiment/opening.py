@@ -5,8 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -15,8 +14,8 @@ import numpy as np
 from ally.data.catalogue import DATASETS, load
 from ally.data.catalogue.load import find_own
 from ally.data.catalogue.own_data import (
+    DataOptions,
     LabelledSamples,
-    OwnOptions,
     ensure_different,
     label_array,
     make_dataset,
@@ -38,14 +37,6 @@ LEAST_EVALUATED = 20
 MOST_OPEN = 4
 
 
-@dataclass(frozen=True)
-class DataOptions:
-    """Where named data sets are, and how the user's own data are opened."""
-
-    data_dir: Path | None = None
-    own: OwnOptions = OwnOptions()
-
-
 _open: dict[tuple[DataOptions, str], Trial] = {}
 
 
@@ -65,15 +56,14 @@ def forget_trials() -> None:
 
 
 def _read(options: DataOptions, name: str, progress: Progress | None) -> Trial:
-    own = options.own
     if name in DATASETS:
-        data = load(name, options.data_dir, target=own.target, task=own.task, reading=own.reading)
-        if own.encoder in (None, AUTO, NONE) or own.kept_in is None:
+        data = load(name, options.data_dir, target=options.target, task=options.task, reading=options.reading)
+        if options.encoder in (None, AUTO, NONE) or options.kept_in is None:
             return Trial.of(data)
-        return encoded_trial(data, str(own.encoder), own.kept_in, progress)
+        return encoded_trial(data, str(options.encoder), options.kept_in, progress)
     if is_campaign(name):
-        return _read_campaign(name, own, progress)
-    return Trial.of(read_own_data(find_own(name), name, own, progress))
+        return _read_campaign(name, options, progress)
+    return Trial.of(read_own_data(find_own(name), name, options, progress))
 
 
 def is_campaign(name: str) -> bool:
@@ -97,13 +87,13 @@ def open_campaign(name: str) -> Iterator[tuple[Campaign, list[str]]]:
         yield campaign, [str(one.message) for one in said if issubclass(one.category, RestrictedWarning)]
 
 
-def _read_campaign(name: str, own: OwnOptions, progress: Progress | None) -> Trial:
+def _read_campaign(name: str, options: DataOptions, progress: Progress | None) -> Trial:
     """The labels of a campaign on its samples, as its model sees them."""
     from ally.campaign.training.data import gather
 
-    given = {"target": own.target, **own.reading.options()}
-    given |= {"task": None if own.task == "auto" else own.task}
-    given |= {"encoder": None if own.encoder == AUTO else own.encoder}
+    given = {"target": options.target, **options.reading.options()}
+    given |= {"task": None if options.task == "auto" else options.task}
+    given |= {"encoder": None if options.encoder == AUTO else options.encoder}
     odd = next((option for option, value in given.items() if value is not None), None)
     if odd is not None:
         raise InputError.about(odd, given[odd], f"does not go with {name}: a campaign keeps how it reads its samples")

@@ -18,14 +18,14 @@ from ally.campaign.places import open_cache, vectors_folder
 from ally.campaign.training import data
 from ally.cli import main
 from ally.data.arrays.files import read_pool
-from ally.data.catalogue.own_data import OwnOptions
+from ally.data.catalogue.own_data import DataOptions
 from ally.data.catalogue.reading import Reading
 from ally.data.encoders import Function
 from ally.data.encoders import opening as openings
 from ally.data.encoders.places import InUse, keep_within, machine_folder
 from ally.data.encoders.samples import EncodedSamples
 from ally.errors import BrokenPart, DataError, InputError
-from ally.experiment.opening import DataOptions, open_trial
+from ally.experiment.opening import open_trial
 from ally.learning.candidates import slate_for
 from ally.learning.training import Training
 
@@ -385,12 +385,12 @@ def test_a_benchmark_reads_photos_through_the_encoder_of_campaigns(here, photos,
     with ally.Campaign.create("memory", "photos", automatic=False, label="folder") as campaign:
         source = campaign.source.samples.features([answer.id for answer in campaign.answers.current()])
         vectors = source.read(np.arange(len(source)))
-    trial = open_trial(DataOptions(own=OwnOptions(encoder="auto", kept_in=here / "vectors")), "photos")
+    trial = open_trial(DataOptions(encoder="auto", kept_in=here / "vectors"), "photos")
     assert trial.encoder
     assert trial.vectors
     found = np.concatenate([trial.pool, trial.test])
     assert sorted(map(bytes, found)) == sorted(map(bytes, vectors))
-    pixels = open_trial(DataOptions(own=OwnOptions(encoder="auto", model="cnn")), "photos")
+    pixels = open_trial(DataOptions(encoder="auto", model="cnn"), "photos")
     assert (pixels.pool.shape[1:], pixels.encoder) == ((3, 32, 32), "")
 
 
@@ -399,8 +399,8 @@ def test_a_benchmark_of_encoded_texts_keeps_their_words(here, tiny_bert):
         f"{n},{body},{label}" for n in range(20) for body, label in (("a cat purrs", "cat"), ("bonds fell", "money"))
     ]
     (here / "mails.csv").write_text("\n".join(["number,body,label", *rows]) + "\n")
-    own = OwnOptions("label", "auto", Reading(text="body"), str(tiny_bert), None, here / "encoded")
-    found = open_trial(DataOptions(own=own), "mails.csv")
+    data = DataOptions(None, "label", "auto", Reading(text="body"), str(tiny_bert), None, here / "encoded")
+    found = open_trial(data, "mails.csv")
     assert found.vectors
     assert found.words[0].shape[0] == len(found.pool)
     assert "words" in [candidate.name for candidate in slate_for(found.source(), Training())]

@@ -10,7 +10,7 @@ from ally.data.arrays.samples import is_array
 from ally.data.catalogue.catalogue import DATASETS
 from ally.data.catalogue.dataset import Dataset
 from ally.data.catalogue.fetch import fetch_entry
-from ally.data.catalogue.own_data import OwnOptions, read_own_data
+from ally.data.catalogue.own_data import DataOptions, read_own_data
 from ally.data.catalogue.places import default_data_dir, ensure_here
 from ally.data.catalogue.reading import Reading
 from ally.data.catalogue.verify import Check, verify_entry
@@ -42,7 +42,7 @@ def load(
     All seeds of an experiment share one test set.
     """
     if str(name) not in DATASETS:
-        return read_own_data(find_own(str(name)), str(name), OwnOptions(target, task, reading))
+        return read_own_data(find_own(str(name)), str(name), DataOptions(None, target, task, reading))
     if target is not None:
         raise InputError.about(
             "target", target, f"does not go with {name!r}, a data set of the catalogue; leave target out"

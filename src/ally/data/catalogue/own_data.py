@@ -51,9 +51,10 @@ class LabelledSamples(NamedTuple):
 
 
 @dataclass(frozen=True)
-class OwnOptions:
-    """How a user's data are opened: what `ally.Campaign.create` takes, by the same names where it has them."""
+class DataOptions:
+    """Where named data sets are, and how a user's data are opened: what `ally.Campaign.create` takes."""
 
+    data_dir: Path | None = None
     target: str | None = None
     task: Task | Literal["auto"] = "auto"
     reading: Reading = Reading()
@@ -65,7 +66,7 @@ class OwnOptions:
     """Where vectors of an encoder are kept."""
 
 
-def read_own_data(path: Path, name: str, options: OwnOptions, progress: Progress | None = None) -> Dataset:
+def read_own_data(path: Path, name: str, options: DataOptions, progress: Progress | None = None) -> Dataset:
     """The data at `path`; samples without a label are left out."""
     folder, test_folder = _find_split(path)
     samples = _open(folder, options)
@@ -147,7 +148,7 @@ def label_array(labels: Sequence[Any], task: Task) -> AnyArray:
     return np.asarray(labels if same else [reads(label) for label in labels])
 
 
-def _open(path: Path, options: OwnOptions) -> Samples:
+def _open(path: Path, options: DataOptions) -> Samples:
     reading = options.reading.options()
     if path.is_dir():
         if options.target not in (None, "folder"):
@@ -176,7 +177,7 @@ def _open_arrays(path: Path, target: str, reading: Reading) -> Samples:
     return ArraySamples(X, ids, str(path), reading.channels or "auto", y)
 
 
-def _read_labels(samples: Samples, path: Path, options: OwnOptions) -> tuple[Task, LabelledSamples, list[str]]:
+def _read_labels(samples: Samples, path: Path, options: DataOptions) -> tuple[Task, LabelledSamples, list[str]]:
     """The task, the samples that have a label, and notes."""
     wanted = list(samples.scan())
     found = [sample for sample in wanted if sample.label is not None]
