@@ -120,8 +120,8 @@ def bench(
     notes: list[str] = []
     for name in names:
         trial = open_trial(data, name, progress)
-        sizes = _sizes(trial, init, batch, rounds, validation)
-        usual = _usual(name, trial, training, sizes[0])
+        sizes = _choose_sizes(trial, init, batch, rounds, validation)
+        defaults = _find_defaults(name, trial, training, sizes[0])
         fitting = [strategy for strategy in chosen if trial.task in CATALOGUE[strategy].tasks]
         notes += [
             f"{strategy} is not defined for {trial.task}, so not run on {name}"
@@ -133,20 +133,20 @@ def bench(
                 f"none of {', '.join(chosen)} is defined for {trial.task} ({name}); add 'random' or 'coreset'"
             )
         for seed, model, objective, strategy in itertools.product(range(seeds), wanted, trained_by, fitting):
-            learner = usual.model if model is None else model
+            learner = defaults.model if model is None else model
             cell = Cell(
                 strategy,
                 seed,
                 *sizes,
                 rounds,
                 learner,
-                usual.training if learner == usual.default else training,
-                usual.objective if objective is None else objective,
+                defaults.training if learner == defaults.network else training,
+                defaults.objective if objective is None else objective,
                 f"encoder {trial.encoder}" if trial.encoder else "",
                 None,
                 candidates,
                 validation,
-                metric=usual.metric if metric is None else metric,
+                metric=defaults.metric if metric is None else metric,
                 hygiene=hygiene,
             )
             cells.append((name, cell))
@@ -157,10 +157,10 @@ def bench(
     return run(grid, Path(out), data=data, workers=workers, engine=engine, progress=progress, say=say)
 
 
-class _Usual(NamedTuple):
+class _CampaignDefaults(NamedTuple):
     """What a campaign on these data would use."""
 
-    default: str
+    network: str
     """The network that is the default for such samples, and its training."""
     training: Training
     model: str = "auto"
@@ -168,19 +168,21 @@ class _Usual(NamedTuple):
     metric: str | None = None
 
 
-def _usual(name: str, trial: Trial, training: Training, labels: int) -> _Usual:
+def _find_defaults(name: str, trial: Trial, training: Training, labels: int) -> _CampaignDefaults:
     """For a data set of the catalogue, the training that was said, or that of networks in general; `labels` are those
     at the start."""
     default, settings = default_for(tuple(trial.pool.shape[1:]), labels)
-    usual = _Usual(default, training if name in DATASETS or training != Training() else Training(**settings))
+    defaults = _CampaignDefaults(
+        default, training if name in DATASETS or training != Training() else Training(**settings)
+    )
     if not is_campaign(name):
-        return usual
+        return defaults
     with open_campaign(name) as (campaign, _):
         kept = campaign.settings
-    return usual._replace(model=kept.model or default, objective=kept.objective, metric=kept.metric)
+    return defaults._replace(model=kept.model or default, objective=kept.objective, metric=kept.metric)
 
 
-def _sizes(trial: Trial, init: int | None, batch: int | None, rounds: int, validation: int) -> tuple[int, int]:
+def _choose_sizes(trial: Trial, init: int | None, batch: int | None, rounds: int, validation: int) -> tuple[int, int]:
     """Labels at the start and per round: what was said, else by the pool, half of which is left where it is small."""
     least = 2 * len(trial.classes or ())
     size = min(200, max(10, trial.size // 100)) if batch is None else batch

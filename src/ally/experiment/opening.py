@@ -37,25 +37,25 @@ LEAST_EVALUATED = 20
 MOST_OPEN = 4
 
 
-_open: dict[tuple[DataOptions, str], Trial] = {}
+_open_trials: dict[tuple[DataOptions, str], Trial] = {}
 
 
 def open_trial(options: DataOptions, name: str, progress: Progress | None = None) -> Trial:
     """The data of that name, opened once in a process until `forget_trials`."""
     key = options, name
-    if key not in _open:
-        while len(_open) >= MOST_OPEN:
-            del _open[next(iter(_open))]
-        _open[key] = _read(options, name, progress)
-    return _open[key]
+    if key not in _open_trials:
+        while len(_open_trials) >= MOST_OPEN:
+            del _open_trials[next(iter(_open_trials))]
+        _open_trials[key] = _read_trial(options, name, progress)
+    return _open_trials[key]
 
 
 def forget_trials() -> None:
     """Files and campaigns may have changed."""
-    _open.clear()
+    _open_trials.clear()
 
 
-def _read(options: DataOptions, name: str, progress: Progress | None) -> Trial:
+def _read_trial(options: DataOptions, name: str, progress: Progress | None) -> Trial:
     if name in DATASETS:
         data = load(name, options.data_dir, target=options.target, task=options.task, reading=options.reading)
         if options.encoder in (None, AUTO, NONE) or options.kept_in is None:
@@ -80,11 +80,11 @@ def open_campaign(name: str) -> Iterator[tuple[Campaign, list[str]]]:
         raise InputError(
             "the address of the campaign holds a password, and a run folder keeps it; leave it to PGPASSFILE"
         )
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", RestrictedWarning)
         campaign = Campaign.open(name)
     with campaign:
-        yield campaign, [str(one.message) for one in said if issubclass(one.category, RestrictedWarning)]
+        yield campaign, [str(warning.message) for warning in warned if issubclass(warning.category, RestrictedWarning)]
 
 
 def _read_campaign(name: str, options: DataOptions, progress: Progress | None) -> Trial:
@@ -99,19 +99,19 @@ def _read_campaign(name: str, options: DataOptions, progress: Progress | None) -
         raise InputError.about(odd, given[odd], f"does not go with {name}: a campaign keeps how it reads its samples")
     with open_campaign(name) as (campaign, notes):
         settings, samples = campaign.settings, campaign.source.samples
-        found = gather(campaign.answers.store, samples, settings, 0)
-        if not len(found.every_label):
+        gathered = gather(campaign.answers.store, samples, settings, 0)
+        if not len(gathered.every_label):
             raise InputError(f"{name} has no labels to compare strategies by; label some samples, or import labels")
-        parts = [found.training, found.validate, found.evaluate]
+        parts = [gathered.training, gathered.validate, gathered.evaluate]
         values = [label for part in parts for label in part.labels]
         declared = list(settings.classes or ())
         labels = label_array([*values, *declared], settings.task)
         ends = np.cumsum([len(part) for part in parts])
-        every = LabelledSamples(samples, found.every_label.ids, labels[: len(values)])
+        every = LabelledSamples(samples, gathered.every_label.ids, labels[: len(values)])
         pool, test = every.take(np.arange(ends[1])), every.take(np.arange(ends[1], ends[2]))
         notes = ["the labels of the campaign are the answers, and its settings those of the benchmark", *notes]
-        if len(found.gone):
-            notes.append(f"{len(found.gone)} samples are no longer in the source and are left out")
+        if len(gathered.gone):
+            notes.append(f"{len(gathered.gone)} samples are no longer in the source and are left out")
         if len(test.ids) >= LEAST_EVALUATED and len(pool.ids):
             notes.append(f"the test set is the evaluation sample: {len(test.ids)} labels, drawn at random")
             ensure_different(name, pool)

@@ -120,7 +120,7 @@ def make_dataset(
     plain = samples.samples if isinstance(samples, EncodedSamples) else samples
     if isinstance(plain, RowSamples) and not known:
         plain.learn(pool.ids)
-    read, measured = _read(pool, progress), _read(test, progress)
+    read, measured = _read_side(pool, progress), _read_side(test, progress)
     kind: Kind = "table" if samples.kind == "features" else samples.kind
     told = [*notes, *notes_beside_columns(samples), *_columns(samples), *_problems((pool, test))]
     if isinstance(samples, EncodedSamples) and kind == "images":
@@ -179,26 +179,26 @@ def _open_arrays(path: Path, target: str, reading: Reading) -> Samples:
 
 def _read_labels(samples: Samples, path: Path, options: DataOptions) -> tuple[Task, LabelledSamples, list[str]]:
     """The task, the samples that have a label, and notes."""
-    wanted = list(samples.scan())
-    found = [sample for sample in wanted if sample.label is not None]
-    if not found or options.target == NO_LABEL:
+    scanned = list(samples.scan())
+    labelled = [sample for sample in scanned if sample.label is not None]
+    if not labelled or options.target == NO_LABEL:
         raise InputError(f"{path} has no labels to compare strategies by; {_say_where_labels_are(samples, path)}")
     reader = LabelReader(options.task, None, path)
-    labels = [reader.read(sample) for sample in found]
+    labels = [reader.read(sample) for sample in labelled]
     verdict = reader.decide()
     if verdict is not None and verdict.task != reader.task:
         reader = LabelReader(verdict.task, None, path)
-        labels = [reader.read(sample) for sample in found]
+        labels = [reader.read(sample) for sample in labelled]
     notes = [f"task: {options.task}, as you say" if verdict is None else verdict.note]
-    if len(found) < len(wanted):
-        notes.append(f"{len(wanted) - len(found)} samples have no label and are left out")
+    if len(labelled) < len(scanned):
+        notes.append(f"{len(scanned) - len(labelled)} samples have no label and are left out")
     marked = mark_for_none(Counter(map(str, labels))) if reader.task == "classification" else None
     notes += [] if marked is None else [marked]
     hint = missing_encoder(samples, options.model, options.reading.embeddings) if options.encoder == "auto" else None
     notes += [] if hint is None else [hint]
     return (
         reader.task,
-        LabelledSamples(samples, [sample.id for sample in found], label_array(labels, reader.task)),
+        LabelledSamples(samples, [sample.id for sample in labelled], label_array(labels, reader.task)),
         notes,
     )
 
@@ -233,7 +233,7 @@ class _Side(NamedTuple):
     vectors: bool
 
 
-def _read(side: LabelledSamples, progress: Progress | None) -> _Side:
+def _read_side(side: LabelledSamples, progress: Progress | None) -> _Side:
     """Features and labels, without what turns out to be unreadable."""
     samples = side.samples
     if isinstance(samples, EncodedSamples):
