@@ -140,9 +140,9 @@ CASES = {
     "unknown model": ({"model": "resnet50"}, UnknownName, r"unknown model 'resnet50'"),
     "model of the wrong type": ({"model": 3}, ModelError, r"model is a int"),
     "model without a split": (
-        {"model": nn.Linear(3, 2)},
+        {"model": nn.Sequential(nn.Linear(3, 2), nn.Softmax(1))},
         ModelError,
-        r"Linear has no `backbone`; wrap your network as ally.models.Split",
+        r"does not end with a linear layer \(more follows '0', the last one\).*ally.models.Split.at\(network, ",
     ),
     "unknown device": ({"device": "warp"}, InputError, r"device='warp' cannot be used here"),
     "unknown engine": ({"engine": "slurm"}, InputError, r"engine='slurm' is not known; use 'local', 'ray'"),

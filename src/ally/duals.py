@@ -19,7 +19,7 @@ from ally.learning.learner import Examples, Fitted, Learner
 from ally.learning.linear import LinearLearner
 from ally.learning.losses import TargetScale
 from ally.learning.objectives import ERM, PDCL, Objective, resolve_objective
-from ally.learning.resolve import learner_of, takes_objects
+from ally.learning.resolve import ensure_reads, learner_of, takes_objects
 from ally.learning.training import Training
 from ally.rng import streams
 from ally.types import NULL, AnyArray, FloatArray, Task
@@ -90,6 +90,7 @@ def dual_report(
         raise NoDuals(
             f"objective={objective!r} has no dual variables of labels; use 'pdcl', 'feasibility' or 'resilient'"
         )
+    ensure_reads(model, X)
     samples, own, notes, _ = as_features(X, read=not takes_objects(model), labelled=True)
     source = as_source(samples, objects=takes_objects(model))
     parsed = parse_labels(y, len(source), task=task, classes=classes, missing_label=missing_label)

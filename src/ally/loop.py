@@ -38,7 +38,7 @@ from ally.learning.auto_objective import objective_of
 from ally.learning.learner import Fitted, Learner
 from ally.learning.objectives import Objective
 from ally.learning.pool_learner import PoolLearner, blind
-from ally.learning.resolve import learner_of, suit_method, takes_objects
+from ally.learning.resolve import ensure_reads, learner_of, suit_method, takes_objects
 from ally.learning.snapshot import Snapshot
 from ally.learning.trained import Trained
 from ally.learning.training import Training
@@ -124,6 +124,7 @@ class Loop:
         y, candidates, embeddings, validation, aligned = align_rows(X, y, candidates, embeddings, validation)
         if y is None and (y := tensor_labels(X)) is not None:
             aligned = (*aligned, "the second tensor of the TensorDataset holds the labels")
+        ensure_reads(model, X)
         source = as_source(X, objects=takes_objects(model), channels=channels)
         parsed = parse_labels(y, len(source), task=task, classes=classes, missing_label=missing_label)
         if parsed.known.any() or task != "auto" or classes is not None:

@@ -13,7 +13,7 @@ from ally.errors import PoolExhausted
 from ally.execution.engine import Engine
 from ally.hygiene import Hygiene
 from ally.learning.objectives import Objective
-from ally.learning.resolve import takes_objects
+from ally.learning.resolve import ensure_reads, takes_objects
 from ally.loop import Loop, Query
 from ally.strategies import Strategy
 from ally.types import NULL, Progress, Task
@@ -55,9 +55,10 @@ def query(
         strategy: a name of the catalogue (``ally strategies`` lists it) or an `ally.Strategy`.
         objective: how the learner is trained, if not as the strategy says: a name or an objective.
         model: ``"auto"`` chooses by cross-validation on the labels, and the notes say what and by how much; or a name,
-            a scikit-learn estimator or pipeline, a torch module or function ``(shape, outputs) -> module`` with
-            `backbone` and `head`, a `ConstrainedClassifier` / `ConstrainedRegressor` for its network and training
-            settings, or any `ally.learning.learner.Learner`. Networks by name see standardised features; your own
+            a scikit-learn estimator or pipeline, a torch module or function ``(shape, outputs) -> module`` that ends
+            with a linear layer or has `backbone` and `head`, ``Network.of_texts(model, tokenizer)`` for a transformer
+            and texts, a `ConstrainedClassifier` / `ConstrainedRegressor` for its network and training settings, or any
+            `ally.learning.learner.Learner`. Networks by name see standardised features; your own
             modules and estimators see them as they are, and estimators also texts and tables of any columns
             (docs/learners.md).
         task: ``"auto"``: texts, booleans and declared classes are classes; numbers with a fraction are numbers; whole
@@ -90,6 +91,7 @@ def query(
             more. The notes say so.
     """
     y, candidates, embeddings, validation, aligned = align_rows(X, y, candidates, embeddings, validation)
+    ensure_reads(model, X)
     X, own, notes, labels = as_features(X, read=not takes_objects(model), labelled=y is not None)
     y = labels if y is None else y
     loop = Loop(

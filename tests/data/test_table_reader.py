@@ -1,5 +1,6 @@
 """One reader of tables: what a column is, whichever file it is in."""
 
+import gzip
 import json
 
 import numpy as np
@@ -11,6 +12,7 @@ from ally.data import open_source
 from ally.data.arrays.files import read_labels, read_pool
 from ally.data.catalogue import Reading, load
 from ally.data.query_input import as_features
+from ally.data.tables import Row, open_rows
 from ally.errors import DataError, InputError
 
 N = 40
@@ -59,7 +61,7 @@ def test_every_kind_of_file_is_read_alike_by_all(tmp_path, kind):
     pool = read_pool(path)
     np.testing.assert_allclose(pool.X[:, 0], FRAME["price"])
     assert pool.ids.tolist() == ids
-    benched = load(path, target="kind")
+    benched = load(path, label="kind")
     assert benched.pool.shape[1] == 1
     assert set(benched.pool.ravel()) | set(benched.test.ravel()) == set(FRAME["price"])
 
@@ -258,3 +260,20 @@ def test_columns_beside_texts_that_hold_no_labels_are_not_asked_about(tmp_path):
     frame["empty"] = None
     frame["one"] = ["x" if row < 20 else None for row in range(60)]
     assert len(list(open_source(frame).scan())) == 60
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
+def test_every_row_is_named_by_its_own_line_and_found_again(tmp_path, name):
+    content = b'\xef\xbb\xbfid,x\na,"one\ntwo"\n\nb\nc,"never closed\nd,4\n'
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    rows = open_rows(tmp_path / name)
+    scanned = list(rows.scan())
+    assert [(row.name, isinstance(row, Row)) for row in scanned] == [
+        ("line 2", True),
+        ("line 5", False),
+        ("line 6", False),
+        ("line 7", True),
+    ]
+    good = [row for row in scanned[::-1] if isinstance(row, Row)]
+    assert rows.at([row.position for row in good]) == [row.values for row in good]
+    assert rows.at([10**6]) == ["the file is shorter than before"]

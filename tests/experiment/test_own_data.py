@@ -161,7 +161,7 @@ def test_campaigns_with_too_few_labels(campaign, labels, error, told):
 
 
 def test_a_campaign_says_itself_how_it_reads_its_samples(campaign):
-    for option in ({"target": "a"}, {"task": "regression"}, {"encoder": "none"}, {"reading": {"text": "a"}}):
+    for option in ({"label": "a"}, {"task": "regression"}, {"encoder": "none"}, {"reading": {"text": "a"}}):
         with pytest.raises(InputError, match="a campaign keeps how it reads its samples"):
             bench("pets.db", **option)
     (campaign.parent / "rows.csv").unlink()

@@ -1,7 +1,8 @@
 """Estimators of LightGBM, XGBoost and skorch, each with the real library: labels of any form, files, refusals."""
 
+import re
 import sys
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -159,6 +160,9 @@ KEPT = {
 }
 
 
+PIPELINES = ("numbers of lightgbm", "two classes of xgboost")
+
+
 def train(name):
     make, labels = KEPT[name]
     task = "regression" if "numbers" in name else "classification"
@@ -214,9 +218,74 @@ def test_what_is_kept_of_skorch_is_said():
         Loop(X, NUMBERS, strategy="random", model=skorch_net(), random_state=0).trained().to_bytes()
 
 
-@pytest.mark.parametrize("name", ["classes of lightgbm", "classes of xgboost"])
-def test_trees_of_somebody_else_are_refused(name, monkeypatch, tmp_path: Path):
-    data = train(name).to_bytes()
+def change(name, edit):
+    """The file of a model whose text is edited."""
+    trained = train(name)
+    kept = Trained.from_bytes(trained.to_bytes()).fit.estimator
+    text = edit(kept.text.tobytes().decode())
+    assert text.encode() != kept.text.tobytes()
+    kept.text = np.frombuffer(text.encode(), np.uint8)
+    return Trained(replace(trained.fit, estimator=kept)).to_bytes()
+
+
+@pytest.mark.parametrize("name", [name for name in KEPT if name not in PIPELINES])
+def test_trees_of_somebody_else_are_made_anew_node_by_node(name, monkeypatch, tmp_path):
+    trained = train(name)
+    data = trained.to_bytes()
+    monkeypatch.setenv("ALLY_STATE", str(tmp_path / "of-another-user"))
+    again = Trained.from_bytes(data)
+    one, other = (each.look(as_source(X)) for each in (trained, again))
+    assert torch.equal(one.predictions, other.predictions)
+    assert one.probabilities is None or torch.equal(one.probabilities, other.probabilities)
+
+
+def replace_first(pattern, new):
+    return lambda text: re.sub(pattern, new, text, count=1)
+
+
+LIES = {
+    "a column that is not there": ("classes of lightgbm", replace_first(r"split_feature=\d+", "split_feature=4")),
+    "a column before the first": ("classes of lightgbm", replace_first(r"split_feature=\d+", "split_feature=-1")),
+    "nodes that go round": ("classes of lightgbm", replace_first(r"left_child=-?\d+", "left_child=0")),
+    "a leaf that is not there": ("classes of lightgbm", replace_first(r"right_child=-?\d+", "right_child=-99")),
+    "too few leaves": ("classes of lightgbm", replace_first(r"leaf_value=\S+ ", "leaf_value=")),
+    "a leaf that is no number": ("classes of lightgbm", replace_first(r"leaf_value=\S+", "leaf_value=nan")),
+    "a split by categories": ("classes of lightgbm", replace_first(r"decision_type=\d+", "decision_type=3")),
+    "categories": ("classes of lightgbm", replace_first("num_cat=0", "num_cat=1")),
+    "linear leaves": ("classes of lightgbm", replace_first("is_linear=0", "is_linear=1")),
+    "very many leaves": ("classes of lightgbm", replace_first(r"num_leaves=\d+", "num_leaves=2000000000")),
+    "very many classes": ("classes of lightgbm", replace_first(r"num_class:3", "num_class:2000000000")),
+    "another number of columns": ("classes of lightgbm", replace_first("Column_0 ", "")),
+    "an objective that sets more": (
+        "classes of lightgbm",
+        replace_first("objective=multiclass ", "objective=multiclass machines=192.0.2.1 "),
+    ),
+    "no model of lightgbm": ("classes of lightgbm", lambda text: "tree"),
+    "a column of xgboost": ("classes of xgboost", replace_first(r'"split_indices":\[\d+', '"split_indices":[4')),
+    "a round of xgboost": ("classes of xgboost", replace_first(r'"left_children":\[\d+', '"left_children":[0')),
+    "a child far away": ("classes of xgboost", replace_first(r'"right_children":\[\d+', '"right_children":[999')),
+    "infinity": ("classes of xgboost", replace_first(r'"split_conditions":\[[^,]+', '"split_conditions":[1e999')),
+    "categories of xgboost": ("classes of xgboost", replace_first(r'"split_type":\[0', '"split_type":[1')),
+    "another class": ("classes of xgboost", replace_first(r'"tree_info":\[0', '"tree_info":[3')),
+    "iterations": ("classes of xgboost", replace_first(r'"iteration_indptr":\[0,3', '"iteration_indptr":[0,300')),
+    "another objective": ("classes of xgboost", replace_first('"name":"multi:softprob"', '"name":"rank:pairwise"')),
+    "dropped trees": ("classes of xgboost", replace_first('"name":"gbtree"', '"name":"dart"')),
+    "deep brackets": ("classes of xgboost", lambda text: "[" * 100_000),
+    "very many lists": ("classes of xgboost", lambda text: f"[{'[],' * 700_000}[]]"),
+    "no model of xgboost": ("classes of xgboost", lambda text: "{}"),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_trees_that_lie_are_refused(lie, monkeypatch, tmp_path):
+    data = change(*LIES[lie])
+    monkeypatch.setenv("ALLY_STATE", str(tmp_path / "of-another-user"))
+    with pytest.raises(DataError, match="boosted trees in the file cannot be read"):
+        Trained.from_bytes(data)
+
+
+def test_pipelines_of_somebody_else_are_refused(monkeypatch, tmp_path):
+    data = train("numbers of lightgbm").to_bytes()
     monkeypatch.setenv("ALLY_STATE", str(tmp_path / "of-another-user"))
     with pytest.raises(DataError, match="was not written by you on this machine and cannot be checked"):
         Trained.from_bytes(data)

@@ -108,7 +108,7 @@ def _create(
 
     def reserve() -> dict[Role, int]:
         held_out = 0 if evaluate == "cv" else int(evaluated())
-        sizes: dict[Role, int] = {"evaluate": held_out, "validate": draft.validate}
+        sizes: dict[Role, int] = {"evaluate": held_out, "validate": draft.validation}
         return {role: n for role, n in sizes.items() if n}
 
     def finished() -> dict[str, Any]:
@@ -117,7 +117,7 @@ def _create(
         return settings(samples.fingerprint(), evaluated()).to_json()
 
     store = create_store(
-        place, finished, reading, now=clock(), seed=draft.seed, reserve=reserve, labelled_by=GIVEN, id=id
+        place, finished, reading, now=clock(), seed=draft.random_state, reserve=reserve, labelled_by=GIVEN, id=id
     )
     return store, samples, options, reading.note
 

@@ -62,6 +62,13 @@ def as_features(X: Any, read: bool = True, *, labelled: bool = False) -> QueryIn
     return QueryInput(held_features(samples.features(found)), ids, (*told, *columns), labels)
 
 
+def holds_texts(X: Any) -> bool:
+    """Whether samples are texts: a list, an array or a series of them."""
+    if type(X).__module__.partition(".")[0] in ("polars", "pyarrow") or _is_series(X) or isinstance(X, np.ndarray):
+        return getattr(X, "ndim", 1) == 1 and not is_frame(X) and len(X) > 0 and isinstance(next(iter(X)), str)
+    return isinstance(X, (list, tuple)) and len(X) > 0 and isinstance(X[0], str)
+
+
 def _answers(frame: Any) -> bool:
     """Whether a column is named like the answer."""
     return any(str(name).strip().casefold() in LABEL_NAMES for name in frame.columns)

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import pandas as pd
 
+from ally._renamed_arguments import renamed_arguments
 from ally.catalogue_names import ensure_model
 from ally.checks import check_count
 from ally.data.catalogue import DATASETS, Reading
@@ -30,6 +31,7 @@ from ally.types import Progress, Task
 STRATEGIES = ("ally", "badge", "margin", "random")
 
 
+@renamed_arguments(target="label", candidates="look_at")
 def bench(
     datasets: str | Path | Sequence[str | Path],
     strategies: str | Sequence[str] = STRATEGIES,
@@ -42,11 +44,11 @@ def bench(
     models: str | Sequence[str | None] | None = None,
     objectives: str | Objective | Sequence[str | Objective | None] | None = None,
     validation: int = 0,
-    candidates: int | None = None,
+    look_at: int | None = None,
     metric: str | None = None,
     hygiene: Hygiene | None = Hygiene(),
     training: Training = Training(),
-    target: str | None = None,
+    label: str | None = None,
     task: Task | Literal["auto"] = "auto",
     reading: Mapping[str, Any] | None = None,
     encoder: str | Path | None = "auto",
@@ -60,7 +62,7 @@ def bench(
 
     Args:
         datasets: names that ``ally datasets`` lists; your own files and folders, which are opened as
-            `ally.Campaign.create` opens them (tables with `target`, folders of images by class); or campaigns
+            `ally.Campaign.create` opens them (tables with `label`, folders of images by class); or campaigns
             (``"pets.db"``), whose labels are the answers and whose settings are used.
         strategies: names of the catalogue. Those not defined for a data set's task are left out there, with a note.
         seeds: campaigns per strategy; a seed sets the start, the weights and the strategy's own draws.
@@ -71,12 +73,12 @@ def bench(
             so far, chosen again each time they have grown by half.
         objectives: how the networks are trained; None as each strategy says.
         validation: labels bought at the start for early stopping; they are counted.
-        candidates: choose only among this many samples of the pool, drawn at random.
+        look_at: choose only among this many unlabelled samples, drawn at random.
         metric: what is measured on the test set: accuracy (the default for classes), balanced_accuracy, macro_f1, auroc
             or log_loss; rmse (the default for numbers), mae, r2 or mse.
         hygiene: which candidates every query sets aside, by default as in `ally.query`; None for none.
-        target: the column of a table that holds the labels; without it the one called label, class, target or y.
-        task: what the target of a table is; by default up to 100 different whole numbers are classes.
+        label: the column of a table that holds the labels; without it the one called label, class, target or y.
+        task: what the labels of a table are; by default up to 100 different whole numbers are classes.
         reading: how a table is read, where that is not found out; options of `ally.data.open_source` by name: text,
             image, columns, id_column, header, encoding, folder, embeddings (a file of vectors), ids,
             missing_label, size, channels.
@@ -97,7 +99,7 @@ def bench(
         ("seeds", seeds, 1),
         ("init", init, 1),
         ("batch", batch, 1),
-        ("candidates", candidates, 1),
+        ("look_at", look_at, 1),
         ("workers", workers, 0),
     ):
         if value is not None:
@@ -114,7 +116,7 @@ def bench(
     of_pixels = next((model for model in wanted if isinstance(model, str) and reads_pixels(model)), None)
     through = None if encoder is None else str(encoder)
     folder, kept_in = None if data_dir is None else Path(data_dir), Path(out).absolute() / "encoded"
-    data = DataOptions(folder, target, task, read, through, of_pixels, kept_in)
+    data = DataOptions(folder, label, task, read, through, of_pixels, kept_in)
     forget_trials()
     cells: list[tuple[str, Cell]] = []
     notes: list[str] = []
@@ -144,13 +146,13 @@ def bench(
                 defaults.objective if objective is None else objective,
                 f"encoder {trial.encoder}" if trial.encoder else "",
                 None,
-                candidates,
+                look_at,
                 validation,
                 metric=defaults.metric if metric is None else metric,
                 hygiene=hygiene,
             )
             cells.append((name, cell))
-    settings = {**told(tuple(cells)), **({} if target is None else {"target": target}), "task": task}
+    settings = {**told(tuple(cells)), **({} if label is None else {"label": label}), "task": task}
     settings |= {f"read with {option}": str(value) for option, value in read.options().items()}
     title, question = f"Active learning on {', '.join(names)}", "Does it pay to choose which samples are labelled?"
     grid = Grid(title, question, tuple(cells), settings, tuple(notes))

@@ -57,7 +57,7 @@ def forget_trials() -> None:
 
 def _read_trial(options: DataOptions, name: str, progress: Progress | None) -> Trial:
     if name in DATASETS:
-        data = load(name, options.data_dir, target=options.target, task=options.task, reading=options.reading)
+        data = load(name, options.data_dir, label=options.label, task=options.task, reading=options.reading)
         if options.encoder in (None, AUTO, NONE) or options.kept_in is None:
             return Trial.of(data)
         return encoded_trial(data, str(options.encoder), options.kept_in, progress)
@@ -91,7 +91,7 @@ def _read_campaign(name: str, options: DataOptions, progress: Progress | None) -
     """The labels of a campaign on its samples, as its model sees them."""
     from ally.campaign.training.data import gather
 
-    given = {"target": options.target, **options.reading.options()}
+    given = {"label": options.label, **options.reading.options()}
     given |= {"task": None if options.task == "auto" else options.task}
     given |= {"encoder": None if options.encoder == AUTO else options.encoder}
     odd = next((option for option, value in given.items() if value is not None), None)

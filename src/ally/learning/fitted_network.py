@@ -18,7 +18,8 @@ from ally.learning.learner import FitReport
 from ally.learning.losses import TargetScale
 from ally.learning.model_header import get_scaler, get_tensor
 from ally.learning.snapshot import ByBlocks, Seen
-from ally.models import MODELS, has_dropout, own_network
+from ally.learning.tokens import Tokenizing
+from ally.models import MODELS, Split, has_dropout, own_network, split_block
 from ally.models.split import DROPOUT
 from ally.rng import seeded_torch
 from ally.types import AnyArray, IntArray, Task
@@ -47,6 +48,10 @@ class FittedNetwork(ByBlocks):
     name: str | None = None
     """What `ally.models.MODELS` calls the network, or the import path of its builder (``module:builder``); None for a
     network that has neither."""
+    head: str | None = None
+    """The layer at which a network of the user's own was divided; None if it came as backbone and head."""
+    texts: Tokenizing | None = field(default=None, repr=False)
+    """How texts become tokens; None for a network that reads numbers."""
 
     @property
     def held_out(self) -> None:
@@ -58,13 +63,13 @@ class FittedNetwork(ByBlocks):
 
     def inputs(self, source: Source, rows: IntArray) -> torch.Tensor:
         """Samples as the network takes them, on its device."""
-        seen = seen_through(self.scaler, source, self.shape)
+        seen = seen_through(self.scaler, source, self.shape, self.texts)
         return to_tensor(seen.read(rows), self.device, input_dtype(self.model))
 
     def embed(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Embeddings (B, d) and outputs of the head (B, C or 1) of one block of inputs, on the CPU."""
         with torch.inference_mode():
-            embedding = cast(nn.Module, self.model.backbone)(x)
+            embedding = torch.cat([cast(nn.Module, self.model.backbone)(part) for part in split_block(self.model, x)])
             outputs = cast(nn.Module, self.model.head)(embedding)
         return embedding.float().cpu(), outputs.float().cpu()
 
@@ -80,17 +85,23 @@ class FittedNetwork(ByBlocks):
                 "use a model with dropout, such as model=functools.partial(MLP, dropout=0.2), or members > 1"
             )
         with seeded_torch(seed, str(x.device)), shared_masks(self.model):
-            return [self._predictive(self.embed(x)[1]) for _ in range(samples)]
+            return [self._predictive(self._predict_whole(x)) for _ in range(samples)]
+
+    def _predict_whole(self, x: torch.Tensor) -> torch.Tensor:
+        """Outputs of the head for a block that is not cut: its samples share each mask."""
+        with torch.inference_mode():
+            outputs: torch.Tensor = cast(nn.Module, self.model.head)(cast(nn.Module, self.model.backbone)(x))
+            return outputs.float().cpu()
 
     def dropped(self, x: torch.Tensor, samples: int, rate: float, seed: int) -> Sequence[torch.Tensor]:
         head = cast(nn.Module, self.model.head)
         with torch.inference_mode(), _restored_modes(self.model), seeded_torch(seed, str(x.device)):
-            embedding = cast(nn.Module, self.model.backbone)(x)
+            embedding = torch.cat([cast(nn.Module, self.model.backbone)(part) for part in split_block(self.model, x)])
             outputs = [head(F.dropout(embedding, rate, training=True)).float().cpu() for _ in range(samples)]
         return [self._predictive(one) for one in outputs]
 
     def packed(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
-        if self.name is None or self.shape is None:
+        if self.name is None or self.shape is None or self.texts is not None:
             raise ModelError(
                 "a network of your own cannot be rebuilt from a file; pass a model by name or as 'module:builder', or "
                 "keep loop.fit().model yourself"
@@ -105,6 +116,7 @@ class FittedNetwork(ByBlocks):
             "model": self.name,
             "shape": list(self.shape),
             "target": [self.scale.mean, self.scale.std],
+            **({} if self.head is None else {"head": self.head}),
         }, tensors
 
     @property
@@ -138,6 +150,9 @@ def rebuilt(
         raise DataError(f"the model {name!r:.60} is not one of {', '.join(MODELS)}; train again")
     with nullcontext() if own is not None else torch.device("meta"):
         net = MODELS[name](shape, outputs) if own is None else own_network(own)(shape, outputs)
+    head = facts.get("head")
+    if head is not None:
+        net = Split.at(net, head)
     weights = {
         key: get_tensor(tensors, f"{WEIGHTS}{key}", tuple(needed.shape), needed.dtype)
         for key, needed in net.state_dict().items()
@@ -145,11 +160,18 @@ def rebuilt(
     net.load_state_dict(weights, assign=own is None)
     scale = TargetScale(*map(float, facts["target"]))
     scaler = get_scaler(tensors, shape)
-    return FittedNetwork(net.eval(), facts["task"], classes, scale, report, scaler=scaler, shape=shape, name=name)
+    return FittedNetwork(
+        net.eval(), facts["task"], classes, scale, report, scaler=scaler, shape=shape, name=name, head=head
+    )
 
 
-def seen_through(scaler: Scaler | None, source: Source, shape: tuple[int, ...] | None = None) -> Source:
-    """A source as the network sees it: standardised or raw, and checked, including the `shape` of its samples."""
+def seen_through(
+    scaler: Scaler | None, source: Source, shape: tuple[int, ...] | None = None, texts: Tokenizing | None = None
+) -> Source:
+    """A source as the network sees it: standardised, raw or as tokens, and checked, including the `shape` of its
+    samples."""
+    if texts is not None:
+        return texts.open(source)
     if shape is not None and source.shape != shape:
         raise InputError(f"the samples have shape {source.shape} and the model takes {shape}; pass the same features")
     return Checked(source) if scaler is None else scaler.of(source)
@@ -172,7 +194,11 @@ def evaluate(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
     model.eval()
     with torch.no_grad():
         outputs = torch.cat(
-            [cast(nn.Module, model.head)(cast(nn.Module, model.backbone)(x[block])) for block in blocks(len(x))]
+            [
+                cast(nn.Module, model.head)(cast(nn.Module, model.backbone)(part))
+                for block in blocks(len(x))
+                for part in split_block(model, x[block])
+            ]
         )
     model.train(training)
     return outputs

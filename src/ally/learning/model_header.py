@@ -42,6 +42,7 @@ FORMS: Registry[Mapping[str, Any]] = Registry(
             "model": str,
             "shape": list[int],
             "target": list[float],
+            "head": NotRequired[str],
         },
         "linear": {"kind": str, "shape": list[int], "target": list[float], "C": Any},
         "estimator": {

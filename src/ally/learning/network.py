@@ -8,14 +8,16 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import nn
 
+from ally.checks import check_count
 from ally.constrained import Geometric, Slacks, find_residuals
 from ally.constrained.diagnostics import find_distance
-from ally.data import Scaler, Source, fit_scaler
+from ally.data import Scaler, Source, blocks, fit_scaler
 from ally.errors import InputError, ModelError, TrainingDiverged
 from ally.execution.devices import resolve_device
 from ally.learning.fitted_network import FittedNetwork, evaluate, input_dtype, seen_through, to_tensor
@@ -24,12 +26,14 @@ from ally.learning.losses import Loss, TargetScale, resolve_loss
 from ally.learning.objectives import ERM, PDCL, Batch, Objective, Problem, Session, UnlabelledBatch
 from ally.learning.objectives.regularizers import Regularizer
 from ally.learning.splits import draw_held_out
-from ally.learning.training import FEWEST_TO_SHARE, Training
-from ally.models import MODELS, ModelBuilder, check_split
+from ally.learning.tokens import Tokenizing
+from ally.learning.training import FEWEST_TO_SHARE, FINE_TUNING, Training
+from ally.models import MODELS, ModelBuilder, Split, TextBuilder, find_head, is_split, split_block, split_network
 from ally.rng import Streams, seeded_torch
 from ally.types import IntArray, Progress, Task
 
 Duals = dict[str, torch.Tensor]
+LIGHTNING = ("lightning", "pytorch_lightning")
 REFERENCE = 1024
 """How many samples of L ∪ U are used to work out the level of a constraint over the pool."""
 
@@ -48,6 +52,30 @@ class Network:
     """The scaler of the pool, once `prepared`; None before, and if nothing is standardised."""
     name: str | None = None
     """What `ally.models.MODELS` calls the network, or the import path of its builder; None if it has neither."""
+    texts: Tokenizing | None = field(default=None, repr=False)
+    """How texts become tokens; None for a network that reads numbers."""
+
+    @classmethod
+    def of_texts(
+        cls, model: nn.Module, tokenizer: Any, training: Training = FINE_TUNING, longest: int = 128
+    ) -> Network:
+        """A model of transformers, trained from texts with its tokenizer. Each fit starts from the weights of `model`.
+
+        What goes into its last linear layer is the embedding; a model without one gets a new one, on the mean of the
+        last hidden state. Of each text the first `longest` tokens are read, or as many as the model can.
+        """
+        if not isinstance(model, nn.Module) or not callable(tokenizer):
+            raise ModelError(
+                f"of_texts was given a {type(model).__name__} and a {type(tokenizer).__name__}; pass a model of "
+                "transformers and its tokenizer"
+            )
+        texts = Tokenizing.of(tokenizer, getattr(model, "config", None), check_count("longest", longest))
+        return cls(TextBuilder(model), training, standardized=False, texts=texts)
+
+    @property
+    def objects(self) -> bool:
+        """Whether samples are taken as they are, and need not be numbers."""
+        return self.texts is not None
 
     @classmethod
     def named(cls, name: str, training: Training = Training()) -> Network:
@@ -57,6 +85,8 @@ class Network:
         return None
 
     def prepared(self, source: Source, rows: IntArray, chunk_size: int | None = None) -> Network:
+        if self.texts is not None:
+            return replace(self, texts=self.texts.prepare(source, rows, chunk_size))
         if not self.standardized or self.scaler is not None:
             return self
         return replace(self, scaler=fit_scaler(source, rows, chunk_size))
@@ -67,9 +97,25 @@ class Network:
         return self
 
     def points(self, source: Source, rows: IntArray) -> torch.Tensor:
-        """The inputs as the network sees them, flattened."""
+        """The inputs as the network sees them, flattened; of texts the embedding before any training."""
+        if self.texts is not None:
+            return self._embed_untrained(source, rows)
         values = seen_through(self.scaler, source).read(rows).reshape(len(rows), math.prod(source.shape))
         return torch.from_numpy(values.astype(np.float32, copy=False))
+
+    def _embed_untrained(self, source: Source, rows: IntArray) -> torch.Tensor:
+        device = resolve_device(self.training.device)
+        with seeded_torch(0, device):
+            model = self.build(source.shape, 1).to(device)
+        x = to_tensor(self._see(source).read(rows), device, torch.float32)
+        divided = model if is_split(model) else Split.at(model, find_head(model, x[:2]))
+        backbone = cast(nn.Module, divided.eval().backbone)
+        with torch.inference_mode():
+            parts = [backbone(part) for block in blocks(len(x)) for part in split_block(divided, x[block])]
+        return torch.cat(parts).float().cpu()
+
+    def _see(self, source: Source, shape: tuple[int, ...] | None = None) -> Source:
+        return seen_through(self.scaler, source, shape, self.texts)
 
     def fit(
         self,
@@ -95,7 +141,7 @@ class Network:
 
         seen_pool = None
         if unlabelled is not None:
-            seen_pool = Unlabelled(seen_through(self.scaler, unlabelled.source), unlabelled.rows)
+            seen_pool = Unlabelled(self._see(unlabelled.source), unlabelled.rows)
 
         def reference_loss(loss: Loss, regularizer: Regularizer | None) -> float:
             plain = self.fit(examples, ERM(regularizer), streams, validation=validation).model
@@ -113,12 +159,12 @@ class Network:
             # Copied, because a builder may return the same instance every time.
             model = copy.deepcopy(built).to(device)
             dtype = input_dtype(model)
-            x = to_tensor(seen_through(self.scaler, examples.source).read(examples.rows), device, dtype)
+            x = to_tensor(self._see(examples.source).read(examples.rows), device, dtype)
             if not any(p.requires_grad for p in model.parameters()):
                 raise ModelError(
                     f"{type(model).__name__} has no trainable parameters; leave at least the head trainable"
                 )
-            check_split(model, x[:2], outputs)
+            model, head = split_network(model, x[:2], outputs)
             problem = Problem(
                 targets=_targets(examples, scale, device, dtype),
                 task=task,
@@ -134,11 +180,12 @@ class Network:
             if validation is not None:
                 if not len(validation):
                     raise InputError("validation holds 0 samples; give at least one, or None")
-                beside = seen_through(self.scaler, validation.source, shape).read(validation.rows)
+                beside = self._see(validation.source, shape).read(validation.rows)
                 held_out = to_tensor(beside, device, dtype), _targets(validation, scale, device, dtype)
             draw = _unlabelled_batches(session, seen_pool, streams, device, dtype)
             report, duals = self._train(model, session, x, held_out, draw, streams, progress)
-        report = replace(report, seconds=time.perf_counter() - started)
+        notes = (*report.notes, *_describe_network(built, head))
+        report = replace(report, seconds=time.perf_counter() - started, notes=notes)
         modules = {name: module.eval() for name, module in session.modules().items()}
         return FittedNetwork(
             model.eval(),
@@ -152,6 +199,8 @@ class Network:
             self.scaler,
             shape,
             self.name,
+            head,
+            self.texts,
         )
 
     def _hold_out(
@@ -312,6 +361,22 @@ def _for_some(objective: Objective, places: IntArray) -> Objective:
     if isinstance(objective, PDCL) and isinstance(objective.eps, tuple):
         return replace(objective, eps=tuple(objective.eps[place] for place in places.tolist()))
     return objective
+
+
+def _describe_network(built: nn.Module, head: str | None) -> tuple[str, ...]:
+    """What was decided about a network of the user's own."""
+    notes = []
+    if head is not None:
+        notes.append(
+            f"the head of the network is its last linear layer, {head or type(built).__name__!r}; "
+            "ally.models.Split.at(network, 'another layer') says otherwise"
+        )
+    if any(kind.__module__.partition(".")[0] in LIGHTNING for kind in type(built).__mro__):
+        notes.append(
+            f"{type(built).__name__} is trained by ally (Training says how): its training_step and "
+            "configure_optimizers are not used"
+        )
+    return tuple(notes)
 
 
 def _held_out_note(held_out: int, labels: int, epochs: int) -> str:

@@ -197,7 +197,7 @@ class PoolLearner:
     def _geometry_for(self, fit: Fitted) -> Vectors | Literal["inputs"] | None:
         """Where distances between samples are measured once there is a fit; None for its embeddings."""
         if self.geometry is None and self.compares_inputs and _is_network(fit):
-            return "inputs" if math.prod(self.source.shape) <= WIDEST else None
+            return "inputs" if self.source.numeric and math.prod(self.source.shape) <= WIDEST else None
         return self.geometry
 
     def _candidates(

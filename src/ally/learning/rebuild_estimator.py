@@ -1,7 +1,8 @@
 """Estimators out of a file that this user's `ally` did not write: made anew from values that are checked.
 
 Nothing is restored: each estimator is made by its own class with checked settings, and gets only the checked values
-that it predicts with. That is known for ally's own learners. Any other estimator is refused, and trained again.
+that it predicts with. That is known for ally's own learners and the trees of LightGBM and XGBoost. Any other estimator
+is refused, and trained again.
 """
 
 from __future__ import annotations
@@ -30,9 +31,10 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTre
 
 from ally.errors import DataError
 from ally.learning.archive import StoredObject
-from ally.learning.boosted_trees import KINDS, rebuild_settings
+from ally.learning.boosted_trees import KINDS, BoostedClassifier, BoostedRegressor, rebuild_settings
 from ally.learning.kernel import GaussianProcess
 from ally.learning.parameters import read_parameters, rebuild_value
+from ally.learning.rebuild_boosted import rebuild_classifier, rebuild_regressor
 from ally.learning.rebuild_trees import get_array, get_count, get_state, rebuild_predictor, rebuild_tree
 from ally.types import AnyArray
 
@@ -264,4 +266,6 @@ _REBUILDERS: Mapping[str, Callable[[StoredObject], Any]] = {
     **{_path(kind): _rebuild_boosted(kind) for kind in BOOSTED},
     **{_path(kind): _rebuild_histogram(kind) for kind in BY_HISTOGRAM},
     _path(GaussianProcess): _rebuild_process,
+    _path(BoostedClassifier): rebuild_classifier,
+    _path(BoostedRegressor): rebuild_regressor,
 }

@@ -6,7 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from torch import nn
+
 from ally.catalogue_names import KEPT_MODEL, built_by, ensure_model
+from ally.data.query_input import holds_texts
 from ally.errors import ModelError
 from ally.learning.auto import AutoLearner
 from ally.learning.candidates import (
@@ -127,6 +130,15 @@ def takes_objects(model: Any) -> bool:
     if isinstance(model, type) or hasattr(model, "as_learner"):
         return False
     return is_estimator(model) or bool(getattr(model, "objects", False))
+
+
+def ensure_reads(model: Any, X: Any) -> None:
+    """Refuses texts for a torch module, which reads tokens and has no tokenizer."""
+    if isinstance(model, nn.Module) and holds_texts(X):
+        raise ModelError(
+            f"X holds texts, and {type(model).__name__} has no tokenizer to read them by; pass "
+            "ally.learning.network.Network.of_texts(model, tokenizer), or the vectors of an encoder as X"
+        )
 
 
 def _refuse_class(model: Any) -> None:

@@ -136,3 +136,7 @@ class Training:
 
     def batch_size_for(self, n: int) -> int:
         return self.batch_size if self.batch_size is not None else min(64, max(8, n // 16))
+
+
+FINE_TUNING = Training(lr=5e-5, epochs=10, batch_size=16, optimizer="adamw")
+"""For a pretrained transformer, whose weights larger steps would undo."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -33,8 +34,17 @@ MODELS: Registry[ModelBuilder] = Registry(
 )
 
 
-def _copy_of(model: nn.Module, shape: tuple[int, ...], outputs: int) -> nn.Module:
-    return copy.deepcopy(model)
+@dataclass(frozen=True)
+class ModuleCopy:
+    """Gives a copy of the user's module for every fit."""
+
+    module: nn.Module
+
+    def __call__(self, shape: tuple[int, ...], outputs: int) -> nn.Module:
+        return copy.deepcopy(self.module)
+
+    def __repr__(self) -> str:
+        return f"ModuleCopy({type(self.module).__name__})"
 
 
 def model_name(model: Any, shape: tuple[int, ...]) -> str | None:
@@ -52,7 +62,7 @@ def own_network(path: str) -> ModelBuilder:
 def as_builder(made: Any) -> ModelBuilder:
     """A builder from a module, which is copied for every fit, or from a builder."""
     if isinstance(made, nn.Module):
-        return partial(_copy_of, made)
+        return ModuleCopy(made)
     if callable(made):
         builder: ModelBuilder = made
         return builder

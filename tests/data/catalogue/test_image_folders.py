@@ -84,7 +84,7 @@ def test_folders_that_hold_no_classes(tmp_path, write):
     with pytest.raises(DataError, match=r"every label of .* is a; a benchmark needs"):
         load(str(tmp_path))
     with pytest.raises(InputError, match="is no class of a folder of images"):
-        load(str(tmp_path), target="y")
+        load(str(tmp_path), label="y")
 
 
 def test_an_official_split_is_kept(tmp_path, write):

@@ -271,7 +271,9 @@ def test_a_long_encoding_trains_on_what_is_there(mails, monkeypatch):
         return letters(texts)
 
     encoder = Function(call, "vowels-1", "text", width=5)
-    with ally.Campaign.create("m.db", mails, text="body", encoder=encoder, batch=5, seed=1, model="linear") as campaign:
+    with ally.Campaign.create(
+        "m.db", mails, text="body", encoder=encoder, batch=5, random_state=1, model="linear"
+    ) as campaign:
         query = campaign.ask(10)
         campaign.tell(query, {id: topic(id) for id in query.ids})
         assert campaign.training.while_due() == 2

@@ -196,7 +196,7 @@ class _Round:
         """Draws the map, and names the labelled samples nearest to each that is asked about."""
         labelled, candidates = self.data.training, self.data.candidates
         asked = {entry.row for entry in ranking}
-        order = streams(self.settings.seed).child("map").numpy("rows").permutation(len(candidates)).tolist()
+        order = streams(self.settings.random_state).child("map").numpy("rows").permutation(len(candidates)).tolist()
         order.sort(key=lambda place: candidates.rows[place] not in asked)
         shown = candidates.at(sorted(order[: max(0, MOST - min(len(labelled), MOST // 2))]))
         known = labelled.at(range(min(len(labelled), MOST // 2)))
@@ -286,7 +286,7 @@ class _Round:
             classes=classes if classes is not None and len(classes) > 1 else None,
             ids=np.asarray([*labelled.rows, *candidates.rows], dtype=np.int64),
             hygiene=Hygiene(),
-            random_state=self.settings.seed,
+            random_state=self.settings.random_state,
             validation=validation,
             training=training or self.training,
             engine=self.settings.engine,
@@ -310,7 +310,7 @@ class _Round:
             self.samples,
             accumulating=lambda: self._loop(self.data.training, strategy="random", objective=objective),
             fit=self._arm,
-            seed=self.settings.seed,
+            seed=self.settings.random_state,
         )
 
     def _ranking(self, loop: Loop) -> list[Ranked]:
@@ -367,7 +367,7 @@ class _Round:
         values = (
             np.unique([str(label) for label in part.labels], return_inverse=True)[1] if classification else part.labels
         )
-        rng = streams(self.settings.seed).numpy("cross-validation")
+        rng = streams(self.settings.random_state).numpy("cross-validation")
         splits = repeated_splits(np.asarray(values, dtype=np.float64), FOLDS, 1, rng, classes=classification)
         truth: list[Any] = []
         said: list[Any] = []

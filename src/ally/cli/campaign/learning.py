@@ -118,7 +118,7 @@ def predict(
             raise InputError("--encoder is for a model file; a campaign names its own: ally trust NAME")
         else:
             with opened(name, source) as campaign:
-                table = campaign.predict(data, every_class=probabilities, **given)
+                table = campaign.predict(data, probabilities=probabilities, **given)
     note(*(f"note: {line}" for line in problem_lines(table.attrs.get("problems", []), FEW)))
     note(*(f"note: {line}" for line in table.attrs.get("notes", [])))
     note(f"note: {table.attrs['model']}")
@@ -130,11 +130,11 @@ def predict(
         note(f"{counted(len(table), 'prediction')} written to {out}")
 
 
-def _by_model(path: str, data: str, options: dict[str, Any], encoder: str | None, every_class: bool) -> pd.DataFrame:
+def _by_model(path: str, data: str, options: dict[str, Any], encoder: str | None, probabilities: bool) -> pd.DataFrame:
     from ally.campaign.training.predict import predict as predict_by
     from ally.learning.trained import Trained
 
-    return predict_by(Trained.read(path), data, options, encoder=encoder, every_class=every_class)
+    return predict_by(Trained.read(path), data, options, encoder=encoder, probabilities=probabilities)
 
 
 def _rows(table: pd.DataFrame) -> Iterator[dict[str, Any]]:

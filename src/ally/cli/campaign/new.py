@@ -74,9 +74,6 @@ def new(
     size: ImageSize = None,
     channels: ChannelAxis = None,
     missing_label: MissingLabel = None,
-    regression: Annotated[
-        bool, typer.Option("--regression", help="Labels are numbers: --task regression.", rich_help_panel="Labels")
-    ] = False,
     flat: Annotated[bool, of_source("--flat", help="Ignore subfolders.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be read, and create nothing.")] = False,
     as_json: AsJson = False,
@@ -90,10 +87,6 @@ def new(
 
     if not name:
         raise InputError("the name of the campaign is empty; give one, such as pets")
-    if regression:
-        if settings["task"] == "classification":
-            raise InputError("--regression and --task classification are given; leave one out")
-        settings["task"] = "regression"
     given = given_options(
         id_column=id_column,
         text=text,

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Literal
 
+from ally._renamed_arguments import renamed_arguments
 from ally.data.arrays.samples import is_array
 from ally.data.catalogue.catalogue import DATASETS
 from ally.data.catalogue.dataset import Dataset
@@ -19,11 +20,12 @@ from ally.errors import InputError
 from ally.types import Progress, Task
 
 
+@renamed_arguments(target="label")
 def load(
     name: str | Path,
     data_dir: Path | None = None,
     *,
-    target: str | None = None,
+    label: str | None = None,
     task: Task | Literal["auto"] = "auto",
     reading: Reading = Reading(),
 ) -> Dataset:
@@ -34,7 +36,7 @@ def load(
             a folder of images by class. A name of the catalogue comes first; write ``./mnist`` for a folder of that
             name.
         data_dir: where the catalogue's files are; `default_data_dir()` if None.
-        target: the column of a table that holds the labels, if its name does not say so; for .npy the path of a second
+        label: the column of a table that holds the labels, if its name does not say so; for .npy the path of a second
             .npy file.
         task: the task of a file; by default the labels tell, by the same rule as in `ally.query`.
         reading: how a file or folder is read, if that cannot be detected: a column of texts, no header, vectors by id.
@@ -42,10 +44,10 @@ def load(
     All seeds of an experiment share one test set.
     """
     if str(name) not in DATASETS:
-        return read_own_data(find_own(str(name)), str(name), DataOptions(None, target, task, reading))
-    if target is not None:
+        return read_own_data(find_own(str(name)), str(name), DataOptions(None, label, task, reading))
+    if label is not None:
         raise InputError.about(
-            "target", target, f"does not go with {name!r}, a data set of the catalogue; leave target out"
+            "label", label, f"does not go with {name!r}, a data set of the catalogue; leave label out"
         )
     reading.refuse(f"{name!r}, a data set of the catalogue")
     return load_named(str(name), data_dir)

@@ -55,7 +55,7 @@ class DataOptions:
     """Where named data sets are, and how a user's data are opened: what `ally.Campaign.create` takes."""
 
     data_dir: Path | None = None
-    target: str | None = None
+    label: str | None = None
     task: Task | Literal["auto"] = "auto"
     reading: Reading = Reading()
     encoder: str | None = None
@@ -151,25 +151,25 @@ def label_array(labels: Sequence[Any], task: Task) -> AnyArray:
 def _open(path: Path, options: DataOptions) -> Samples:
     reading = options.reading.options()
     if path.is_dir():
-        if options.target not in (None, "folder"):
+        if options.label not in (None, "folder"):
             raise InputError.about(
-                "target", options.target, "is no class of a folder of images: its folders are; leave target out"
+                "label", options.label, "is no class of a folder of images: its folders are; leave label out"
             )
         samples = open_source(path, label="folder", **reading)
-    elif path.suffix.lower() == ".npy" and options.target is not None:
-        samples = _open_arrays(path, options.target, options.reading)
+    elif path.suffix.lower() == ".npy" and options.label is not None:
+        samples = _open_arrays(path, options.label, options.reading)
     else:
-        target = None if is_array(path) and options.target == "y" else options.target
-        samples = open_source(path, label=target, **reading)
+        label = None if is_array(path) and options.label == "y" else options.label
+        samples = open_source(path, label=label, **reading)
     return encode_samples(samples, options.encoder, options.model, reading.get("embeddings"), options.kept_in, None)
 
 
-def _open_arrays(path: Path, target: str, reading: Reading) -> Samples:
+def _open_arrays(path: Path, label: str, reading: Reading) -> Samples:
     """Samples in one .npy file and labels in another."""
-    labels = Path(target) if Path(target).is_file() else path.parent / target
+    labels = Path(label) if Path(label).is_file() else path.parent / label
     if not labels.is_file():
         raise InputError.about(
-            "target", target, f"is not a file; give the path of a .npy file with one label per row of {path}"
+            "label", label, f"is not a file; give the path of a .npy file with one label per row of {path}"
         )
     X = map_array(path)
     ids = None if reading.ids is None else read_ids(reading.ids)
@@ -181,7 +181,7 @@ def _read_labels(samples: Samples, path: Path, options: DataOptions) -> tuple[Ta
     """The task, the samples that have a label, and notes."""
     scanned = list(samples.scan())
     labelled = [sample for sample in scanned if sample.label is not None]
-    if not labelled or options.target == NO_LABEL:
+    if not labelled or options.label == NO_LABEL:
         raise InputError(f"{path} has no labels to compare strategies by; {_say_where_labels_are(samples, path)}")
     reader = LabelReader(options.task, None, path)
     labels = [reader.read(sample) for sample in labelled]
@@ -208,8 +208,8 @@ def _say_where_labels_are(samples: Samples, path: Path) -> str:
         return "put the images into one folder per class"
     if isinstance(samples, RowSamples):
         columns = ", ".join(samples.layout.columns[:20])
-        return f"say which column holds them (target, --target); its columns are {columns}"
-    return "save them as y in an .npz file, or give a second .npy file (target, --target)"
+        return f"say which column holds them (label, --label); its columns are {columns}"
+    return "save them as y in an .npz file, or give a second .npy file (label, --label)"
 
 
 def _find_split(path: Path) -> tuple[Path, Path | None]:

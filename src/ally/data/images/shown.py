@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ally.data.identity import content_hash
-from ally.data.images.opening import open_picture, pillow
+from ally.data.images.opening import open_picture
 from ally.data.images.pixels import ORIENTATION, convert_pixels, find_orientation, is_deep, read_size
 from ally.data.paths import os_reason
 from ally.errors import DataError
@@ -93,13 +93,12 @@ def _stamp(path: Path) -> str:
 
 def _upright(path: Path, edge: int) -> Any:
     """RGB, L or RGBA, turned as the camera was held, and no longer than `edge` on either side."""
-    from PIL import ImageOps
+    from PIL import Image, ImageOps
 
-    Image = pillow()
     with open_picture(path, path.name, near=edge // 2) as picture:
         picture.load()
         if is_deep(picture):
-            image = Image.fromarray(convert_pixels(picture)[0])
+            image: Any = Image.fromarray(convert_pixels(picture)[0])
         else:
             clear = "A" in picture.mode or "transparency" in picture.info
             gray = picture.mode in ("1", "L")
