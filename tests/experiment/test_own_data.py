@@ -69,7 +69,7 @@ def test_a_benchmark_sees_what_a_campaign_sees(tmp_path, make):
         given = {answer.id: answer.label for answer in campaign.answers.current()}
     trial = open_trial(DataOptions(encoder="auto"), str(place))
     theirs = samples.features(list(given))
-    ours = [as_source(trial.source()), as_source(trial.test_source())]
+    ours = [as_source(trial.open_pool()), as_source(trial.open_test())]
     assert trial.task == settings.task
     labels = [*trial.pool_labels.tolist(), *trial.test_labels.tolist()]
     assert sorted(labels) == sorted(given.values())

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ally.campaign.changing import check_names, kept_model
-from ally.campaign.places import beside, kept_options, kept_place, on_disk, open_cache, vectors_folder
+from ally.campaign.places import KIND, beside, kept_options, kept_place, on_disk, open_cache, vectors_folder
 from ally.campaign.settings import Evaluate, Settings, allow_settings, declarations
 from ally.campaign.source import check_options, note_problems
 from ally.campaign.status import GIVEN
@@ -99,6 +99,8 @@ def _create(
     draft = settings({}, evaluate or 0)
     check_names(draft)
     samples = open_source(source, **options, cache=cache)
+    if samples.kind.is_own:
+        options[KIND] = samples.kind
     embeddings, kept_in = options.get("embeddings"), vectors_folder(cache)
     samples = encode_samples(samples, chosen["encoder"], draft.model, embeddings, kept_in, folder)
     reading = _Reading(samples, LabelReader(task, draft.classes, draft.place or "the source"), progress)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ally.data.samples import Samples
 from ally.errors import InputError
 from ally.types import BOTH_TASKS, Task
+
+if TYPE_CHECKING:
+    from ally.data.samples import Samples
 
 
 class DefaultLearner(NamedTuple):
@@ -22,13 +24,13 @@ ten labels."""
 
 
 def default_learner(samples: Samples, task: Task, labels: int = 1000) -> DefaultLearner:
-    """The default for such samples; see `default_for`."""
+    """What the kind of these samples says for their shape and this many labels."""
     if task not in BOTH_TASKS:
         raise InputError.about("task", task, "is unknown; pass 'classification' or 'regression'")
-    return default_for(samples.features([]).shape, labels)
+    return samples.kind.learner(samples.features([]).shape, labels)
 
 
-def default_for(shape: tuple[int, ...], labels: int = 1000) -> DefaultLearner:
+def learner_by_shape(shape: tuple[int, ...], labels: int) -> DefaultLearner:
     """Tables, texts and vectors: a perceptron with two hidden layers. Images: a slim ResNet-18, more epochs for fewer
     `labels`."""
     if len(shape) == 3 and min(shape[1:]) >= 8:

@@ -14,7 +14,7 @@ from ally.catalogue_names import ensure_model
 from ally.checks import check_count
 from ally.data.catalogue import DATASETS, Reading
 from ally.data.catalogue.own_data import DataOptions
-from ally.data.defaults import default_for
+from ally.data.defaults import learner_by_shape
 from ally.data.encoders.choosing import reads_pixels
 from ally.errors import InputError
 from ally.experiment.cell import Cell
@@ -173,7 +173,7 @@ class _CampaignDefaults(NamedTuple):
 def _find_defaults(name: str, trial: Trial, training: Training, labels: int) -> _CampaignDefaults:
     """For a data set of the catalogue, the training that was said, or that of networks in general; `labels` are those
     at the start."""
-    default, settings = default_for(tuple(trial.pool.shape[1:]), labels)
+    default, settings = learner_by_shape(tuple(trial.pool.shape[1:]), labels)
     defaults = _CampaignDefaults(
         default, training if name in DATASETS or training != Training() else Training(**settings)
     )

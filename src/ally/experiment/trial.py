@@ -14,7 +14,7 @@ from ally.data.arrays.memory import ArraySource, SparseSource
 from ally.data.catalogue import Dataset
 from ally.metrics import Said, constant, lopsided, metric_for
 from ally.rng import Streams
-from ally.types import AnyArray, FloatArray, Task
+from ally.types import AnyArray, FloatArray, IntArray, Task
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class Trial:
     """Notes for readers of the results, as sentences."""
     vectors: bool = False
     """Whether the samples are vectors whose distances are meaningful."""
-    words: tuple[Any, Any] | None = field(default=None, repr=False)
-    """Weights of words of the pool and of the test set, where the samples are vectors of texts."""
+    words: tuple[AnyArray, AnyArray] | None = field(default=None, repr=False)
+    """Of texts that are vectors here: sparse matrices (n, features) of the words of the pool and of the test set."""
     encoder: str = ""
     """The name of the encoder that made the vectors."""
     declared: tuple[Any, ...] = ()
@@ -61,6 +61,23 @@ class Trial:
         """How many samples can be asked about; sparse matrices have no length."""
         return int(self.pool.shape[0])
 
+    def open_pool(self, rows: IntArray | None = None) -> Any:
+        """The pool, or some of its rows, as `ally.Loop` takes it: vectors as such, with the words of their texts beside
+        them."""
+        pool, words = self.pool, None if self.words is None else self.words[0]
+        if rows is not None:
+            pool, words = pool[rows], None if words is None else words[rows]
+        return self._open(pool, words)
+
+    def open_test(self) -> Any:
+        """The test set in the same form."""
+        return self._open(self.test, None if self.words is None else self.words[1])
+
+    def _open(self, X: AnyArray, words: AnyArray | None) -> Any:
+        if not self.vectors:
+            return X
+        return ArraySource(X, vectors=True, words=None if words is None else SparseSource(words))
+
     @property
     def classes(self) -> list[Any] | None:
         """All classes of the data, known to every strategy from the start."""
@@ -68,17 +85,6 @@ class Trial:
             return None
         shown = np.union1d(self.pool_labels, self.test_labels)
         return list((np.union1d(shown, np.asarray(self.declared)) if self.declared else shown).tolist())
-
-    def source(self, rows: AnyArray | None = None) -> Any:
-        """The pool, or some rows of it, as a `Loop` takes it."""
-        values = self.pool if rows is None else self.pool[rows]
-        words = None if self.words is None else SparseSource(self.words[0] if rows is None else self.words[0][rows])
-        return ArraySource(values, vectors=True, words=words) if self.vectors else values
-
-    def test_source(self) -> Any:
-        if self.words is None:
-            return self.test
-        return ArraySource(self.test, vectors=True, words=SparseSource(self.words[1]))
 
     @property
     def metric(self) -> str:
@@ -149,7 +155,8 @@ class Copies:
         rows = np.arange(trial.size)
         if self.of is not None and self.of < trial.size:
             rows = np.sort(streams.numpy("different samples").choice(trial.size, self.of, replace=False))
-        pool = trial.pool[np.repeat(rows, self.times)]
+        each = np.repeat(rows, self.times)
+        pool = trial.pool[each]
         if self.noise:
             rng, pool = streams.numpy("copies"), pool.astype(np.float32)
             # Pixels share one scale, columns of a table have their own.
@@ -160,5 +167,5 @@ class Copies:
                 pool[copy :: self.times] += scale * rng.standard_normal(
                     pool[copy :: self.times].shape, dtype=np.float32
                 )
-        words = None if trial.words is None else (trial.words[0][np.repeat(rows, self.times)], trial.words[1])
-        return replace(trial, pool=pool, pool_labels=np.repeat(trial.pool_labels[rows], self.times), words=words)
+        words = None if trial.words is None else (trial.words[0][each], trial.words[1])
+        return replace(trial, pool=pool, pool_labels=trial.pool_labels[each], words=words)

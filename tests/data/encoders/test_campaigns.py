@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,9 +26,13 @@ from ally.data.encoders import opening as openings
 from ally.data.encoders.places import InUse, keep_within, machine_folder
 from ally.data.encoders.samples import EncodedSamples
 from ally.errors import BrokenPart, DataError, InputError
+from ally.experiment import Cell, Copies, simulate
 from ally.experiment.opening import open_trial
 from ally.learning.candidates import slate_for
+from ally.learning.linear import LinearLearner
 from ally.learning.training import Training
+from ally.learning.words import OfWords
+from ally.rng import streams
 
 pytestmark = pytest.mark.xdist_group("encoders")
 
@@ -405,11 +410,28 @@ def test_a_benchmark_of_encoded_texts_keeps_their_words(here, tiny_bert):
     found = open_trial(data, "mails.csv")
     assert found.vectors
     assert found.words[0].shape[0] == len(found.pool)
-    assert "words" in [candidate.name for candidate in slate_for(found.source(), Training())]
+    assert "words" in [candidate.name for candidate in slate_for(found.open_pool(), Training())]
     assert found.classes == ["cat", "money"]
     labels = [label if row < 12 else None for row, label in enumerate(found.pool_labels)]
-    loop = ally.Loop(found.source(), labels, strategy="random", random_state=0)
-    assert set(loop.predict(found.test_source())) <= {"cat", "money"}
+    loop = ally.Loop(found.open_pool(), labels, strategy="random", random_state=0)
+    assert set(loop.predict(found.open_test())) <= {"cat", "money"}
+
+
+def test_a_benchmark_of_encoded_texts_sees_their_words_as_a_campaign_does(here, minilm, monkeypatch):
+    monkeypatch.setattr("ally.data.encoders.choosing.open_encoder", lambda *given: minilm)
+    rows = [f"A {word} {n},{label}" for n in range(30) for word, label in (("zyx", "left"), ("qwv", "right"))]
+    (here / "mails.csv").write_text("\n".join(["body,label", *rows]) + "\n")
+    options = DataOptions(None, "label", "auto", Reading(text="body"), "all-MiniLM-L6-v2", None, here / "encoded")
+    found = open_trial(options, "mails.csv")
+    pool, test = found.words
+    fewer, double = found.measured_on(5), Copies(2)(found, streams(0))
+    assert (pool.shape[0], test.shape[0]) == (found.size, len(found.test_labels))
+    assert fewer.words[1].shape[0] == 5
+    assert (double.words[0][1::2] != pool).nnz == 0
+    assert found.fingerprint != replace(found, words=None).fingerprint
+    reader = OfWords(LinearLearner())
+    cell = Cell("random", 0, init=20, batch=2, rounds=0, validation=4, test=5, model=reader)
+    assert [record.value for record in simulate(double, cell)] == [1.0]
 
 
 def test_bench_reads_a_text_column_through_the_folder_of_an_encoder(here, run, tiny_bert):

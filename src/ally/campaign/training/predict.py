@@ -36,6 +36,8 @@ def predict(
     fingerprint = trained.about.get("fingerprint")
     if fingerprint is None:
         raise InputError("the model has no record of how its features were made; use one from a campaign")
+    if campaign is not None:
+        options = {**campaign.kind_option(), **options}
     samples = open_source(
         source, **options, known={**fingerprint, "label": None} if "label" in fingerprint else fingerprint, other=True
     )

@@ -242,4 +242,12 @@ class Trainer:
     def _run(self, progress: Progress | None = None, *, at_once: bool = True) -> int:
         from ally.campaign.training.run import train
 
-        return train(self.store, lambda: self.source.samples, self._settings, self.clock, progress, at_once=at_once)
+        return train(
+            self.store,
+            lambda: self.source.samples,
+            self._settings,
+            self.clock,
+            progress,
+            at_once=at_once,
+            cache=self.source.cache,
+        )

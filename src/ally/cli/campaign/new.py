@@ -22,6 +22,7 @@ from ally.cli.reading import (
     ImageSize,
     MissingLabel,
     NoHeader,
+    OwnKind,
     TextColumn,
     given_options,
     of_source,
@@ -33,12 +34,6 @@ if TYPE_CHECKING:
 
 COLUMNS = 40
 """Columns that are printed."""
-WORDS = {
-    "images": ("image", "images"),
-    "text": ("text", "texts"),
-    "table": ("row", "rows"),
-    "features": ("row of features", "rows of features"),
-}
 
 
 @takes_settings()
@@ -55,6 +50,7 @@ def new(
             metavar="SOURCE",
         ),
     ],
+    kind: OwnKind = None,
     id_column: IdColumn = None,
     text: TextColumn = None,
     image: ImageColumn = None,
@@ -88,6 +84,7 @@ def new(
     if not name:
         raise InputError("the name of the campaign is empty; give one, such as pets")
     given = given_options(
+        kind=kind,
         id_column=id_column,
         text=text,
         image=image,
@@ -137,7 +134,7 @@ def _page(campaign: Campaign, status: Status, place: str, source: str, following
     from ally.data.samples import notes_beside_columns
 
     settings, samples = campaign.settings, campaign.source.samples
-    one, many = WORDS[samples.kind]
+    one, many = samples.kind.words
     if settings.task == "regression":
         wanted = "labels are numbers"
     elif settings.classes is None:
@@ -185,7 +182,7 @@ def _column_lines(columns: dict[str, str]) -> list[str]:
 def _data(campaign: Campaign, status: Status, following: str, hint: list[str]) -> dict[str, Any]:
     return {
         "name": campaign.name,
-        "kind": campaign.source.samples.kind,
+        "kind": campaign.source.samples.kind.name,
         "task": status.task,
         "classes": None if campaign.settings.classes is None else list(campaign.settings.classes),
         "samples": status.samples,

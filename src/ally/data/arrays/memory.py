@@ -16,8 +16,6 @@ from ally.types import AnyArray, IntArray
 class ArraySource(Source):
     """A numeric array or memory map of shape ``(n, *shape)``. Integers are read as floats that hold them exactly."""
 
-    divisible = True
-
     def __init__(
         self,
         array: AnyArray,
@@ -43,6 +41,7 @@ class ArraySource(Source):
         self.names = () if columns is None else tuple(columns)
         self.vectors = vectors
         self.words = words
+        self.divisible = words is None or words.divisible
         self.by_path = file_map(array) is not None
 
     def part(self, run: slice) -> ArraySource:

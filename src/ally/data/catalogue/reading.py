@@ -28,6 +28,7 @@ class Reading:
     missing_label: str | int | None = None
     size: int | None = None
     channels: Literal["first", "last"] | None = None
+    kind: str | None = None
 
     @classmethod
     def of(cls, options: Mapping[str, Any] | None) -> Reading:

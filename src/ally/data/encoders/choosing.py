@@ -18,7 +18,7 @@ from ally.data.encoders.opening import (
     open_named,
     suggestion,
 )
-from ally.data.encoders.samples import KINDS, WORDS, EncodedSamples, ensure_same
+from ally.data.encoders.samples import WORDS, EncodedSamples, ensure_same
 from ally.data.encoders.text import TextModel
 from ally.data.fingerprint import ENCODED
 from ally.data.samples import Samples
@@ -41,7 +41,7 @@ def encode_samples(
     if encoder is None:
         return samples
     about: dict[str, Any] = {"name": name, "identity": encoder.identity, "width": encoder.width}
-    if samples.kind == "text":
+    if samples.kind.beside_encoder == "joined":
         about[WORDS] = True
     if isinstance(encoder, (TextModel, ImageModel)) and isinstance(given, (str, Path)) and encoder.folder.given:
         about["folder"] = _kept_folder(encoder.folder.path, folder)
@@ -53,7 +53,7 @@ def encode_samples(
 def _chosen(samples: Samples, given: Any, model: str | None, embeddings: Any) -> tuple[Encoder | None, str]:
     if given is None or given == NONE:
         return None, ""
-    kind = KINDS.get(samples.kind)
+    kind = samples.kind.encoder
     if isinstance(given, str) and given == AUTO:
         named = os.environ.get(VARIABLE, AUTO)
         if kind is None or named == NONE or embeddings is not None or reads_pixels(model):
@@ -95,7 +95,9 @@ def encoded_again(
         if given is not None:
             raise InputError.about("encoder", given, "is given and the campaign was made without one; leave it out")
         return samples
-    kind = KINDS[samples.kind]
+    kind = samples.kind.encoder
+    if kind is None:
+        raise InputError(f"the samples are {samples.kind.words[1]}, which no encoder reads; open the campaign's source")
 
     def found() -> Encoder:
         if given is not None:
@@ -123,7 +125,7 @@ def _kept_folder(path: Path, folder: Path | None) -> str:
 
 def missing_encoder(samples: Samples, model: str | None, embeddings: Any) -> str | None:
     """What samples without an encoder would gain from installing one, in words."""
-    kind = KINDS.get(samples.kind)
+    kind = samples.kind.encoder
     unwanted = embeddings is not None or reads_pixels(model) or os.environ.get(VARIABLE) == NONE
     if kind is None or isinstance(samples, EncodedSamples) or unwanted or default_encoder(kind) is not None:
         return None
