@@ -28,6 +28,6 @@ def encoded_trial(data: Dataset, encoder: str, kept_in: Path, progress: Progress
     read = () if data.name in DATASETS else data.notes
     notes, name = (*read, note), Path(encoder).name
     # What a campaign of the same texts gives `auto` beside their vectors.
-    words = (data.pool, data.test) if data.kind == "text" else None
+    words = (data.pool, data.test) if KINDS[data.kind].beside_encoder == "joined" else None
     arrays: tuple[Any, Any, Any, Any] = (pool, data.pool_labels, test, data.test_labels)
     return Trial(data.name, data.task, *arrays, notes=notes, vectors=True, words=words, encoder=name)

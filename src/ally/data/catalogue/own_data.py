@@ -121,9 +121,10 @@ def make_dataset(
     if isinstance(plain, RowSamples) and not known:
         plain.learn(pool.ids)
     read, measured = _read_side(pool, progress), _read_side(test, progress)
-    kind: Kind = "text" if samples.kind.name == "text" else "images" if samples.kind.name == "images" else "table"
+    encoder = samples.kind.encoder
+    kind: Kind = "table" if encoder is None else "images" if encoder == "image" else "text"
     told = [*notes, *notes_beside_columns(samples), *_columns(samples), *_problems((pool, test))]
-    if isinstance(samples, EncodedSamples) and kind == "images":
+    if isinstance(samples, EncodedSamples) and encoder == "image":
         told.append("a campaign with model='auto' also tries the pixels, and keeps to them where they do better")
     return Dataset(
         name,
