@@ -1,5 +1,6 @@
 """One reader of tables: what a column is, whichever file it is in."""
 
+import gzip
 import json
 
 import numpy as np
@@ -11,6 +12,7 @@ from ally.data import open_source
 from ally.data.arrays.files import read_labels, read_pool
 from ally.data.catalogue import Reading, load
 from ally.data.query_input import as_features
+from ally.data.tables import Row, open_rows
 from ally.errors import DataError, InputError
 
 N = 40
@@ -59,7 +61,7 @@ def test_every_kind_of_file_is_read_alike_by_all(tmp_path, kind):
     pool = read_pool(path)
     np.testing.assert_allclose(pool.X[:, 0], FRAME["price"])
     assert pool.ids.tolist() == ids
-    benched = load(path, target="kind")
+    benched = load(path, label="kind")
     assert benched.pool.shape[1] == 1
     assert set(benched.pool.ravel()) | set(benched.test.ravel()) == set(FRAME["price"])
 
@@ -113,15 +115,15 @@ def test_long_texts_and_ids_are_recognised(tmp_path):
         {"article_id": range(7, N + 7), "date": [f"2024-01-{n % 12 + 1:02}" for n in range(N)], "body": body}
     )
     samples = open_source(table)
-    assert samples.kind == "text"
+    assert samples.kind.name == "text"
     assert next(iter(samples.scan())).id == "7"
     assert any("the column 'body' holds texts and is labelled" in note for note in samples.notes)
     two = open_source(table.assign(summary=[text[:50] for text in body]))
     assert any("'summary' would do too: --text decides" in note for note in two.notes)
     numbers = open_source(table.assign(a=1.5, b=2.5, c=list(range(N))))
-    assert numbers.kind == "table"
+    assert numbers.kind.name == "table"
     assert any("'body' holds texts and is not learned from" in note for note in numbers.notes)
-    assert open_source(table, columns=["date"]).kind == "table"
+    assert open_source(table, columns=["date"]).kind.name == "table"
 
 
 def test_what_is_read_of_each_column(tmp_path):
@@ -142,8 +144,8 @@ def test_lists_series_and_indices_are_sources():
     assert [s.id for s in open_source(FRAME.drop(columns="id").set_index(FRAME["id"])).scan()] == FRAME["id"].tolist()
     assert open_source(FRAME.to_dict("records")).features(["r0"]).names == ("price", "kind=a", "kind=b")
     texts = open_source(pd.Series(["a b", "b c", "c d"], index=["u", "v", "w"]))
-    assert (texts.kind, [sample.id for sample in texts.scan()]) == ("text", ["u", "v", "w"])
-    assert open_source(["a b", "b c", "c d"]).kind == "text"
+    assert (texts.kind.name, [sample.id for sample in texts.scan()]) == ("text", ["u", "v", "w"])
+    assert open_source(["a b", "b c", "c d"]).kind.name == "text"
     assert open_source([[1.0, 2.0], [3.0, 4.0]]).features(["1"]).read(np.arange(1)).tolist() == [[3.0, 4.0]]
 
 
@@ -258,3 +260,20 @@ def test_columns_beside_texts_that_hold_no_labels_are_not_asked_about(tmp_path):
     frame["empty"] = None
     frame["one"] = ["x" if row < 20 else None for row in range(60)]
     assert len(list(open_source(frame).scan())) == 60
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
+def test_every_row_is_named_by_its_own_line_and_found_again(tmp_path, name):
+    content = b'\xef\xbb\xbfid,x\na,"one\ntwo"\n\nb\nc,"never closed\nd,4\n'
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    rows = open_rows(tmp_path / name)
+    scanned = list(rows.scan())
+    assert [(row.name, isinstance(row, Row)) for row in scanned] == [
+        ("line 2", True),
+        ("line 5", False),
+        ("line 6", False),
+        ("line 7", True),
+    ]
+    good = [row for row in scanned[::-1] if isinstance(row, Row)]
+    assert rows.at([row.position for row in good]) == [row.values for row in good]
+    assert rows.at([10**6]) == ["the file is shorter than before"]

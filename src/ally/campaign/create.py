@@ -10,7 +10,7 @@ from typing import Any
 
 from ally.campaign.changing import check_names, kept_model
 from ally.campaign.encoding import encode_samples
-from ally.campaign.places import beside, kept_options, kept_place, on_disk, open_cache, vectors_folder
+from ally.campaign.places import KIND, beside, kept_options, kept_place, on_disk, open_cache, vectors_folder
 from ally.campaign.settings import Evaluate, Settings, allow_settings, declarations
 from ally.campaign.source import check_options, new_sample, note_problems
 from ally.campaign.status import GIVEN
@@ -103,6 +103,8 @@ def _create(
     draft = settings({}, evaluate or 0)
     check_names(draft)
     samples = open_source(source, **options, cache=cache)
+    if samples.kind.is_own:
+        options[KIND] = samples.kind
     embeddings, kept_in = options.get("embeddings"), vectors_folder(cache)
     samples = encode_samples(samples, chosen["encoder"], draft.model, embeddings, kept_in, folder)
     reading = _Reading(samples, draft, progress, automatic and draft.classes is None)
@@ -112,7 +114,7 @@ def _create(
 
     def reserve() -> dict[Role, int]:
         held_out = 0 if evaluate == "cv" else int(evaluated())
-        sizes: dict[Role, int] = {"evaluate": held_out, "validate": draft.validate}
+        sizes: dict[Role, int] = {"evaluate": held_out, "validate": draft.validation}
         return {role: n for role, n in sizes.items() if n}
 
     def finished() -> dict[str, Any]:
@@ -122,7 +124,7 @@ def _create(
         return settings(samples.fingerprint(), evaluated()).to_json()
 
     store = create_store(
-        place, finished, reading, now=clock(), seed=draft.seed, reserve=reserve, labelled_by=GIVEN, id=id
+        place, finished, reading, now=clock(), seed=draft.random_state, reserve=reserve, labelled_by=GIVEN, id=id
     )
     return store, samples, options, reading.note
 

@@ -13,7 +13,7 @@ from ally.data import Samples
 from ally.data.encoders import Encoder, default_encoder, open_encoder
 from ally.data.encoders.image import ImageModel
 from ally.data.encoders.opening import DEFAULTS, open_installed, open_named, suggestion
-from ally.data.encoders.samples import KINDS, WORDS, EncodedSamples, ensure_same
+from ally.data.encoders.samples import WORDS, EncodedSamples, ensure_same
 from ally.data.encoders.text import TextModel
 from ally.data.fingerprint import ENCODED
 from ally.errors import InputError
@@ -35,7 +35,7 @@ def encode_samples(
     if encoder is None:
         return samples
     about: dict[str, Any] = {"name": name, "identity": encoder.identity, "width": encoder.width}
-    if samples.kind == "text":
+    if samples.kind.beside_encoder == "joined":
         about[WORDS] = True
     if isinstance(encoder, (TextModel, ImageModel)) and isinstance(given, (str, Path)) and encoder.folder.given:
         about["folder"] = _kept_folder(encoder.folder.path, folder)
@@ -47,7 +47,7 @@ def encode_samples(
 def _chosen(samples: Samples, given: Any, model: str | None, embeddings: Any) -> tuple[Encoder | None, str]:
     if given is None or given == NONE:
         return None, ""
-    kind = KINDS.get(samples.kind)
+    kind = samples.kind.encoder
     if isinstance(given, str) and given == AUTO:
         named = os.environ.get(VARIABLE, AUTO)
         if kind is None or named == NONE or embeddings is not None or _of_pixels(model):
@@ -89,7 +89,9 @@ def encoded_again(
         if given is not None:
             raise InputError.about("encoder", given, "is given and the campaign was made without one; leave it out")
         return samples
-    kind = KINDS[samples.kind]
+    kind = samples.kind.encoder
+    if kind is None:
+        raise InputError(f"the samples are {samples.kind.words[1]}, which no encoder reads; open the campaign's source")
 
     def found() -> Encoder:
         if given is not None:
@@ -117,7 +119,7 @@ def _kept_folder(path: Path, folder: Path | None) -> str:
 
 def missing_encoder(samples: Samples, settings: Settings) -> str | None:
     """What a campaign without an encoder would gain from installing one, in words."""
-    kind = KINDS.get(samples.kind)
+    kind = samples.kind.encoder
     given = "embeddings" in settings.options or _of_pixels(settings.model)
     unwanted = given or os.environ.get(VARIABLE) == NONE
     if kind is None or settings.encoder is not None or unwanted or default_encoder(kind) is not None:

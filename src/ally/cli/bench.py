@@ -42,11 +42,9 @@ def bench(
         list[str] | None,
         of_strategies(help="Names listed by `ally strategies` (default: ally, badge, margin, random).", metavar="S"),
     ] = None,
-    target: Annotated[
+    label: Annotated[
         str | None,
         of_source(
-            "--target",
-            "--label",
             help="Column with the labels of a table file (default: label, class, target or y).",
             metavar="COLUMN",
         ),
@@ -87,8 +85,9 @@ def bench(
     validation: Annotated[
         int, of_campaigns(help="Labels bought at the start for early stopping; they count too.", min=0, metavar="N")
     ] = 0,
-    candidates: Annotated[
-        int | None, of_campaigns(help="Choose from this many samples, drawn at random.", min=1, metavar="N")
+    look_at: Annotated[
+        int | None,
+        of_campaigns(help="Choose from this many unlabelled samples, drawn at random.", min=1, metavar="N"),
     ] = None,
     metric: Annotated[
         str | None,
@@ -127,9 +126,9 @@ def bench(
             models=model or None,
             objectives=objective or None,
             validation=validation,
-            candidates=candidates,
+            look_at=look_at,
             metric=metric,
-            target=target,
+            label=label,
             task=task,
             reading=given_options(
                 id_column=id_column,

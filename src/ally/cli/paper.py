@@ -31,9 +31,9 @@ DataDir = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 GENERATION: dict[str, dict[str, Any]] = {
-    "smoke": {"dataset": "digits", "share": 0.1, "samples": 4, "steps": 40, "head": "paper", "smooth": True},
-    "small": {"dataset": "mnist", "share": 0.02, "samples": 8, "steps": 120, "head": "paper", "smooth": True},
-    "full": {"dataset": "mnist", "share": 0.1, "samples": 8, "steps": 120, "head": "paper", "smooth": True},
+    "smoke": {"dataset": "digits", "share": 0.1, "n": 4, "steps": 40, "head": "paper", "smooth": True},
+    "small": {"dataset": "mnist", "share": 0.02, "n": 8, "steps": 120, "head": "paper", "smooth": True},
+    "full": {"dataset": "mnist", "share": 0.1, "n": 8, "steps": 120, "head": "paper", "smooth": True},
 }
 """Arguments of `ally generate` that are the paper's figure; `small` labels 2 % of MNIST instead of 10 %."""
 paper = typer.Typer(no_args_is_help=True, help="Run the paper's experiments, by name.")

@@ -10,6 +10,10 @@ import typer
 
 of_source = partial(typer.Option, rich_help_panel="Source")
 
+OwnKind: TypeAlias = Annotated[
+    str | None,
+    of_source("--kind", help="A kind of data of your own, which is imported.", metavar="MODULE:NAME"),
+]
 IdColumn: TypeAlias = Annotated[
     str | None, of_source(help="Column with the ids (default: id, name or one like article_id, if unique).")
 ]

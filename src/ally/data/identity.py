@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
+from json.encoder import JSONEncoder, encode_basestring
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ally.files import replacing
-from ally.types import LONGEST_ID, MOST_BYTES, AnyArray, BoolArray, IntArray
+from ally.types import LONGEST_ID, MOST_BYTES, AnyArray, BoolArray, IntArray, find_text_fault
 
-_JSON = json.JSONEncoder(ensure_ascii=False, default=str)
+_JSON = JSONEncoder(ensure_ascii=False, default=str)
 
 
 def content_hash(*parts: bytes) -> str:
@@ -29,14 +30,20 @@ def content_hash(*parts: bytes) -> str:
 
 def row_hash(values: Mapping[str, Any], columns: Iterable[str]) -> str:
     """A hash of the values that are present, whatever the order of the columns."""
-    present = [[name, values[name]] for name in sorted(columns) if not is_missing(values.get(name))]
-    return content_hash(_JSON.encode(present).encode("utf-8", "surrogatepass"))
+    present = [
+        f"[{_to_json(name)}, {_to_json(values[name])}]" for name in sorted(columns) if not is_missing(values.get(name))
+    ]
+    return content_hash(f"[{', '.join(present)}]".encode("utf-8", "surrogatepass"))
+
+
+def _to_json(value: Any) -> str:
+    return encode_basestring(value) if type(value) is str else _JSON.encode(value)
 
 
 def is_missing(value: Any) -> bool:
     """Whether a value is None, an empty text, NaN or a pandas null."""
-    if value is None or (isinstance(value, str) and value == ""):
-        return True
+    if value is None or isinstance(value, str):
+        return not value
     if isinstance(value, float):
         return value != value
     return type(value).__name__ in ("NAType", "NaTType")
@@ -44,19 +51,13 @@ def is_missing(value: Any) -> bool:
 
 def odd_id(id: str) -> str | None:
     """Why a text cannot be an id, or None."""
-    if not id:
-        return "the id is empty"
-    if len(id) > LONGEST_ID:
-        return f"the id has {len(id)} characters; at most {LONGEST_ID} are allowed"
-    if "\0" in id:
-        return "the id holds a NUL character"
-    try:
-        size = len(id.encode("utf-8"))
-    except UnicodeEncodeError:
-        return "the id is not valid Unicode; rename it"
-    return None if size <= MOST_BYTES else f"the id takes {size} bytes; at most {MOST_BYTES} are allowed"
+    fault = find_text_fault(id, LONGEST_ID) if id else "is empty"
+    if fault is None and len(id.encode()) > MOST_BYTES:
+        fault = f"takes {len(id.encode())} bytes; at most {MOST_BYTES} are allowed"
+    return fault and f"the id {fault}"
 
 
+@lru_cache(1)  # every id is asked for twice in a row, by `SeenIds` and by `Index`
 def id_key(id: str) -> int:
     """64 bits of an id: two of a million ids share one with probability below 1e-7."""
     return int.from_bytes(hashlib.blake2b(id.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")

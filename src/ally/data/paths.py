@@ -119,11 +119,13 @@ def file_name(text: str) -> str:
     if not text:
         raise LabelError("an empty text cannot be the name of a folder or a file; rename the class, or export to CSV")
     composed = unicodedata.normalize("NFC", text) == text
-    found = [char if _safe(char, composed) else _escaped(char) for char in text]
+    found = [
+        char if char in KEPT or (char.isalnum() and (composed or char.isascii())) else _escape(char) for char in text
+    ]
     if text[0] in ". -" or text.split(".")[0].upper() in RESERVED:
-        found[0] = _escaped(text[0])
+        found[0] = _escape(text[0])
     if text[-1] in ". ":
-        found[-1] = _escaped(text[-1])
+        found[-1] = _escape(text[-1])
     name = "".join(found)
     if len(name.encode()) > LONGEST:
         raise LabelError(
@@ -142,9 +144,5 @@ def text_of(name: str) -> str:
         return name
 
 
-def _safe(char: str, composed: bool) -> bool:
-    return (char.isascii() and char.isalnum()) or char in KEPT or (composed and not char.isascii() and char.isalnum())
-
-
-def _escaped(char: str) -> str:
+def _escape(char: str) -> str:
     return "".join(f"%{byte:02X}" for byte in char.encode("utf-8"))

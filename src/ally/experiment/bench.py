@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from ally._renamed_arguments import renamed_arguments
 from ally.catalogue_names import ensure_model
 from ally.checks import check_count
 from ally.data.catalogue import Reading, load
@@ -26,6 +27,7 @@ from ally.types import Progress, Task
 STRATEGIES = ("ally", "badge", "margin", "random")
 
 
+@renamed_arguments(target="label", candidates="look_at")
 def bench(
     datasets: str | Path | Sequence[str | Path],
     strategies: str | Sequence[str] = STRATEGIES,
@@ -38,11 +40,11 @@ def bench(
     models: str | Sequence[str | None] | None = None,
     objectives: str | Objective | Sequence[str | Objective | None] | None = None,
     validation: int = 0,
-    candidates: int | None = None,
+    look_at: int | None = None,
     metric: str | None = None,
     hygiene: Hygiene | None = Hygiene(),
     training: Training = Training(),
-    target: str | None = None,
+    label: str | None = None,
     task: Task | Literal["auto"] = "auto",
     reading: Mapping[str, Any] | None = None,
     encoder: str | Path | None = None,
@@ -55,7 +57,7 @@ def bench(
     """Simulated campaigns of every strategy on every data set, in the folder `out`; run it again and it continues.
 
     Args:
-        datasets: names that ``ally datasets`` lists, table files (with `target`) or folders of images by class.
+        datasets: names that ``ally datasets`` lists, table files (with `label`) or folders of images by class.
         strategies: names of the catalogue. Those not defined for a data set's task are left out there, with a note.
         seeds: campaigns per strategy; a seed sets the start, the weights and the strategy's own draws.
         init: random labels at the start; by default as many as a batch, and at least two per class.
@@ -65,12 +67,12 @@ def bench(
             for all strategies alike.
         objectives: how the networks are trained; None as each strategy says.
         validation: labels bought at the start for early stopping; they are counted.
-        candidates: choose only among this many samples of the pool, drawn at random.
+        look_at: choose only among this many unlabelled samples, drawn at random.
         metric: what is measured on the test set: accuracy (the default for classes), balanced_accuracy, macro_f1, auroc
             or log_loss; rmse (the default for numbers), mae, r2 or mse.
         hygiene: which candidates every query sets aside, by default as in `ally.query`; None for none.
-        target: the column of a table that holds the labels; without it the one called label, class, target or y.
-        task: what the target of a table is; by default up to 100 different whole numbers are classes.
+        label: the column of a table that holds the labels; without it the one called label, class, target or y.
+        task: what the labels of a table are; by default up to 100 different whole numbers are classes.
         reading: how a table is read, where that is not found out; options of `ally.data.open_source` by name: text,
             image, columns, id_column, header, encoding, folder, embeddings (a file of vectors), ids,
             missing_label.
@@ -89,7 +91,7 @@ def bench(
         ("seeds", seeds, 1),
         ("init", init, 1),
         ("batch", batch, 1),
-        ("candidates", candidates, 1),
+        ("look_at", look_at, 1),
         ("workers", workers, 0),
     ):
         if value is not None:
@@ -101,9 +103,9 @@ def bench(
     notes: list[str] = []
     for name in names:
         if through is not None:
-            data_set = load(name, folder, target=target, task=task, reading=read)
+            data_set = load(name, folder, label=label, task=task, reading=read)
             encoded_trial(data_set, *through, progress)  # to see how far it is
-        data = trial(folder, target, task, name, reading=read, encoder=through)
+        data = trial(folder, label, task, name, reading=read, encoder=through)
         size = min(200, max(10, data.size // 100)) if batch is None else batch
         start = max(size, 2 * len(data.classes or ())) if init is None else init
         fitting = [strategy for strategy in chosen if data.task in CATALOGUE[strategy].tasks]
@@ -137,13 +139,13 @@ def bench(
                 objective,
                 "" if through is None else f"encoder {Path(through[0]).name}",
                 None,
-                candidates,
+                look_at,
                 validation,
                 metric=metric,
                 hygiene=hygiene,
             )
             cells.append((name, cell))
-    settings = {**told(tuple(cells)), **({} if target is None else {"target": target}), "task": task}
+    settings = {**told(tuple(cells)), **({} if label is None else {"label": label}), "task": task}
     settings |= {f"read with {option}": str(value) for option, value in read.options().items()}
     title, question = f"Active learning on {', '.join(names)}", "Does it pay to choose which samples are labelled?"
     grid = Grid(title, question, tuple(cells), settings, tuple(notes))
@@ -151,7 +153,7 @@ def bench(
         grid,
         Path(out),
         data_dir=folder,
-        target=target,
+        label=label,
         task=task,
         reading=read,
         encoder=through,

@@ -50,7 +50,7 @@ def run(
     out: Path,
     *,
     data_dir: Path | None = None,
-    target: str | None = None,
+    label: str | None = None,
     task: Task | Literal["auto"] = "auto",
     reading: Reading = Reading(),
     encoder: tuple[str, Path] | None = None,
@@ -61,7 +61,7 @@ def run(
 ) -> pd.DataFrame:
     """Run the missing cells of a grid in the folder `out`. `say` gets the notes and the estimated time."""
     ensure_named(engine)
-    load_trial: Load = partial(trial, data_dir, target, task, reading=reading, encoder=encoder)
+    load_trial: Load = partial(trial, data_dir, label, task, reading=reading, encoder=encoder)
     for name, cell in grid.cells:
         cell.ensure_fits(load_trial(name))
     with locked(out):
@@ -131,7 +131,7 @@ def _versions(out: Path) -> list[str]:
 @lru_cache(maxsize=4)
 def trial(
     data_dir: Path | None,
-    target: str | None,
+    label: str | None,
     task: Task | Literal["auto"],
     name: str,
     *,
@@ -139,7 +139,7 @@ def trial(
     encoder: tuple[str, Path] | None = None,
 ) -> Trial:
     """A data set by name; through the `encoder` of a name or folder, with a folder that keeps its vectors."""
-    data = load(name, data_dir, target=target, task=task, reading=reading)
+    data = load(name, data_dir, label=label, task=task, reading=reading)
     return Trial.of(data) if encoder is None else encoded_trial(data, *encoder)
 
 

@@ -78,7 +78,7 @@ def test_folders_that_hold_no_classes(tmp_path, write):
     with pytest.raises(DataError, match=r"of the class .*a.* only"):
         load(str(tmp_path))
     with pytest.raises(InputError, match="does not go with a folder"):
-        load(str(tmp_path), target="y")
+        load(str(tmp_path), label="y")
 
 
 def test_an_official_split_is_kept(tmp_path, write):

@@ -47,7 +47,7 @@ def test_every_kind_of_table(tmp_path, table, ending):
         table.to_parquet(path)
     else:
         table.to_csv(path, index=False, sep="\t" if ending == "tsv" else ",")
-    data = load(str(path), target="kind")
+    data = load(str(path), label="kind")
     pool, test = by_hand(table)
     assert (data.name, data.task, data.kind) == (str(path), "classification", "table")
     np.testing.assert_allclose(data.pool, pool)
@@ -59,26 +59,26 @@ def test_every_kind_of_table(tmp_path, table, ending):
 def test_whole_numbers_are_targets_if_the_task_is_regression(tmp_path):
     path = tmp_path / "rooms.csv"
     pd.DataFrame({"area": np.arange(40.0), "rooms": np.arange(40) % 5}).to_csv(path, index=False)
-    assert load(path, target="rooms").task == "classification"
-    quantity = load(path, target="rooms", task="regression")
+    assert load(path, label="rooms").task == "classification"
+    quantity = load(path, label="rooms", task="regression")
     assert quantity.task == "regression"
     assert quantity.pool_labels.dtype == np.float64
     many = tmp_path / "many.csv"
     pd.DataFrame({"area": np.arange(400.0), "street": np.arange(400) % 130}).to_csv(many, index=False)
-    assert load(many, target="street").task == "regression"
-    assert load(many, target="street", task="classification").task == "classification"
+    assert load(many, label="street").task == "regression"
+    assert load(many, label="street", task="classification").task == "classification"
 
 
 def test_text_targets_are_refused_for_regression(tmp_path, table):
     table.to_csv(tmp_path / "a.csv", index=False)
     with pytest.raises(DataError, match="which is not a number; regression needs numbers"):
-        load(tmp_path / "a.csv", target="kind", task="regression")
+        load(tmp_path / "a.csv", label="kind", task="regression")
 
 
 def test_row_numbers_are_no_feature(tmp_path, table):
     table.to_csv(tmp_path / "a.csv")
     table.to_csv(tmp_path / "b.csv", index=False)
-    numbered, plain = (load(tmp_path / name, target="kind") for name in ("a.csv", "b.csv"))
+    numbered, plain = (load(tmp_path / name, label="kind") for name in ("a.csv", "b.csv"))
     np.testing.assert_array_equal(numbered.pool, plain.pool)
     assert "the column 'column 1' numbers the rows and is left out" in numbered.notes
 
@@ -88,7 +88,7 @@ def test_a_column_of_many_texts_is_left_out_and_noted(tmp_path, table):
     big["person"] = [f"person {k}" for k in range(200)]
     big["name"] = [f"name {k}" for k in range(200)]
     big.to_csv(tmp_path / "a.csv", index=False)
-    data = load(str(tmp_path / "a.csv"), target="kind")
+    data = load(str(tmp_path / "a.csv"), label="kind")
     assert any(
         note.startswith("column 'person': left out: it has more than 100 different texts in 160 rows")
         for note in data.notes
@@ -106,7 +106,7 @@ def test_a_category_only_the_test_set_has_is_all_zeros(tmp_path):
     pd.DataFrame({"colour": colour, "gap": np.where(np.arange(20) == test[1], np.nan, 3.0), "y": y}).to_csv(
         tmp_path / "a.csv", index=False
     )
-    data = load(str(tmp_path / "a.csv"), target="y")
+    data = load(str(tmp_path / "a.csv"), label="y")
     assert data.task == "regression"
     assert data.pool.shape[1] == 3  # blue, red, gap: a gap in the test set alone needs no column
     assert data.test[0].tolist() == [0, 0, 3]
@@ -127,14 +127,14 @@ def test_a_category_only_the_test_set_has_is_all_zeros(tmp_path):
 )
 def test_the_task_is_decided_and_said(tmp_path, values, task):
     pd.DataFrame({"x": np.arange(len(values)) % 7, "y": values}).to_csv(tmp_path / "a.csv", index=False)
-    data = load(str(tmp_path / "a.csv"), target="y")
+    data = load(str(tmp_path / "a.csv"), label="y")
     assert data.task == task
     assert data.notes[0].startswith(f"task: {task}")
 
 
 def test_rows_without_a_label_are_left_out(tmp_path):
     pd.DataFrame({"x": np.arange(20), "y": ["a", "b", None, "a"] * 5}).to_csv(tmp_path / "a.csv", index=False)
-    data = load(str(tmp_path / "a.csv"), target="y")
+    data = load(str(tmp_path / "a.csv"), label="y")
     assert len(data.pool) + len(data.test) == 15
     assert "5 rows have no y and are left out" in data.notes
 
@@ -142,7 +142,7 @@ def test_rows_without_a_label_are_left_out(tmp_path):
 @pytest.mark.parametrize(
     ("text", "target", "error", "message"),
     [
-        ("x,w\n1,2\n", None, InputError, r"say which column holds the labels \(target\); its columns are x, w"),
+        ("x,w\n1,2\n", None, InputError, r"label= \(--label\) names its column of labels; its columns are x, w"),
         ("x,y\n1,2\n", "z", InputError, "no column 'z' .*; its columns are x, y"),
         ("x,y\n1,a\n", "y", DataError, "has 1 rows with a y"),
         ("x,y\n1,a\n2,b\n", "y", DataError, "too few for a test set"),
@@ -155,7 +155,7 @@ def test_rows_without_a_label_are_left_out(tmp_path):
 def test_tables_that_cannot_be_used(tmp_path, text, target, error, message):
     (tmp_path / "a.csv").write_text(text)
     with pytest.raises(error, match=message):
-        load(str(tmp_path / "a.csv"), target=target)
+        load(str(tmp_path / "a.csv"), label=target)
 
 
 def test_damaged_files(tmp_path):
@@ -163,7 +163,7 @@ def test_damaged_files(tmp_path):
     (tmp_path / "a.parquet").write_bytes(b"PAR1 not really")
     for name, told in (("a.csv.gz", "is damaged"), ("a.parquet", "cannot be read as Parquet")):
         with pytest.raises(DataError, match=told):
-            load(str(tmp_path / name), target="y")
+            load(str(tmp_path / name), label="y")
 
 
 def test_arrays(tmp_path):
@@ -172,9 +172,9 @@ def test_arrays(tmp_path):
     np.savez(tmp_path / "a.npz", X=X, y=y)
     np.save(tmp_path / "X.npy", X)
     np.save(tmp_path / "y.npy", y)
-    first, second = load(str(tmp_path / "a.npz")), load(str(tmp_path / "X.npy"), target=str(tmp_path / "y.npy"))
+    first, second = load(str(tmp_path / "a.npz")), load(str(tmp_path / "X.npy"), label=str(tmp_path / "y.npy"))
     pool, test = holdout(30, y)
-    for data in (first, second, load(str(tmp_path / "X.npy"), target="y.npy")):
+    for data in (first, second, load(str(tmp_path / "X.npy"), label="y.npy")):
         np.testing.assert_array_equal(data.pool, X[pool])
         np.testing.assert_array_equal(data.test_labels, y[test])
         assert (data.task, data.kind) == ("classification", "table")
@@ -192,13 +192,13 @@ def test_arrays_that_cannot_be_used(tmp_path):
         load(str(tmp_path / "b.npz"))
     np.save(tmp_path / "o.npy", np.asarray([{"a": 1}], dtype=object), allow_pickle=True)
     with pytest.raises(DataError, match="without objects"):
-        load(str(tmp_path / "o.npy"), target=str(tmp_path / "o.npy"))
-    with pytest.raises(InputError, match="give the path of a second"):
+        load(str(tmp_path / "o.npy"), label=str(tmp_path / "o.npy"))
+    with pytest.raises(InputError, match=r"label= \(--label\) takes the .npy file"):
         load(str(tmp_path / "o.npy"))
     with pytest.raises(InputError, match="is not a file"):
-        load(str(tmp_path / "o.npy"), target="nowhere.npy")
-    with pytest.raises(InputError, match="leave target out"):
-        load(str(tmp_path / "b.npz"), target="label")
+        load(str(tmp_path / "o.npy"), label="nowhere.npy")
+    with pytest.raises(InputError, match="leave label out"):
+        load(str(tmp_path / "b.npz"), label="label")
     np.savez(tmp_path / "c.npz", X=np.asarray([["a"], ["b"]]), y=np.zeros(2))
     with pytest.raises(DataError, match="numbers of shape"):
         load(str(tmp_path / "c.npz"))
@@ -212,7 +212,7 @@ def test_a_few_odd_cells_do_not_cost_a_column_of_numbers(tmp_path):
     odd = frame.astype({"size": str})
     odd.loc[[4, 9], "size"] = ["?", "about 3"]
     odd.to_csv(tmp_path / "odd.csv", index=False)
-    wanted, found = load(clean, target="y"), load(tmp_path / "odd.csv", target="y")
+    wanted, found = load(clean, label="y"), load(tmp_path / "odd.csv", label="y")
     np.testing.assert_allclose(found.pool, wanted.pool)
     np.testing.assert_allclose(found.test, wanted.test)
     assert "column 'size' holds numbers and also 'about 3': 1 values count as missing" in found.notes
@@ -223,7 +223,7 @@ def test_flags_with_gaps_and_texts_with_some_numbers_stay_categories(tmp_path):
         {"flag": [True, False, None, True] * 10, "floor": ["1", "2", "roof", "cellar"] * 10, "y": np.arange(40) / 3}
     )
     frame.to_csv(tmp_path / "a.csv", index=False)
-    assert load(tmp_path / "a.csv", target="y").pool.shape[1] == 7
+    assert load(tmp_path / "a.csv", label="y").pool.shape[1] == 7
 
 
 @pytest.mark.parametrize("ending", ["csv", "csv.gz"])
@@ -231,7 +231,7 @@ def test_flags_with_gaps_and_texts_with_some_numbers_stay_categories(tmp_path):
 def test_semicolons_between_columns(tmp_path, table, ending, decimal):
     table.to_csv(tmp_path / f"a.{ending}", index=False, sep=";", decimal=decimal)
     pool, test = by_hand(table)
-    data = load(tmp_path / f"a.{ending}", target="kind")
+    data = load(tmp_path / f"a.{ending}", label="kind")
     np.testing.assert_allclose(data.pool, pool)
     np.testing.assert_allclose(data.test, test)
 
@@ -240,7 +240,7 @@ def test_decimal_commas_beside_a_cell_that_is_no_number(tmp_path):
     numbers = [f"{row},{row % 7}5" for row in range(60)]
     rows = [f"{'?' if row == 5 else numbers[row]};{row % 3},5;{row},25" for row in range(60)]
     (tmp_path / "a.csv").write_text("\n".join(["a;b;y", *rows]) + "\n")
-    data = load(tmp_path / "a.csv", target="y", task="regression")
+    data = load(tmp_path / "a.csv", label="y", task="regression")
     assert any(note.startswith("column 'a': number; 1 missing become the mean") for note in data.notes)
     found = [*data.pool[:, 0].tolist(), *data.test[:, 0].tolist()]
     missing = {float(text.replace(",", ".")) for text in numbers} - set(found)
@@ -258,7 +258,7 @@ def test_decimal_commas_beside_a_cell_that_is_no_number(tmp_path):
 def test_tables_with_repeated_columns_or_one_target_are_refused(tmp_path, text, told):
     (tmp_path / "a.csv").write_text(text)
     with pytest.raises(DataError, match=told):
-        load(tmp_path / "a.csv", target="y")
+        load(tmp_path / "a.csv", label="y")
 
 
 def test_numbers_taken_as_classes_are_counted(tmp_path):
@@ -266,14 +266,14 @@ def test_numbers_taken_as_classes_are_counted(tmp_path):
     with pytest.raises(
         DataError, match=r"40 rows with a y in 40 classes, too few .*; add rows, or say that the task is regression"
     ):
-        load(tmp_path / "a.csv", target="y", task="classification")
+        load(tmp_path / "a.csv", label="y", task="classification")
 
 
 def test_the_cell_that_is_no_number_is_named(tmp_path):
     frame = pd.DataFrame({"x": np.arange(40), "y": [*np.arange(39) / 7, "many"]})
     frame.to_csv(tmp_path / "a.csv", index=False)
     with pytest.raises(DataError, match="the target holds 'many', which is not a number"):
-        load(tmp_path / "a.csv", target="y", task="regression")
+        load(tmp_path / "a.csv", label="y", task="regression")
     frame.replace("many", "?").to_csv(tmp_path / "a.csv", index=False)
     assert "1 rows have no y and are left out" in load(tmp_path / "a.csv").notes
 
@@ -319,9 +319,9 @@ def test_columns_and_vectors_decide_what_is_learned_from(tmp_path):
 def test_a_file_without_a_header(tmp_path, table):
     table.to_csv(tmp_path / "a.csv", index=False)
     table.to_csv(tmp_path / "b.csv", index=False, header=False)
-    named = load(tmp_path / "a.csv", target="kind", reading=Reading(id_column="name"))
+    named = load(tmp_path / "a.csv", label="kind", reading=Reading(id_column="name"))
     reading = Reading(header=False, id_column="column 5")
-    data = load(tmp_path / "b.csv", target="column 6", reading=reading)
+    data = load(tmp_path / "b.csv", label="column 6", reading=reading)
     np.testing.assert_array_equal(data.pool, named.pool)
     with pytest.raises(InputError, match="id_column='column 5' does not go with 'digits', a data set of the catalogue"):
         load("digits", reading=reading)
@@ -330,5 +330,5 @@ def test_a_file_without_a_header(tmp_path, table):
 def test_a_file_in_latin_1(tmp_path, table):
     table.assign(colour="grün").to_csv(tmp_path / "a.csv", index=False, encoding="latin-1")
     with pytest.raises(DataError, match="--encoding"):
-        load(tmp_path / "a.csv", target="kind")
-    assert load(tmp_path / "a.csv", target="kind", reading=Reading(encoding="latin-1")).task == "classification"
+        load(tmp_path / "a.csv", label="kind")
+    assert load(tmp_path / "a.csv", label="kind", reading=Reading(encoding="latin-1")).task == "classification"

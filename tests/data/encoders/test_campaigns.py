@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,11 @@ from ally.data.encoders import opening as openings
 from ally.data.encoders.places import InUse, keep_within, machine_folder
 from ally.data.encoders.samples import EncodedSamples
 from ally.errors import BrokenPart, DataError, InputError
+from ally.experiment import Cell, Copies, simulate
 from ally.experiment.folder import trial
+from ally.learning.linear import LinearLearner
+from ally.learning.words import OfWords
+from ally.rng import streams
 
 pytestmark = pytest.mark.xdist_group("encoders")
 
@@ -268,7 +273,9 @@ def test_a_long_encoding_trains_on_what_is_there(mails, monkeypatch):
         return letters(texts)
 
     encoder = Function(call, "vowels-1", "text", width=5)
-    with ally.Campaign.create("m.db", mails, text="body", encoder=encoder, batch=5, seed=1, model="linear") as campaign:
+    with ally.Campaign.create(
+        "m.db", mails, text="body", encoder=encoder, batch=5, random_state=1, model="linear"
+    ) as campaign:
         query = campaign.ask(10)
         campaign.tell(query, {id: topic(id) for id in query.ids})
         assert campaign.training.while_due() == 2
@@ -383,6 +390,23 @@ def test_a_benchmark_reads_a_text_column_through_an_encoder(here, minilm, monkey
     assert found.vectors
     assert found.pool.shape[1] == found.test.shape[1] == 384
     assert list(found.classes) == ["cat", "money"]
+
+
+def test_a_benchmark_of_encoded_texts_sees_their_words_as_a_campaign_does(here, minilm, monkeypatch):
+    monkeypatch.setattr("ally.experiment.encoded.open_encoder", lambda *given: minilm)
+    rows = [f"A {word} {n},{label}" for n in range(30) for word, label in (("zyx", "left"), ("qwv", "right"))]
+    (here / "mails.csv").write_text("\n".join(["body,label", *rows]) + "\n")
+    encoder = ("all-MiniLM-L6-v2", here / "encoded")
+    found = trial(None, "label", "auto", "mails.csv", reading=Reading(text="body"), encoder=encoder)
+    pool, test = found.words
+    fewer, double = found.measured_on(5), Copies(2)(found, streams(0))
+    assert (pool.shape[0], test.shape[0]) == (found.size, len(found.test_labels))
+    assert fewer.words[1].shape[0] == 5
+    assert (double.words[0][1::2] != pool).nnz == 0
+    assert found.fingerprint != replace(found, words=None).fingerprint
+    reader = OfWords(LinearLearner())
+    cell = Cell("random", 0, init=20, batch=2, rounds=0, validation=4, test=5, model=reader)
+    assert [record.value for record in simulate(double, cell)] == [1.0]
 
 
 def test_bench_reads_a_text_column_through_the_folder_of_an_encoder(here, run, tiny_bert):

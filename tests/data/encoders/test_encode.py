@@ -153,7 +153,7 @@ def test_stamps_remember_the_content_of_a_file(tmp_path):
     stamps = Stamps(tmp_path)
     stamps.add(keys_of([1, 2]), keys_of([10, 20]), keys_of([100, 200]))
     stamps.add(keys_of([2]), keys_of([21]), keys_of([201]))
-    keys, known = Stamps(tmp_path).find(keys_of([1, 2, 2, 3]), keys_of([10, 21, 20, 10]))
+    keys, known = Stamps(tmp_path).find_contents(keys_of([1, 2, 2, 3]), keys_of([10, 21, 20, 10]))
     assert known.tolist() == [True, True, False, False]
     assert keys[:2].tolist() == [100, 201]
 

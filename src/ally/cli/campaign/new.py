@@ -21,6 +21,7 @@ from ally.cli.reading import (
     ImageFolder,
     MissingLabel,
     NoHeader,
+    OwnKind,
     TextColumn,
     given_options,
     of_source,
@@ -32,12 +33,6 @@ if TYPE_CHECKING:
 
 COLUMNS = 40
 """Columns that are printed."""
-WORDS = {
-    "images": ("image", "images"),
-    "text": ("text", "texts"),
-    "table": ("row", "rows"),
-    "features": ("row of features", "rows of features"),
-}
 
 
 @takes_settings()
@@ -54,6 +49,7 @@ def new(
             metavar="SOURCE",
         ),
     ],
+    kind: OwnKind = None,
     id_column: IdColumn = None,
     text: TextColumn = None,
     image: ImageColumn = None,
@@ -76,9 +72,6 @@ def new(
     ] = None,
     channels: ChannelAxis = None,
     missing_label: MissingLabel = None,
-    regression: Annotated[
-        bool, typer.Option("--regression", help="Labels are numbers: --task regression.", rich_help_panel="Labels")
-    ] = False,
     flat: Annotated[bool, of_source("--flat", help="Ignore subfolders.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be read, and create nothing.")] = False,
     as_json: AsJson = False,
@@ -92,11 +85,8 @@ def new(
 
     if not name:
         raise InputError("the name of the campaign is empty; give one, such as pets")
-    if regression:
-        if settings["task"] == "classification":
-            raise InputError("--regression and --task classification are given; leave one out")
-        settings["task"] = "regression"
     given = given_options(
+        kind=kind,
         id_column=id_column,
         text=text,
         image=image,
@@ -145,7 +135,7 @@ def _page(campaign: Campaign, status: Status, place: str, source: str, following
     from ally.data.samples import notes_beside_columns
 
     settings, samples = campaign.settings, campaign.source.samples
-    one, many = WORDS[samples.kind]
+    one, many = samples.kind.words
     if settings.task == "regression":
         wanted = "labels are numbers"
     elif settings.classes is None:
@@ -193,7 +183,7 @@ def _column_lines(columns: dict[str, str]) -> list[str]:
 def _data(campaign: Campaign, status: Status, following: str, hint: list[str]) -> dict[str, Any]:
     return {
         "name": campaign.name,
-        "kind": campaign.source.samples.kind,
+        "kind": campaign.source.samples.kind.name,
         "task": status.task,
         "classes": None if campaign.settings.classes is None else list(campaign.settings.classes),
         "samples": status.samples,

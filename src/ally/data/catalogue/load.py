@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Literal
 
+from ally._renamed_arguments import renamed_arguments
 from ally.data.catalogue.catalogue import DATASETS
 from ally.data.catalogue.dataset import Dataset
 from ally.data.catalogue.fetch import fetch_entry
@@ -21,11 +22,12 @@ from ally.types import Progress, Task
 ARRAYS = (".npz", ".npy")
 
 
+@renamed_arguments(target="label")
 def load(
     name: str | Path,
     data_dir: Path | None = None,
     *,
-    target: str | None = None,
+    label: str | None = None,
     task: Task | Literal["auto"] = "auto",
     reading: Reading = Reading(),
 ) -> Dataset:
@@ -36,7 +38,7 @@ def load(
             a folder of images by class. A name of the catalogue comes first; write ``./mnist`` for a folder of that
             name.
         data_dir: where the catalogue's files are; `default_data_dir()` if None.
-        target: the column of a table that holds the labels, if its name does not say so; for .npy the path of a second
+        label: the column of a table that holds the labels, if its name does not say so; for .npy the path of a second
             .npy file.
         task: the task of a file; by default the labels tell, by the same rule as in `ally.query`.
         reading: how a table is read, if that cannot be detected: a column of texts, no header, vectors by id.
@@ -45,9 +47,9 @@ def load(
     """
     name = str(name)
     if name in DATASETS:
-        if target is not None:
+        if label is not None:
             raise InputError.about(
-                "target", target, f"does not go with {name!r}, a data set of the catalogue; leave target out"
+                "label", label, f"does not go with {name!r}, a data set of the catalogue; leave label out"
             )
         reading.refuse(f"{name!r}, a data set of the catalogue")
         entry = DATASETS[name]
@@ -55,14 +57,14 @@ def load(
         ensure_here(name, entry, folder)
         parts = entry.read(folder)
         return Dataset(name, entry.task, *parts[:4], kind=entry.kind, notes=parts.notes, raw=parts.raw)
-    return _load_path(Path(name).expanduser(), name, target, task, reading)
+    return _load_path(Path(name).expanduser(), name, label, task, reading)
 
 
-def _load_path(path: Path, name: str, target: str | None, wanted: Task | Literal["auto"], reading: Reading) -> Dataset:
+def _load_path(path: Path, name: str, label: str | None, wanted: Task | Literal["auto"], reading: Reading) -> Dataset:
     if path.is_dir():
-        if target is not None:
+        if label is not None:
             raise InputError.about(
-                "target", target, "does not go with a folder of images, whose classes are its folders; leave target out"
+                "label", label, "does not go with a folder of images, whose classes are its folders; leave label out"
             )
         reading.refuse("a folder of images")
         parts = read_folder(path)
@@ -80,9 +82,9 @@ def _load_path(path: Path, name: str, target: str | None, wanted: Task | Literal
             f"{path} has the ending {path.suffix or '(none)'!r}; use one of {readable} and folders of images"
         )
     if is_table(path):
-        return read_table_file(path, name, target, wanted, reading)
+        return read_table_file(path, name, label, wanted, reading)
     reading.refuse("an array")
-    task, kind, parts = read_arrays(path, target, wanted)
+    task, kind, parts = read_arrays(path, label, wanted)
     return Dataset(name, task, *parts[:4], kind=kind, notes=parts.notes)
 
 

@@ -16,6 +16,7 @@ from ally.data.catalogue.reading import Reading
 from ally.data.catalogue.splits import holdout
 from ally.data.catalogue.targets import decide
 from ally.data.given_labels import ensure_single, mark_for_none
+from ally.data.kinds import KINDS
 from ally.data.opening import open_source
 from ally.data.problems import ProblemKind
 from ally.data.samples import notes_beside_columns
@@ -46,7 +47,7 @@ def read_table_file(
     column = samples.layout.label
     if column is None or target == NO_LABEL:
         columns = ", ".join(samples.layout.columns[:20])
-        raise InputError(f"{path} is a table: say which column holds the labels (target); its columns are {columns}")
+        raise InputError(f"{path} is a table: label= (--label) names its column of labels; its columns are {columns}")
     found = list(samples.scan())
     labels, gone = _known([sample.label for sample in found])
     ids = [sample.id for sample, label in zip(found, labels, strict=True) if label is not None]
@@ -70,9 +71,9 @@ def read_table_file(
     sides = [ids[row] for row in pool], [ids[row] for row in test]
     samples.learn(sides[0])
     X, X_test = (_values(samples.features(side)) for side in sides)
-    kind: Kind = samples.kind if samples.kind != "features" else "table"
+    kind: Kind = samples.layout.kind
     raw = None
-    if kind != "table" and reading.embeddings is None:
+    if KINDS[kind].encoder is not None and reading.embeddings is None:
         raw = samples.contents(sides[0]), samples.contents(sides[1])
     told = (note, *notes, *notes_beside_columns(samples), *_columns(samples), *_problems(samples))
     return Dataset(name, task, X, y[pool], X_test, y[test], kind, told, raw, vectors=reading.embeddings is not None)

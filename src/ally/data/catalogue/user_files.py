@@ -49,7 +49,7 @@ def read_arrays(path: Path, target: str | None, wanted: Task | Literal["auto"] =
 def _npz(path: Path, target: str | None) -> tuple[AnyArray, AnyArray]:
     if target not in (None, "y"):
         raise InputError.about(
-            "target", target, "; an .npz file has its features in X and its labels in y: leave target out"
+            "label", target, "; an .npz file has its features in X and its labels in y: leave label out"
         )
     with open_arrays(path) as arrays:
         if "X" not in arrays or "y" not in arrays:
@@ -60,13 +60,13 @@ def _npz(path: Path, target: str | None) -> tuple[AnyArray, AnyArray]:
 
 def _npy(path: Path, target: str | None) -> tuple[AnyArray, AnyArray]:
     if target is None:
-        raise InputError(f"{path} holds the features; give the path of a second .npy file with the labels as target")
+        raise InputError(f"{path} holds the features; label= (--label) takes the .npy file with the labels")
     labels = Path(target)
     if not labels.is_file():
         labels = path.parent / target
     if not labels.is_file():
         raise InputError.about(
-            "target", target, f"is not a file; give the path of a .npy file with one label per row of {path}"
+            "label", target, f"is not a file; give the path of a .npy file with one label per row of {path}"
         )
     return map_array(path), map_array(labels)
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ally.data.encoders.base import Vectors
-from ally.data.encoders.records import HEADER, Records
+from ally.data.encoders.records import HEADER, Field, Records
 from ally.types import AnyArray, IntArray
 
 Keys = NDArray[np.uint64]
@@ -59,73 +59,67 @@ class _KeyIndex:
         return rows
 
 
-class VectorCache:
-    """The vectors of one encoder in `folder`: (n, width) float32, by content key."""
+class _KeyedRecords:
+    """Records of a file by their first field, the key."""
 
-    def __init__(self, folder: Path, identity: str, width: int) -> None:
-        self.path = vectors_file(folder, identity)
-        self._width = width
-        self._records = Records(self.path, f"{width} {identity}", _fields(width))
-        self._found = _KeyIndex()
+    def __init__(self, path: Path, about: str, fields: Sequence[Field]) -> None:
+        self.path = path
+        self._records = Records(path, about, [("key", "<u8"), *fields])
+        self._index = _KeyIndex()
         self._map: AnyArray = np.empty(0, self._records.dtype)
 
     def find(self, keys: Keys) -> IntArray:
-        """(n,) numbers of the vectors, -1 where there is none yet; those that others made meanwhile are found too."""
+        """(n,) record numbers, -1 where there is none yet; those that others made meanwhile are found too."""
         first, records, sound = self._records.new()
         if len(records):
-            rows = first + np.flatnonzero(sound)
-            self._found.add(records["key"][sound], rows)
+            self._index.add(records["key"][sound], first + np.flatnonzero(sound))
             self._map = self._records.all()
-        return self._found.find(keys)
+        return self._index.find(keys)
+
+    def _append(self, keys: Keys, **fields: AnyArray) -> None:
+        records = np.zeros(len(keys), self._records.dtype)
+        for name, values in {"key": keys, **fields}.items():
+            records[name] = values
+        self._records.append(records)
+
+    def close(self) -> None:
+        self._map = np.empty(0, self._records.dtype)
+        self._records.close()
+
+
+class VectorCache(_KeyedRecords):
+    """The vectors of one encoder in `folder`: (n, width) float32, by content key."""
+
+    def __init__(self, folder: Path, identity: str, width: int) -> None:
+        super().__init__(vectors_file(folder, identity), f"{width} {identity}", [("vector", "<f4", (width,))])
 
     def read(self, rows: IntArray) -> Vectors:
         """(n, width); zeros for -1."""
-        vectors = np.zeros((len(rows), self._width), np.float32)
-        there = rows >= 0
-        vectors[there] = self._map["vector"][rows[there]]
+        vectors = np.zeros((len(rows), *self._map["vector"].shape[1:]), np.float32)
+        vectors[rows >= 0] = self._map["vector"][rows[rows >= 0]]
         return vectors
 
     def add(self, keys: Keys, vectors: Vectors) -> None:
-        records = np.empty(len(keys), self._records.dtype)
-        records["key"], records["vector"] = keys, vectors
-        self._records.append(records)
-
-    def close(self) -> None:
-        self._map = np.empty(0, self._records.dtype)
-        self._records.close()
+        self._append(keys, vector=vectors)
 
 
-class Stamps:
-    """The content key of a file by its place, for as long as its stamp (size and time) stays."""
+class Stamps(_KeyedRecords):
+    """The content key of a file by its path, for as long as its stamp (size and time) stays."""
 
     def __init__(self, folder: Path) -> None:
-        self._records = Records(
-            folder / "photos.stamps", "stamps", [("place", "<u8"), ("stamp", "<u8"), ("key", "<u8"), ("spare", "<u4")]
-        )
-        self._found = _KeyIndex()
-        self._map: AnyArray = np.empty(0, self._records.dtype)
+        super().__init__(folder / "photos.stamps", "stamps", [("stamp", "<u8"), ("content", "<u8"), ("spare", "<u4")])
 
-    def find(self, places: Keys, stamps: Keys) -> tuple[Keys, NDArray[np.bool_]]:
+    def find_contents(self, paths: Keys, stamps: Keys) -> tuple[Keys, NDArray[np.bool_]]:
         """Content keys (n,) and which of them are known."""
-        first, records, sound = self._records.new()
-        if len(records):
-            self._found.add(records["place"][sound], first + np.flatnonzero(sound))
-            self._map = self._records.all()
-        rows = self._found.find(places)
-        there = rows >= 0
-        keys = np.zeros(len(places), np.uint64)
-        there[there] = self._map["stamp"][rows[there]] == stamps[there]
-        keys[there] = self._map["key"][rows[there]]
-        return keys, there
+        rows = self.find(paths)
+        known = rows >= 0
+        contents = np.zeros(len(paths), np.uint64)
+        known[known] = self._map["stamp"][rows[known]] == stamps[known]
+        contents[known] = self._map["content"][rows[known]]
+        return contents, known
 
-    def add(self, places: Keys, stamps: Keys, keys: Keys) -> None:
-        records = np.zeros(len(keys), self._records.dtype)
-        records["place"], records["stamp"], records["key"] = places, stamps, keys
-        self._records.append(records)
-
-    def close(self) -> None:
-        self._map = np.empty(0, self._records.dtype)
-        self._records.close()
+    def add(self, paths: Keys, stamps: Keys, contents: Keys) -> None:
+        self._append(paths, stamp=stamps, content=contents)
 
 
 def vectors_file(folder: Path, identity: str) -> Path:
@@ -139,11 +133,8 @@ def kept_vectors(folder: Path, identity: str, width: int) -> int:
         size = vectors_file(folder, identity).stat().st_size
     except OSError:
         return 0
-    return max(0, size - HEADER) // (np.dtype(_fields(width)).itemsize + 4)
-
-
-def _fields(width: int) -> list[tuple[str, str] | tuple[str, str, tuple[int, ...]]]:
-    return [("key", "<u8"), ("vector", "<f4", (width,))]
+    record = 8 + 4 * width + 4
+    return max(0, size - HEADER) // record
 
 
 def keys_of(values: Sequence[int]) -> Keys:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ally.data.damage import first_line, refuse_damage
 from ally.data.encoders.base import EncoderKind
 from ally.data.paths import open_regular
 from ally.errors import DataError, InputError, MissingPart
@@ -72,17 +73,6 @@ def _name_at_hub(name: str) -> str:
     return name if known is None else known.hub
 
 
-def model_folder(given: str | Path) -> Path:
-    """The folder of a model: given as such, or by a name. A model that is not on this machine is downloaded."""
-    path = Path(given).expanduser()
-    if path.is_dir():
-        return path
-    name = str(given)
-    if path.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
-        raise DataError(f"there is no model folder {given}; give a folder with config.json and model.safetensors")
-    return installed_folder(name) or fetched_folder(name)
-
-
 def _downloaded(name: str, *, offline: bool) -> Path | None:
     """The folder that the hub's own cache has, or gets; with `offline`, None if it has none."""
     if importlib.util.find_spec("huggingface_hub") is None:
@@ -99,10 +89,10 @@ def _downloaded(name: str, *, offline: bool) -> Path | None:
     except Exception as error:
         if offline:
             return None
-        first = (str(error) or type(error).__name__).splitlines()[0][:150]
         raise DataError(
-            f"the model {name!r} is not on this machine and cannot be downloaded ({first}); check the name, or get "
-            f"it on a machine with internet access (`hf download {name} --local-dir FOLDER`) and pass that folder"
+            f"the model {name!r} is not on this machine and cannot be downloaded ({first_line(error)}); check the "
+            f"name, or get it where there is internet access (`hf download {name} --local-dir FOLDER`) and pass that "
+            "folder"
         ) from error
     if offline and not list(Path(place).glob("*.safetensors")):
         return None
@@ -115,45 +105,40 @@ class ModelFolder:
 
     path: Path
     name: str
-    given: bool
+    given: bool = False
     """Whether the folder itself was given, and not the name of a model."""
 
     @classmethod
     def open(cls, given: str | Path) -> ModelFolder:
-        path = model_folder(given)
-        itself = Path(given).expanduser().is_dir()
-        return cls._checked(path, Path(given).expanduser().resolve().name if itself else str(given), itself)
+        """A folder that is given as such, or by a name. A model that is not on this machine is downloaded."""
+        path, name = Path(given).expanduser(), str(given)
+        if path.is_dir():
+            return cls(path, path.resolve().name, True)
+        if path.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
+            raise DataError(f"there is no model folder {given}; give a folder with config.json and model.safetensors")
+        return cls(installed_folder(name) or fetched_folder(name), name)
 
-    @classmethod
-    def named(cls, path: Path, name: str) -> ModelFolder:
-        """The folder of a model that is called by its name."""
-        return cls._checked(path, name, False)
-
-    @classmethod
-    def _checked(cls, path: Path, name: str, given: bool) -> ModelFolder:
+    def __post_init__(self) -> None:
         ensure_transformers()
-        if not (path / "config.json").is_file():
-            raise DataError(f"{path} has no config.json, so it is not a model folder; give a Hugging Face one")
-        if not list(path.glob("*.safetensors")):
-            pickled = next((file.name for pattern in PICKLED for file in sorted(path.glob(pattern))), None)
-            if pickled is not None:
-                raise DataError(
-                    f"{path} has its weights in {pickled} only, a pickle file, which can run code when it is loaded; "
-                    "use a model with model.safetensors, or convert it on a machine where you trust it"
-                )
-            raise DataError(f"{path} has no weights; put model.safetensors into it")
-        return cls(path, name, given)
+        if not (self.path / "config.json").is_file():
+            raise DataError(f"{self.path} has no config.json, so it is not a model folder; give a Hugging Face one")
+        if not list(self.path.glob("*.safetensors")):
+            pickled = next((file.name for pattern in PICKLED for file in sorted(self.path.glob(pattern))), None)
+            if pickled is None:
+                raise DataError(f"{self.path} has no weights; put model.safetensors into it")
+            raise DataError(
+                f"{self.path} has its weights in {pickled} only, a pickle file, which can run code when it is loaded; "
+                "use a model with model.safetensors, or convert it on a machine where you trust it"
+            )
 
     def read(self, name: str) -> dict[str, Any]:
         """A JSON file of the folder; nothing if it is not there."""
-        try:
-            with open_regular(self.path / name) as stream:
-                found = json.loads(stream.read().decode("utf-8"))
-        except FileNotFoundError:
+        if not (self.path / name).exists():
             return {}
-        except (OSError, ValueError, RecursionError) as error:
-            raise DataError(f"{self.path / name} cannot be read ({error}); get the file again") from error
-        return found if isinstance(found, dict) else {"": found}
+        with refuse_damage(f"{self.path / name} cannot be read", "get the file again"):
+            with open_regular(self.path / name) as stream:
+                content = json.loads(stream.read().decode("utf-8"))
+            return content if isinstance(content, dict) else {"": content}
 
     @property
     def kinds(self) -> tuple[EncoderKind, ...]:
@@ -197,19 +182,15 @@ class ModelFolder:
         import transformers
 
         chosen = {"use_safetensors": True} if loader == "AutoModel" else {}
-        with _quiet():
-            try:
-                found = getattr(transformers, loader).from_pretrained(
-                    str(self.path), local_files_only=True, trust_remote_code=False, **chosen
-                )
-            # Its loaders raise nearly anything for a damaged or foreign folder.
-            except Exception as error:
-                first = (str(error) or type(error).__name__).splitlines()[0][:200]
-                raise DataError(
-                    f"the model in {self.path} cannot be loaded ({first}); code shipped with a model is never run, so "
-                    "choose a complete one that transformers supports, as safetensors"
-                ) from error
-        return found.eval() if loader == "AutoModel" else found
+        met = f"the model in {self.path} cannot be loaded"
+        advice = (
+            "code shipped with a model is never run: choose a complete one that transformers supports, as safetensors"
+        )
+        with _quiet(), refuse_damage(met, advice):
+            model = getattr(transformers, loader).from_pretrained(
+                str(self.path), local_files_only=True, trust_remote_code=False, **chosen
+            )
+        return model.eval() if loader == "AutoModel" else model
 
 
 @contextmanager

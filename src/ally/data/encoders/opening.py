@@ -54,12 +54,12 @@ def open_installed(name: str, kind: EncoderKind) -> Encoder:
             f"the file names the encoder {name!r:.200}, which is not on this machine, and a file never fetches one; "
             "say it yourself (--encoder, encoder=), or get it: pip install 'ally-learn[encoders,photos]'"
         )
-    return _of_kind(_of_folder(ModelFolder.named(folder, name), kind), kind)
+    return _of_kind(_of_folder(ModelFolder(folder, name), kind), kind)
 
 
 def open_named(name: str, kind: EncoderKind) -> Encoder:
     """An encoder by its name at the hub, fetched if it is not on this machine. No folder of that name is read."""
-    folder = ModelFolder.named(installed_folder(name) or fetched_folder(name), name)
+    folder = ModelFolder(installed_folder(name) or fetched_folder(name), name)
     return _of_kind(_of_folder(folder, kind), kind)
 
 

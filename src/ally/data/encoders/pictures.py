@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ally.data.images.opening import open_picture, pillow
+from ally.data.images.opening import open_picture
 from ally.data.images.pixels import convert_pixels, find_orientation, is_deep, turn
 from ally.errors import DataError
 from ally.types import AnyArray
@@ -91,10 +91,14 @@ class Prepare:
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Prepare:
         normal = config.get("do_normalize", True)
-        size, crop = _size(config.get("size", 224)), None
+        given = config.get("size", 224)
+        shortest = isinstance(given, Mapping) and "shortest_edge" in given
+        edges = _read_size((given["shortest_edge"], given["shortest_edge"]) if shortest else given)
+        size: tuple[int, int] | int = edges[0] if shortest else edges
+        crop = None
         if config.get("do_center_crop") and config.get("do_resize", True):
-            crop = _pair(config.get("crop_size", size if isinstance(size, tuple) else (size, size)))
-        for edge in (*(size if isinstance(size, tuple) else (size,)), *(crop or ())):
+            crop = _read_size(config.get("crop_size", edges))
+        for edge in (*edges, *(crop or ())):
             if not 1 <= edge <= LARGEST_SIDE:
                 raise DataError(
                     f"the picture size {edge} in preprocessor_config.json is out of range; use a model that reads "
@@ -119,10 +123,11 @@ class Prepare:
 
     def __call__(self, batch: Sequence[AnyArray]) -> AnyArray:
         """(n, 3, height, width) float32."""
-        return np.stack([self._one(picture) for picture in batch])
+        return np.stack([self._prepare(picture) for picture in batch])
 
-    def _one(self, picture: AnyArray) -> AnyArray:
-        Image = pillow()
+    def _prepare(self, picture: AnyArray) -> AnyArray:
+        from PIL import Image
+
         height, width = picture.shape[1:]
         if isinstance(self.size, int):
             short = min(height, width)
@@ -133,9 +138,11 @@ class Prepare:
         image = Image.fromarray(np.ascontiguousarray(picture.transpose(1, 2, 0)))
         if (high, wide) != (height, width):
             image = image.resize((wide, high), self.resample)
-        values = np.asarray(image, np.float32).transpose(2, 0, 1)
         if self.crop is not None:
-            values = _middle(values, self.crop)
+            # Black around it where it is smaller.
+            top, left = (high - self.crop[0]) // 2, (wide - self.crop[1]) // 2
+            image = image.crop((left, top, left + self.crop[1], top + self.crop[0]))
+        values = np.asarray(image, np.float32).transpose(2, 0, 1)
         mean, deviation = (np.asarray(part, np.float32)[:, None, None] for part in (self.mean, self.deviation))
         return (values * np.float32(self.scale) - mean) / deviation
 
@@ -143,33 +150,15 @@ class Prepare:
         return f"{self.size} {self.crop} {self.resample} {self.scale:.6g} {self.mean} {self.deviation}"
 
 
-def _middle(values: AnyArray, crop: tuple[int, int]) -> AnyArray:
-    """(3, *crop) out of the middle; black around it where it is smaller."""
-    found = np.zeros((3, *crop), np.float32)
-    (high, wide), (height, width) = crop, values.shape[1:]
-    top, left = (height - high) // 2, (width - wide) // 2
-    part = values[:, max(0, top) : max(0, top) + high, max(0, left) : max(0, left) + wide]
-    down, right = max(0, -top), max(0, -left)
-    found[:, down : down + part.shape[1], right : right + part.shape[2]] = part
-    return found
-
-
-def _size(given: Any) -> tuple[int, int] | int:
-    if isinstance(given, Mapping) and "shortest_edge" in given:
-        return int(given["shortest_edge"])
-    if isinstance(given, (int, float)):
-        # As old folders write it: both edges.
-        return int(given), int(given)
-    return _pair(given)
-
-
-def _pair(given: Any) -> tuple[int, int]:
+def _read_size(value: Any) -> tuple[int, int]:
+    """Height and width."""
     try:
-        if isinstance(given, Mapping):
-            return int(given["height"]), int(given["width"])
-        return (int(given), int(given)) if isinstance(given, (int, float)) else (int(given[0]), int(given[1]))
+        if isinstance(value, Mapping):
+            return int(value["height"]), int(value["width"])
+        # As old folders write it: one number for both edges.
+        return (int(value), int(value)) if isinstance(value, (int, float)) else (int(value[0]), int(value[1]))
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise DataError(
-            f"the picture size {given!r} in preprocessor_config.json is not understood; use a model whose size is a "
+            f"the picture size {value!r} in preprocessor_config.json is not understood; use a model whose size is a "
             "number, a shortest_edge, or a height and width"
         ) from error

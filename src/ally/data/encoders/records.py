@@ -11,15 +11,17 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
 from ally.errors import DataError
 from ally.types import AnyArray, BoolArray
 
+Field: TypeAlias = tuple[str, str] | tuple[str, str, tuple[int, ...]]
 HEADER = 512
 """Bytes before the first record."""
 MAGIC = b"ally records 1\n"
@@ -31,9 +33,7 @@ VERIFIED_AT_ONCE = 4096
 class Records:
     """`fields` are those of a numpy dtype without the checksum; together they take a multiple of four bytes."""
 
-    def __init__(
-        self, path: Path, about: str, fields: list[tuple[str, str] | tuple[str, str, tuple[int, ...]]]
-    ) -> None:
+    def __init__(self, path: Path, about: str, fields: Sequence[Field]) -> None:
         self.path = path
         self.dtype = np.dtype([*fields, ("check", "<u4")])
         assert self.dtype.itemsize % 4 == 0

@@ -54,12 +54,10 @@ def encode(
         report: called for a sample that cannot be read, which then gets zeros; without it that is an error.
     """
     check_count("batch", batch)
+    named = "sample {}".format
 
     def refuse(place: int, why: str) -> None:
         raise InputError(f"sample {place} cannot be encoded: {why}")
-
-    def named(place: int) -> str:
-        return f"sample {place}"
 
     vectors = np.zeros((len(samples), encoder.width), np.float32)
     kept = None if cache is None else Kept(Path(cache), encoder.kind, encoder.identity, encoder.width)
@@ -102,14 +100,15 @@ class Kept:
         `samples` are few enough to be in memory at once, by position. `encoder` is called only if a vector is missing.
         """
         keys = self._keys(samples, report)
-        places = list(keys)
-        found = self._vectors.find(keys_of(list(keys.values())))
-        absent = [place for place, row in zip(places, found.tolist(), strict=True) if row < 0]
+        rows = self._find(keys)
+        absent = {place: samples[place] for place, row in rows.items() if row < 0}
         if absent:
-            self._make({place: samples[place] for place in absent}, keys, encoder(), batch, report, named)
-            found = self._vectors.find(keys_of(list(keys.values())))
-        at = dict(zip(places, found.tolist(), strict=True))
-        return np.asarray([at.get(place, -1) for place in samples], np.int64)
+            self._make(absent, keys, encoder(), batch, report, named)
+            rows = self._find(keys)
+        return np.asarray([rows.get(place, -1) for place in samples], np.int64)
+
+    def _find(self, keys: dict[int, int]) -> dict[int, int]:
+        return dict(zip(keys, self._vectors.find(keys_of([*keys.values()])).tolist(), strict=True))
 
     def read(self, rows: IntArray) -> Vectors:
         """(n, width); zeros for -1."""
@@ -167,21 +166,20 @@ def _file_keys(paths: dict[int, Path], stamps: Stamps, report: Report) -> dict[i
             continue
         stamp = repr((state.st_size, state.st_mtime_ns, state.st_ctime_ns)).encode()
         states[place] = content_key(str(path.absolute()).encode("utf-8", "surrogateescape")), content_key(stamp)
-    places = list(states)
-    names, marks = (keys_of([states[place][side] for place in places]) for side in (0, 1))
-    known, there = stamps.find(names, marks)
-    keys = dict(zip(places, known.tolist(), strict=True))
-    new = [at for at, here in enumerate(there.tolist()) if not here]
-    for at in list(new):
+    if not states:
+        return {}
+    contents, known = stamps.find_contents(*map(keys_of, zip(*states.values(), strict=True)))
+    keys = {place: key for place, key, is_known in zip(states, contents.tolist(), known, strict=True) if is_known}
+    new = []
+    for place in [place for place in states if place not in keys]:
         try:
-            with paths[places[at]].open("rb") as stream:
-                keys[places[at]] = int.from_bytes(hashlib.file_digest(stream, "blake2b").digest()[:8], "little")
+            with paths[place].open("rb") as stream:
+                keys[place] = int.from_bytes(hashlib.file_digest(stream, "blake2b").digest()[:8], "little")
+            new.append((*states[place], keys[place]))
         except OSError as error:
-            del keys[places[at]]
-            new.remove(at)
-            report(places[at], f"the image cannot be read ({os_reason(error)})")
+            report(place, f"the image cannot be read ({os_reason(error)})")
     if new:
-        stamps.add(names[new], marks[new], keys_of([keys[places[at]] for at in new]))
+        stamps.add(*map(keys_of, zip(*new, strict=True)))
     return keys
 
 
@@ -219,9 +217,5 @@ def _in_batches(
     width = encoder.width
     for start in range(0, len(order), size):
         places = order[start : start + size]
-        given = encoder.encode([loaded[place] for place in places])
-
-        def name(row: int, places: list[int] = places) -> str:
-            return named(places[row])
-
-        yield places, checked(encoder, given, len(places), width, name)
+        vectors = encoder.encode([loaded[place] for place in places])
+        yield places, checked(encoder, vectors, len(places), width, [*map(named, places)].__getitem__)

@@ -11,11 +11,10 @@ from typing import Any
 from ally.data.export.answers import FIELDS, Answer, as_answers
 from ally.data.export.cells import label_cell, text_cell
 from ally.data.paths import os_reason
-from ally.errors import DataError, InputError, LabelError, MissingPart
+from ally.data.tables.parquet import pyarrow_parquet
+from ally.errors import DataError, InputError, LabelError
 from ally.files import replacing
 from ally.types import SKIP
-
-KINDS = (".csv", ".jsonl", ".parquet")
 
 
 def write_answers(path: str | Path, answers: Iterable[Answer] | Mapping[str, Any]) -> int:
@@ -27,65 +26,60 @@ def write_answers(path: str | Path, answers: Iterable[Answer] | Mapping[str, Any
     path = Path(path)
     writers = {".csv": _write_csv, ".jsonl": _write_jsonl, ".parquet": _write_parquet}
     if path.suffix.lower() not in writers:
-        raise InputError(f"{path} has the ending {path.suffix or '(none)'!r}; labels are written to {', '.join(KINDS)}")
-    found = as_answers(answers)
-    used = {"id", "label"} | {name for name in FIELDS for answer in found if _field(answer, name) is not None}
-    writers[path.suffix.lower()](path, found, [name for name in FIELDS if name in used])
-    return len(found)
+        raise InputError(
+            f"{path} has the ending {path.suffix or '(none)'!r}; labels are written to {', '.join(writers)}"
+        )
+    rows = [_as_row(answer) for answer in as_answers(answers)]
+    used = {"id", "label", *(name for row in rows for name, value in row.items() if value is not None)}
+    writers[path.suffix.lower()](path, rows, [name for name in FIELDS if name in used])
+    return len(rows)
 
 
-def _field(answer: Answer, name: str) -> Any:
-    if name == "label":
-        return None if answer.label is SKIP else answer.label
-    if name == "skip":
-        return True if answer.label is SKIP else None
-    return getattr(answer, name)
+def _as_row(answer: Answer) -> dict[str, Any]:
+    skip = answer.label is SKIP
+    return answer._asdict() | {"label": None if skip else answer.label, "skip": skip or None}
 
 
-def _write_csv(path: Path, answers: Sequence[Answer], fields: list[str]) -> None:
+def _write_csv(path: Path, rows: Sequence[Mapping[str, Any]], fields: Sequence[str]) -> None:
     with whole_file(path) as partial, partial.open("w", encoding="utf-8", newline="") as out:
         out.write(",".join(fields) + "\n")
-        out.writelines(",".join(_quoted(_cell(answer, name)) for name in fields) + "\n" for answer in answers)
+        out.writelines(",".join(_quote(_to_cell(row[name], name)) for name in fields) + "\n" for row in rows)
 
 
-def _quoted(cell: str) -> str:
+def _quote(cell: str) -> str:
     """The csv module leaves a lone CR unquoted when lines end with LF, and then cannot read it back."""
     return '"' + cell.replace('"', '""') + '"' if any(mark in cell for mark in ',"\r\n') else cell
 
 
-def _cell(answer: Answer, name: str) -> str:
-    value = _field(answer, name)
+def _to_cell(value: Any, name: str) -> str:
     if value is None:
         return ""
     return label_cell(value) if name == "label" else "yes" if name == "skip" else text_cell(value)
 
 
-def _write_jsonl(path: Path, answers: Sequence[Answer], fields: list[str]) -> None:
+def _write_jsonl(path: Path, rows: Sequence[Mapping[str, Any]], fields: Sequence[str]) -> None:
     with whole_file(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as out:
-        for answer in answers:
-            values = {name: value for name in fields if (value := _field(answer, name)) is not None}
+        for row in rows:
+            values = {name: row[name] for name in fields if row[name] is not None}
             out.write(json.dumps(values, ensure_ascii=False) + "\n")
 
 
-def _write_parquet(path: Path, answers: Sequence[Answer], fields: list[str]) -> None:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise MissingPart("reading and writing .parquet needs pyarrow: pip install 'ally-learn[parquet]'") from error
-    kinds = {type(answer.label) for answer in answers if answer.label is not SKIP}
+def _write_parquet(path: Path, rows: Sequence[Mapping[str, Any]], fields: Sequence[str]) -> None:
+    parquet = pyarrow_parquet()
+    import pyarrow
+
+    kinds = {type(row["label"]).__name__ for row in rows if row["label"] is not None}
     if len(kinds) > 1:
-        names = " and ".join(sorted(kind.__name__ for kind in kinds))
         raise LabelError(
-            f"the labels are {names}, and a column of Parquet has one type; make them alike, or export to .jsonl"
+            f"the labels are {' and '.join(sorted(kinds))}, and a column of Parquet has one type; make them alike, or "
+            "export to .jsonl"
         )
     try:
-        columns = {name: pyarrow.array([_field(answer, name) for answer in answers]) for name in fields}
-        table = pyarrow.table(columns)
+        table = pyarrow.table({name: pyarrow.array([row[name] for row in rows]) for name in fields})
     except (pyarrow.ArrowException, OverflowError) as error:
         raise LabelError(f"the labels cannot be written as Parquet ({error}); export to .jsonl") from error
     with whole_file(path) as partial:
-        pyarrow.parquet.write_table(table, partial)
+        parquet.write_table(table, partial)
 
 
 @contextmanager

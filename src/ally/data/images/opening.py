@@ -14,7 +14,7 @@ from typing import IO, Any
 from ally.data.damage import first_line
 from ally.data.paths import open_regular, os_reason
 from ally.data.size_limits import advise, find_limit, in_words
-from ally.errors import AllyError, DataError, MissingPart
+from ally.errors import AllyError, DataError
 
 SAFE = ("PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF")
 """Formats that may stand under the ending of one another: real folders have many a JPEG called .png."""
@@ -41,14 +41,6 @@ FEW = 20
 TILE_WIDTH, TILE_LENGTH, ROWS_PER_STRIP = 322, 323, 278
 
 
-def pillow() -> Any:
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise MissingPart("reading images needs Pillow: pip install Pillow") from error
-    return Image
-
-
 @contextmanager
 def open_picture(source: Path | IO[bytes], name: str, near: int | None = None) -> Iterator[Any]:
     """A picture of Pillow to decode, of a regular file or of bytes called `name`. Whatever is raised is a `DataError`.
@@ -65,7 +57,8 @@ def open_header(source: Path | IO[bytes], name: str) -> Iterator[Any]:
     try:
         with ExitStack() as stack:
             stream = stack.enter_context(open_regular(source)) if isinstance(source, Path) else source
-            Image = pillow()
+            from PIL import Image
+
             kind = _find_format(stream.read(HEAD), name)
             stream.seek(0)
             stack.enter_context(_SILENCE)

@@ -8,14 +8,12 @@ from typing import IO, Any
 
 import numpy as np
 
-from ally.data.images.opening import open_header, open_picture, pillow, prepare_decoding
+from ally.data.images.opening import open_header, open_picture
 from ally.types import AnyArray
 
 GRAY = ("1", "L", "LA")
 AT_ONCE = 2**20
 """Pixels that are converted in one piece: a conversion takes up to nine times the memory of its result."""
-NEAR = 32
-"""The side for which a JPEG is looked at before anyone reads it."""
 ORIENTATION = 0x0112
 MIRRORED, UPSIDE_DOWN, FLIPPED, TRANSPOSED, LEFT, TRANSVERSED, RIGHT = range(2, 9)
 """How the rows and columns of a picture lie, as its file says; 1 is upright."""
@@ -39,25 +37,6 @@ def read_size(source: Path | IO[bytes], name: str) -> tuple[int, int]:
     """Height and width, upright."""
     with open_header(source, name) as picture:
         return _find_size(picture)
-
-
-def check_header(path: Path) -> None:
-    """Raises `DataError` unless a file begins as a picture of a size that can be read."""
-    with open_header(path, path.name) as picture:
-        prepare_decoding(picture, NEAR)
-
-
-def check_pixels(path: Path) -> None:
-    """Raises `DataError` unless all of a file can be decoded."""
-    with open_picture(path, path.name) as picture:
-        picture.load()
-
-
-def check_whole(path: Path) -> None:
-    """Raises `DataError` if a PNG file is damaged anywhere: each of its parts has a checksum."""
-    with open_header(path, path.name) as picture:
-        prepare_decoding(picture)
-        picture.verify()
 
 
 def _scale_square(picture: Any, side: int) -> AnyArray:
@@ -140,7 +119,8 @@ def _cut_strips(picture: Any) -> Iterator[Any]:
 
 def squared(picture: AnyArray, side: int) -> AnyArray:
     """The middle square of (c, h, w), scaled to (c, side, side)."""
-    Image = pillow()
+    from PIL import Image
+
     height, width = picture.shape[1:]
     edge = min(height, width)
     top, left = (height - edge) // 2, (width - edge) // 2

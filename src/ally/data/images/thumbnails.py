@@ -9,14 +9,17 @@ from pathlib import Path
 import numpy as np
 
 from ally.data.identity import content_hash
-from ally.data.images.pixels import check_header, check_pixels, check_whole, read_square
+from ally.data.images.opening import open_header, open_picture, prepare_decoding
+from ally.data.images.pixels import read_square
 from ally.data.paths import open_regular, os_reason
 from ally.errors import DataError
 from ally.types import AnyArray
 
 EDGE = 2**16
 """Bytes at the beginning and at the end of a file that its hash reads."""
-PNG = b"\x89PNG"
+PNG, JPEG = b"\x89PNG", b"\xff\xd8"
+NEAR = 32
+"""The side for which a JPEG is looked at before anyone reads it."""
 NEUTRAL = 128
 """Pixels of an image that cannot be read."""
 
@@ -76,17 +79,14 @@ def check_image(path: Path) -> str:
             tail = stream.read(EDGE)
     except OSError as error:
         raise DataError(f"the image cannot be read ({os_reason(error)})") from error
-    if not _ends_well(head, tail):
-        check_pixels(path)
-    elif head.startswith(PNG):
-        check_whole(path)
+    if head.startswith(PNG) and b"IEND" in tail[-1024:]:
+        with open_header(path, path.name) as picture:
+            prepare_decoding(picture)
+            picture.verify()  # each of its parts has a checksum
+    elif head.startswith(JPEG) and b"\xff\xd9" in tail[-1024:]:
+        with open_header(path, path.name) as picture:
+            prepare_decoding(picture, NEAR)
     else:
-        check_header(path)
+        with open_picture(path, path.name) as picture:
+            picture.load()
     return content_hash(str(size).encode(), head, tail)
-
-
-def _ends_well(head: bytes, tail: bytes) -> bool:
-    """Whether the file has the end its format demands; other formats are decoded to know."""
-    return (head.startswith(b"\xff\xd8") and b"\xff\xd9" in tail[-1024:]) or (
-        head.startswith(PNG) and b"IEND" in tail[-1024:]
-    )

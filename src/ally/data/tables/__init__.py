@@ -27,10 +27,9 @@ def is_table(path: Path) -> bool:
 def open_rows(path: Path, encoding: str = "utf-8", *, header: bool = True, decimal: str | None = None) -> Rows:
     """The rows of a table file by its ending. `header`: whether the first line of a .csv, .tsv or .xlsx file names the
     columns; `decimal`: the mark of decimal numbers in text, found out if it is None."""
-    name = path.name.lower()
-    if name.endswith((".csv", ".tsv", ".csv.gz", ".tsv.gz")):
-        return DelimitedRows(path, encoding, header=header, decimal=decimal)
     kind = path.suffix.lower()
+    if path.name.lower().endswith((".csv", ".tsv", ".csv.gz", ".tsv.gz")):
+        return DelimitedRows(path, encoding, header=header, decimal=decimal)
     if kind == ".xlsx":
         return sheet_rows(path, header=header)
     if kind == ".parquet":

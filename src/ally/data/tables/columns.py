@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -91,16 +91,14 @@ class NumberColumn:
         number = as_number(value)
         problem = None
         if number is None:
-            problem = f"column {self.name!r} holds {value!r}, not a number; it counts as missing"
+            problem = f"holds {value!r}, not a number; it counts as missing"
         elif math.isinf(number):
-            problem = f"column {self.name!r} holds {number}; it counts as missing"
+            problem = f"holds {number}; it counts as missing"
         elif math.isnan(number) and not self.marked:
-            problem = (
-                f"column {self.name!r} is empty, and was not in any row that was learned from; the mean takes its place"
-            )
-        gone = number is None or not math.isfinite(number)
-        filled = self.mean if number is None or gone else number
-        return ([filled, float(gone)] if self.marked else [filled]), problem
+            problem = "is empty, and was not in any row that was learned from; the mean takes its place"
+        is_known = number is not None and math.isfinite(number)
+        features = [number if is_known and number is not None else self.mean, float(not is_known)]
+        return features[: len(self.names)], problem and f"column {self.name!r} {problem}"
 
 
 @dataclass(frozen=True)
@@ -155,10 +153,9 @@ class ColumnEncoder:
                 tally.add(row.get(name))
         found, notes, read = [], [], {}
         for name, tally in tallies.items():
-            column, note = _decide(name, tally, n, kinds[name])
-            found += [] if column is None else [column]
-            notes += [] if note is None else [note]
-            read[name] = _words(column, note, tally, n)
+            column, read[name], odd = _decide(name, tally, n, kinds[name])
+            found += [column] if column is not None else []
+            notes += [odd] if odd is not None else []
         if unasked:
             _ensure_no_answer(tallies, [column.name for column in found], n)
         if not found:
@@ -184,20 +181,16 @@ class ColumnEncoder:
         return values
 
     def to_json(self) -> list[dict[str, Any]]:
-        return [
-            {"name": column.name, "mean": column.mean, "marked": column.marked}
-            if isinstance(column, NumberColumn)
-            else {"name": column.name, "categories": list(column.categories), "marked": column.marked}
-            for column in self.columns
-        ]
+        columns = [asdict(column) for column in self.columns]
+        return [{**kept, "categories": list(kept["categories"])} if "categories" in kept else kept for kept in columns]
 
     @classmethod
     def from_json(cls, kept: Iterable[Mapping[str, Any]]) -> ColumnEncoder:
         return cls(
             tuple(
-                NumberColumn(entry["name"], float(entry["mean"]), bool(entry["marked"]))
+                NumberColumn(**entry)
                 if "mean" in entry
-                else CategoryColumn(entry["name"], tuple(entry["categories"]), bool(entry["marked"]))
+                else CategoryColumn(**{**entry, "categories": tuple(entry["categories"])})
                 for entry in kept
             )
         )
@@ -217,46 +210,36 @@ def _ensure_no_answer(tallies: Mapping[str, _Tally], learned: Sequence[str], n: 
     )
 
 
-def _words(column: NumberColumn | CategoryColumn | None, note: str | None, tally: _Tally, n: int) -> str:
-    if column is None:
-        return f"left out: {str(note).partition(' is left out: ')[2]}"
-    if isinstance(column, NumberColumn):
-        gone = n - tally.numbers
-        filled = f"; {gone} missing become the mean {column.mean:.4g}, marked in a further feature" if gone else ""
-        return f"number{filled}"
-    some = ", ".join(column.categories[:SHOWN]) + (", …" if len(column.categories) > SHOWN else "")
-    gone = n - tally.present
-    return f"category of {len(column.categories)}: {some}" + (
-        f"; {gone} missing, a category of their own" if gone else ""
-    )
-
-
 def _decide(
     name: str, tally: _Tally, n: int, kind: ColumnKind | None
-) -> tuple[NumberColumn | CategoryColumn | None, str | None]:
-    if not tally.present:
-        return None, f"column {name!r} is left out: it is empty"
+) -> tuple[NumberColumn | CategoryColumn | None, str, str | None]:
+    """The column if it is used, how it is read, and what is odd about it."""
     if kind is None:
         kind = "number" if tally.numbers and tally.numbers >= MOSTLY * (tally.present - tally.nothing) else "category"
     others = tally.present - tally.numbers - tally.nothing
-    if kind == "number":
-        if not tally.numbers:
-            return None, f"column {name!r} is left out: it holds {tally.odd!r} and no number"
-        note = None
-        if tally.odd is not None:
-            note = f"column {name!r} holds numbers and also {str(tally.odd)[:60]!r}: {others} values count as missing"
-        return NumberColumn(name, tally.mean, tally.numbers < n), note
     most = min(MOST_CATEGORIES, max(2, n // 2))
-    if tally.categories is None or len(tally.categories) > most:
+    reason = None
+    if not tally.present:
+        reason = "it is empty"
+    elif kind == "number" and not tally.numbers:
+        reason = f"it holds {tally.odd!r} and no number"
+    elif kind == "category" and (tally.categories is None or len(tally.categories) > most):
         many = f"more than {MOST_CATEGORIES}" if tally.categories is None else str(len(tally.categories))
-        return (
-            None,
-            f"column {name!r} is left out: it has {many} different texts in {n} rows, and at most {most} can be "
-            "categories",
-        )
-    note = None
+        reason = f"it has {many} different texts in {n} rows, and at most {most} can be categories"
+    if reason is not None:
+        return None, f"left out: {reason}", f"column {name!r} is left out: {reason}"
+    odd = None
+    if kind == "number":
+        gone = n - tally.numbers
+        filled = f"; {gone} missing become the mean {tally.mean:.4g}, marked in a further feature" if gone else ""
+        if tally.odd is not None:
+            odd = f"column {name!r} holds numbers and also {str(tally.odd)[:60]!r}: {others} values count as missing"
+        return NumberColumn(name, tally.mean, bool(gone)), f"number{filled}", odd
+    categories = tuple(sorted(tally.categories or ()))
+    gone = n - tally.present
+    some = ", ".join(categories[:SHOWN]) + (", …" if len(categories) > SHOWN else "")
+    filled = f"; {gone} missing, a category of their own" if gone else ""
     if tally.numbers:
-        note = (
-            f"column {name!r} holds {tally.numbers} numbers and {others + tally.nothing} texts: all count as categories"
-        )
-    return CategoryColumn(name, tuple(sorted(tally.categories)), tally.present < n), note
+        texts = others + tally.nothing
+        odd = f"column {name!r} holds {tally.numbers} numbers and {texts} texts: all count as categories"
+    return CategoryColumn(name, categories, bool(gone)), f"category of {len(categories)}: {some}{filled}", odd

@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ally.data.tables.base import BadRow, Row
+from ally.data.base import blocks
+from ally.data.tables.base import BadRow, Row, Rows, check_columns
 from ally.errors import InputError
 
-BATCH = 1024
+
+def is_frame(value: Any) -> bool:
+    return type(value).__module__.split(".")[0] in ("pandas", "polars", "pyarrow") and hasattr(value, "columns")
 
 
-def is_frame(place: Any) -> bool:
-    return type(place).__module__.split(".")[0] in ("pandas", "polars", "pyarrow") and hasattr(place, "columns")
-
-
-class FrameRows:
-    """`index` is the column that holds the index of a pandas frame, unless that only numbers the rows."""
-
+class FrameRows(Rows):
     def __init__(self, frame: Any) -> None:
         if hasattr(frame, "collect"):
             raise InputError(f"the source is a {type(frame).__name__}; pass its .collect()")
@@ -25,44 +22,29 @@ class FrameRows:
         self.index = _index_name(self._frame)
         if self.index is not None:
             self._frame = self._frame.reset_index(names=self.index)
-        self._columns = tuple(str(name) for name in self._frame.columns)
-        repeated = next((name for name in self._columns if self._columns.count(name) > 1), None)
-        if repeated is not None:
-            raise InputError(f"the frame has the column {repeated!r} more than once; give every column its own name")
+        self.source = f"the {type(self._frame).__module__.split('.')[0]} frame"
+        self.columns = check_columns([str(name) for name in self._frame.columns], self.source)
         if not len(self._frame):
             raise InputError("the frame has no rows; give at least one sample")
-
-    @property
-    def written(self) -> bool:
-        return False
-
-    @property
-    def place(self) -> str:
-        return f"the {type(self._frame).__module__.split('.')[0]} frame"
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return self._columns
 
     def stamp(self) -> tuple[int, ...]:
         return (len(self._frame),)
 
     def scan(self) -> Iterator[Row | BadRow]:
-        for start in range(0, len(self._frame), BATCH):
-            for number, values in enumerate(
-                self._batch(range(start, min(start + BATCH, len(self._frame)))), start=start
-            ):
+        for batch in blocks(len(self._frame)):
+            numbers = range(batch.start, batch.stop)
+            for number, values in zip(numbers, self._take(numbers), strict=True):
                 yield Row(number, f"row {number + 1}", values)
 
-    def at(self, places: Sequence[int]) -> list[dict[str, Any] | str]:
-        return list(self._batch([int(place) for place in places]))
+    def at(self, positions: Sequence[int]) -> list[dict[str, Any] | str]:
+        return list(self._take([int(position) for position in positions]))
 
-    def _batch(self, rows: Sequence[int]) -> list[dict[str, Any]]:
+    def _take(self, rows: Sequence[int]) -> list[dict[str, Any]]:
         if hasattr(self._frame, "iter_rows"):
-            return [dict(zip(self._columns, values, strict=True)) for values in self._frame[list(rows)].iter_rows()]
+            return [dict(zip(self.columns, values, strict=True)) for values in self._frame[list(rows)].iter_rows()]
         part = self._frame.iloc[list(rows)]
-        lists = [part.iloc[:, number].tolist() for number in range(len(self._columns))]
-        return [dict(zip(self._columns, values, strict=True)) for values in zip(*lists, strict=True)]
+        lists = [part.iloc[:, number].tolist() for number in range(len(self.columns))]
+        return [dict(zip(self.columns, values, strict=True)) for values in zip(*lists, strict=True)]
 
 
 def _index_name(frame: Any) -> str | None:

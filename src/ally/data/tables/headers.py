@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 from ally.data.identity import is_missing
 from ally.data.tables.columns import as_number
-from ally.errors import DataError
 
 BELOW_HEADER = 100
 """Rows below the first line that tell."""
@@ -17,35 +16,14 @@ AXIS = 3
 """So many numbers that only rise or only fall are names, such as years or wavelengths."""
 
 
-def find_repeated(names: Sequence[str]) -> str | None:
-    """The first name that stands there for the second time."""
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            return name
-        seen.add(name)
-    return None
-
-
-MOST_COLUMNS = 100_000
-
-
-def ensure_few_columns(names: Collection[str], place: object) -> None:
-    """Every column is looked at and told about by itself."""
-    if len(names) > MOST_COLUMNS:
-        raise DataError(
-            f"{place} has {len(names)} columns; at most {MOST_COLUMNS} are read: save numbers as an .npy array instead"
-        )
-
-
-def header_notes(columns: Sequence[str], rows: Sequence[Mapping[str, Any]], place: object) -> tuple[str, ...]:
+def header_notes(columns: Sequence[str], rows: Sequence[Mapping[str, Any]], source: object) -> tuple[str, ...]:
     """A sentence if `columns`, taken from the first line, look like values of the `rows` below it."""
     below = [row for row in rows[:BELOW_HEADER] if [str(value) for value in row.values()] != list(columns)]
-    found = _number_named(columns, below) or _among_values(columns, below)
-    if found is None:
+    reason = _number_named(columns, below) or _among_values(columns, below)
+    if reason is None:
         return ()
     return (
-        f"the first line of {place} names the columns and looks like data: {found}; if the file has no header, say "
+        f"the first line of {source} names the columns and looks like data: {reason}; if the file has no header, say "
         "header=False (--no-header)",
     )
 
@@ -62,9 +40,10 @@ def _number_named(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> 
 
 
 def _among_values(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str | None:
-    texts = [name for name in columns if _finite(name) is None]
-    found = next((name for name in texts if any(row.get(name) == name for row in rows)), None)
-    return None if found is None else f"{found!r} is also a value of its column"
+    for name in columns:
+        if _finite(name) is None and any(row.get(name) == name for row in rows):
+            return f"{name!r} is also a value of its column"
+    return None
 
 
 def _finite(text: str) -> float | None:

@@ -10,48 +10,36 @@ from typing import Any
 from ally.data.json_files import read_json
 from ally.data.paths import file_stamp
 from ally.data.size_limits import ensure_unpacked_fits
-from ally.data.tables.base import BadRow, Row
-from ally.data.tables.headers import ensure_few_columns, find_repeated, header_notes
+from ally.data.tables.base import GONE, BadRow, Row, Rows, check_columns
+from ally.data.tables.headers import header_notes
 from ally.data.tables.workbook import read_first_sheet
 from ally.errors import DataError, InputError
 
 CELL, CELLS, CELL_RATIO = 16, 2**25, 100
-"""Bytes for each place of a table, filled or not, and how many there may be at least, and times the file's size."""
+"""Bytes for each cell of a table, filled or not, and how many there may be at least, and times the file's size."""
 
 
-class HeldRows:
-    """Rows as dictionaries; `first` is the number of the first in messages, `path` the file they came from, `notes`
-    what was decided about it."""
-
-    written = False
+class HeldRows(Rows):
+    """Rows as dictionaries; `first` is the number of the first in messages, `path` the file they came from."""
 
     def __init__(
         self,
         rows: Sequence[Mapping[str, Any]],
-        place: str,
+        source: str,
         *,
         path: Path | None = None,
         first: int = 1,
         notes: tuple[str, ...] = (),
     ) -> None:
         if not rows:
-            raise DataError(f"{place} has no rows; give a table with samples")
+            raise DataError(f"{source} has no rows; give a table with samples")
         self._rows = [dict(row) for row in rows]
-        self._columns = tuple(dict.fromkeys(str(name) for row in self._rows for name in row))
-        ensure_few_columns(self._columns, place)
+        self.columns = check_columns(dict.fromkeys(str(name) for row in self._rows for name in row), source)
         if path is not None:
-            cells = len(self._rows) * len(self._columns)
+            cells = len(self._rows) * len(self.columns)
             ensure_unpacked_fits(path, CELL * cells, path.stat().st_size, CELLS, CELL_RATIO)
-        self._place, self._path, self._first = place, path, first
-        self.notes = notes
-
-    @property
-    def place(self) -> str:
-        return self._place
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return self._columns
+        self.source, self.notes = source, notes
+        self._path, self._first = path, first
 
     def stamp(self) -> tuple[int, ...]:
         return (len(self._rows),) if self._path is None else file_stamp(self._path)
@@ -60,17 +48,17 @@ class HeldRows:
         for number, values in enumerate(self._rows):
             yield Row(number, f"row {number + self._first}", values)
 
-    def at(self, places: Sequence[int]) -> list[dict[str, Any] | str]:
+    def at(self, positions: Sequence[int]) -> list[dict[str, Any] | str]:
         known = range(len(self._rows))
-        return [self._rows[place] if place in known else "the file has become shorter" for place in places]
+        return [self._rows[position] if position in known else GONE for position in positions]
 
 
 def rows_of_dictionaries(given: Sequence[Any]) -> HeldRows:
-    odd = next((place for place, row in enumerate(given) if not isinstance(row, Mapping)), None)
-    if odd is not None:
-        raise InputError(
-            f"entry {odd} of the list is a {type(given[odd]).__name__} and others are dictionaries; use one kind"
-        )
+    for number, row in enumerate(given):
+        if not isinstance(row, Mapping):
+            raise InputError(
+                f"entry {number} of the list is a {type(row).__name__} and others are dictionaries; use one kind"
+            )
     return HeldRows([{str(name): value for name, value in row.items()} for row in given], "the list of dictionaries")
 
 
@@ -80,20 +68,15 @@ def sheet_rows(path: Path, *, header: bool = True) -> HeldRows:
     if not lines:
         raise DataError(f"the first sheet of {path} is empty; put the table there")
     width = max(max(line) for line in lines) + 1
-    given = {place: str(name).strip() for place, name in lines[0].items()} if header else {}
-    names = [given.get(place) or f"column {place + 1}" for place in range(width)]
-    repeated = find_repeated(names)
-    if repeated is not None:
-        raise DataError(
-            f"{path} has the column {repeated!r} more than once; give every column its own name, or say header=False "
-            "(--no-header) if the first line holds data"
-        )
-    body = lines[1:] if header else lines
-    rows: list[dict[str, Any]] = [{names[place]: _plain(value) for place, value in line.items()} for line in body]
+    written = {column: str(name).strip() for column, name in lines[0].items()} if header else {}
+    names = check_columns([written.get(n) or f"column {n + 1}" for n in range(width)], path, header=True)
+    rows: list[dict[str, Any]] = [
+        {names[column]: _plain(value) for column, value in line.items()} for line in lines[header:]
+    ]
     # The first names all columns, in the order of the sheet.
     rows[:1] = [{name: row.get(name) for name in names} for row in rows[:1]]
     notes = header_notes(names, rows, path) if header else ()
-    return HeldRows(rows, str(path), path=path, first=2 if header else 1, notes=notes)
+    return HeldRows(rows, str(path), path=path, first=1 + header, notes=notes)
 
 
 def _plain(value: Any) -> Any:
@@ -105,7 +88,7 @@ def _plain(value: Any) -> Any:
 
 def json_rows(path: Path, encoding: str) -> HeldRows:
     """A .json file that holds one list of objects."""
-    found = read_json(path, encoding, "write a list of objects, or one object a line as .jsonl")
-    if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
+    rows = read_json(path, encoding, "write a list of objects, or one object a line as .jsonl")
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise DataError(f"{path} holds no list of objects; write [{{...}}, {{...}}], or one object a line as .jsonl")
-    return HeldRows(found, str(path), path=path)
+    return HeldRows(rows, str(path), path=path)

@@ -6,10 +6,9 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from ally.data.identity import SeenIds, is_missing
-from ally.data.samples import Kind
 from ally.data.tables import Row, Rows
 from ally.data.tables.columns import ENOUGH, HARDLY, MOSTLY, ColumnKind, as_number
 from ally.errors import DataError, InputError
@@ -57,7 +56,7 @@ class Layout:
     """An error that asks about columns that may hold labels and would be ignored, unless the labels are elsewhere."""
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> Literal["images", "text", "table"]:
         return "images" if self.image is not None else "text" if self.text is not None else "table"
 
     @property
@@ -82,8 +81,10 @@ class Layout:
         lost = next((name for name in roles if name is not None and name not in rows.columns), None)
         if lost is not None:
             why = "which the model was trained on" if other else "which it had when the campaign was created"
-            notes = "".join(f"; {note}" for note in getattr(rows, "notes", ()))
-            raise DataError(f"{rows.place} has no column {lost!r}, {why}; its columns are {_some(rows.columns)}{notes}")
+            notes = "".join(f"; {note}" for note in rows.notes)
+            raise DataError(
+                f"{rows.source} has no column {lost!r}, {why}; its columns are {_some(rows.columns)}{notes}"
+            )
         return layout
 
 
@@ -123,7 +124,7 @@ def decide_layout(
         *(("columns", name) for name in kinds),
     ):
         if name is not None and name not in rows.columns:
-            raise InputError(f"{rows.place} has no column {name!r} ({role}); its columns are {_some(rows.columns)}")
+            raise InputError(f"{rows.source} has no column {name!r} ({role}); its columns are {_some(rows.columns)}")
     notes = []
     if label is None and not no_label:
         taken = {id_column, text, image, *kinds}
@@ -131,8 +132,7 @@ def decide_layout(
         notes += [note] if note else []
     if id_column is None:
         others = [name for name in rows.columns if name not in (text, image, label, *kinds) and is_id(name)]
-        index = getattr(rows, "index", None)
-        mine = [] if index is None else [index]
+        mine = [] if rows.index is None else [rows.index]
         mine += [name for name in ID_NAMES if name in rows.columns and name not in (text, label, *kinds)]
         candidates = dict.fromkeys([*mine, *others, *((image,) if image is not None else ())])
         id_column, note = _unique_column(rows, tuple(candidates))

@@ -9,15 +9,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ally.data.base import BLOCK
 from ally.data.damage import refuse_damage
 from ally.data.paths import ensure_readable, file_stamp
 from ally.data.size_limits import ensure_unpacked_fits
-from ally.data.tables.base import BadRow, Row
-from ally.data.tables.headers import ensure_few_columns, find_repeated
+from ally.data.tables.base import GONE, BadRow, Row, Rows, check_columns
 from ally.errors import DataError, MissingPart
 
 Made = TypeVar("Made")
-BATCH = 1024
 VALUE, ROW = 8, 64
 """Bytes that a value, and a row beside its values, take at least."""
 DECODED = 2**30
@@ -45,83 +44,63 @@ def open_parquet(path: Path) -> Iterator[Any]:
         yield file
 
 
-class ParquetRows:
+class ParquetRows(Rows):
     """Rows are found again by their number; one row group, the last that was read, is held in memory."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._repeating: list[str] = []
+        self._path, self.source = path, str(path)
         with open_parquet(path) as file:
-            self._columns = tuple(file.schema_arrow.names)
-            ensure_few_columns(self._columns, path)
+            self.columns = check_columns(file.schema_arrow.names, path)
             groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
-            sizes = [group.num_rows for group in groups]
-            self._size = path.stat().st_size
-            self._repeating = sorted({name for group in groups for name in _find_repeating(group)})
-        repeated = find_repeated(self._columns)
-        if repeated is not None:
-            raise DataError(f"{path} has the column {repeated!r} more than once; give every column its own name")
-        self._ends = np.cumsum(sizes)
+        self._size = path.stat().st_size
+        self._repeating = sorted({name for group in groups for name in _find_repeating(group)})
+        self._ends = np.cumsum([group.num_rows for group in groups])
         self._decoded = 0
-        self._held: tuple[int, Any] | None = None
-        if not sum(sizes):
+        self._group: tuple[int, Any] | None = None
+        if not self._ends[-1:].any():
             raise DataError(f"{path} has no rows; give a table with samples")
-
-    @property
-    def written(self) -> bool:
-        return False
-
-    @property
-    def place(self) -> str:
-        return str(self._path)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return self._columns
 
     def stamp(self) -> tuple[int, ...]:
         return file_stamp(self._path)
 
     def scan(self) -> Iterator[Row | BadRow]:
-        number = 0
-        self._decoded = 0
+        self._decoded = number = 0
         with self._open() as file:
-            batches = file.iter_batches(batch_size=BATCH)
+            batches = file.iter_batches(batch_size=BLOCK)
             while (batch := self._try(lambda: next(batches, None))) is not None:
                 for values in self._to_rows(batch):
                     yield Row(number, f"row {number + 1}", values)
                     number += 1
 
-    def at(self, places: Sequence[int]) -> list[dict[str, Any] | str]:
-        wanted = np.asarray(places, dtype=np.int64)
+    def at(self, positions: Sequence[int]) -> list[dict[str, Any] | str]:
+        wanted = np.asarray(positions, dtype=np.int64)
         groups = np.searchsorted(self._ends, wanted, side="right")
-        found: list[dict[str, Any] | str] = ["the file is shorter than before"] * len(wanted)
+        rows: list[dict[str, Any] | str] = [GONE] * len(wanted)
         for group in np.unique(groups[groups < len(self._ends)]).tolist():
             mine = np.flatnonzero(groups == group)
             start = int(self._ends[group - 1]) if group else 0
-            taken = self._group(group).take(wanted[mine] - start)
-            rows = (values for batch in taken.to_batches() for values in self._to_rows(batch))
-            for place, values in zip(mine.tolist(), rows, strict=True):
-                found[place] = values
-        return found
+            taken = self._read_group(group).take(wanted[mine] - start)
+            values = (row for batch in taken.to_batches() for row in self._to_rows(batch))
+            for number, row in zip(mine.tolist(), values, strict=True):
+                rows[number] = row
+        return rows
 
-    def _group(self, number: int) -> Any:
-        if self._held is None or self._held[0] != number:
-            self._held = None
+    def _read_group(self, number: int) -> Any:
+        if self._group is None or self._group[0] != number:
+            self._group = None
             with self._open() as file:
-                self._held = number, self._try(lambda: file.read_row_group(number))
-        return self._held[1]
+                self._group = number, self._try(lambda: file.read_row_group(number))
+        return self._group[1]
 
     def _open(self) -> Any:
-        parquet = pyarrow_parquet()
-        return self._try(lambda: parquet.ParquetFile(self._path, read_dictionary=self._repeating))
+        return self._try(lambda: pyarrow_parquet().ParquetFile(self._path, read_dictionary=self._repeating))
 
     def _to_rows(self, batch: Any) -> list[dict[str, Any]]:
         def convert() -> list[dict[str, Any]]:
             from pyarrow import RecordBatch
 
-            columns = [self._write_out(column) for column in batch.columns] if self._repeating else batch.columns
-            rows: list[dict[str, Any]] = RecordBatch.from_arrays(columns, list(self._columns)).to_pylist()
+            columns = [self._write_out(column) for column in batch.columns]
+            rows: list[dict[str, Any]] = RecordBatch.from_arrays(columns, list(self.columns)).to_pylist()
             return rows
 
         return self._try(convert)
@@ -131,7 +110,7 @@ class ParquetRows:
         bytes in the file."""
         from pyarrow import DictionaryArray, compute
 
-        if not isinstance(column, DictionaryArray):
+        if not self._repeating or not isinstance(column, DictionaryArray):
             return column
         longest = compute.max(compute.binary_length(column.dictionary)).as_py() or 0
         ensure_unpacked_fits(self._path, longest * len(column), self._size)
@@ -147,18 +126,20 @@ class ParquetRows:
 
 def _count_bytes(group: Any) -> int:
     """What a group of rows takes in memory, by what the file says of it."""
-    columns = [group.column(number) for number in range(group.num_columns)]
-    packed = sum(max(column.total_uncompressed_size, VALUE * column.num_values) for column in columns)
+    packed = sum(max(column.total_uncompressed_size, VALUE * column.num_values) for column in _list_columns(group))
     return int(max(packed, ROW * group.num_rows))
 
 
 def _find_repeating(group: Any) -> list[str]:
     """Columns of texts that may be kept once for many rows, and would then take too much."""
-    columns = [group.column(number) for number in range(group.num_columns)]
     return [
         column.path_in_schema
-        for column in columns
+        for column in _list_columns(group)
         if column.physical_type == "BYTE_ARRAY"
         and column.has_dictionary_page
         and column.total_uncompressed_size < LENGTH * column.num_values
     ]
+
+
+def _list_columns(group: Any) -> list[Any]:
+    return [group.column(number) for number in range(group.num_columns)]

@@ -17,9 +17,10 @@ from ally.data.given_labels import is_marked
 from ally.data.identity import Index, KeptIndex, SeenIds, content_hash, id_keys, is_missing, odd_id, row_hash
 from ally.data.images.folder import load_images
 from ally.data.images.thumbnails import Thumbnails, check_image
+from ally.data.kinds import KINDS, SampleKind
 from ally.data.paths import MIME, inside, is_image
 from ally.data.problems import Problems
-from ally.data.samples import ById, Kind, Sample, Shown, ensure_none_gone, note_gone
+from ally.data.samples import ById, Sample, Samples, Shown, ensure_none_gone, note_gone
 from ally.data.tables import BadRow, Row, Rows
 from ally.data.tables.columns import ColumnEncoder
 from ally.data.tables.layout import Layout
@@ -30,7 +31,7 @@ from ally.types import AnyArray
 BATCH = 1024
 
 
-class RowSamples:
+class RowSamples(Samples):
     """`reopen` reads the rows again when the file has changed. `kept` is an earlier fingerprint, if there was one."""
 
     def __init__(
@@ -61,8 +62,8 @@ class RowSamples:
         self._suspected = layout.suspected
 
     @property
-    def kind(self) -> Kind:
-        return self._layout.kind
+    def kind(self) -> SampleKind:
+        return KINDS[self._layout.kind]
 
     @property
     def layout(self) -> Layout:
@@ -70,8 +71,7 @@ class RowSamples:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        written: tuple[str, ...] = getattr(self._rows, "notes", ())
-        return (*self._layout.notes, *written, *(self._encoder.notes if self._encoder is not None else ()))
+        return (*self._layout.notes, *self._rows.notes, *(self._encoder.notes if self._encoder is not None else ()))
 
     def columns(self) -> dict[str, str]:
         layout, encoded = self._layout, self._encoder.read if self._encoder is not None else {}
@@ -88,7 +88,7 @@ class RowSamples:
         self._refresh()
         index, found = Index(), 0
         for sample, row in self._walk(self.problems):
-            index.add(sample.id, row.place)
+            index.add(sample.id, row.position)
             problem = self._unreadable(sample.id, row)
             if problem is not None:
                 self.problems.add(sample.id, "unreadable", problem)
@@ -98,7 +98,7 @@ class RowSamples:
         left_out = self.problems.counts["duplicate"]
         if self._layout.id is not None and left_out > len(index):
             raise DataError(
-                f"the column {self._layout.id!r} of {self._rows.place} has {len(index)} different values in "
+                f"the column {self._layout.id!r} of {self._rows.source} has {len(index)} different values in "
                 f"{len(index) + left_out} rows; it cannot hold the ids: name another id_column, or give every row its "
                 "own id"
             )
@@ -108,14 +108,14 @@ class RowSamples:
                 if len(self.problems)
                 else "it has a header only"
             )
-            raise DataError(f"{self._rows.place} has no sample that can be read ({why}); correct the file")
+            raise DataError(f"{self._rows.source} has no sample that can be read ({why}); correct the file")
         if self._rows.stamp() == self._stamp:
             self._keep(index)
 
     def show(self, id: str) -> Shown:
         values = self._values([id])[0]
         if isinstance(values, str):
-            raise IdError(f"{self._rows.place} has no sample {id!r}: {values}")
+            raise IdError(f"{self._rows.source} has no sample {id!r}: {values}")
         layout = self._layout
         columns = {name: values[name] for name in layout.shown if name in values}
         if layout.text is not None:
@@ -137,7 +137,7 @@ class RowSamples:
         return note_gone(ids, there, self.problems)
 
     def features(self, ids: Sequence[str]) -> Source:
-        ensure_none_gone(self.missing(ids), ids, self._rows.place)
+        ensure_none_gone(self.missing(ids), ids, self._rows.source)
         if self._embeddings is not None:
             return self._embeddings.of(ids)
         if self._layout.image is not None:
@@ -150,7 +150,7 @@ class RowSamples:
     def contents(self, ids: Sequence[str]) -> list[str | Path | None]:
         layout = self._layout
         if layout.text is None and layout.image is None:
-            raise InputError("rows of a table are neither texts nor images; leave out the encoder")
+            return super().contents(ids)
         found: list[str | Path | None] = []
         for id, row in zip(ids, self._read(ids), strict=True):
             value = row.get(layout.text or layout.image or "")
@@ -176,14 +176,14 @@ class RowSamples:
             return
         rows = self._every() if ids is None else (row for row in self._read(ids) if row)
         if self._layout.text is None:
-            self._encoder = ColumnEncoder.learn(rows, self._layout.learned, self._rows.place)
+            self._encoder = ColumnEncoder.learn(rows, self._layout.learned, self._rows.source)
         else:
             self._words = WordWeights.learn(self._texts(rows))
 
     def fingerprint(self, *, learned: bool = True) -> dict[str, Any]:
         """The layout and, if wanted, what was learned from the rows; the first call then reads them all."""
-        kept: dict[str, Any] = {"version": 1, "kind": self.kind, "from": "rows", "layout": self._layout.to_json()}
-        if getattr(self._rows, "decimal", ".") == ",":
+        kept: dict[str, Any] = {"version": 1, "kind": self.kind.name, "from": "rows", "layout": self._layout.to_json()}
+        if self._rows.decimal == ",":
             kept["decimal"] = ","
         if self._embeddings is not None:
             kept["embeddings"] = list(self._embeddings.shape)
@@ -278,7 +278,7 @@ class RowSamples:
         if self._index is None:
             index = Index()
             for sample, row in self._walk(Problems(), hashed=False):
-                index.add(sample.id, row.place)
+                index.add(sample.id, row.position)
             return self._keep(index)
         return self._index
 
@@ -326,7 +326,9 @@ class RowSamples:
     def _table(self) -> ColumnEncoder:
         if self._encoder is None:
             layout = self._layout
-            self._encoder = ColumnEncoder.learn(self._every(), layout.learned, self._rows.place, unasked=layout.unasked)
+            self._encoder = ColumnEncoder.learn(
+                self._every(), layout.learned, self._rows.source, unasked=layout.unasked
+            )
         return self._encoder
 
     def _weights(self) -> WordWeights:
