@@ -12,7 +12,7 @@ import numpy as np
 from ally.checks import check_count
 from ally.data.arrays.memory import Channels
 from ally.data.arrays.parts import is_parts
-from ally.data.arrays.samples import ArraySamples, read_array_file, read_ids
+from ally.data.arrays.samples import ArraySamples, is_array_file, read_array_file, read_ids
 from ally.data.containers import Collate, Container, PictureList, unpack
 from ally.data.embeddings import align_vectors, is_aligned, open_embeddings
 from ally.data.fingerprint import LARGEST_SIDE, SMALLEST_SIDE, check_fingerprint
@@ -302,7 +302,7 @@ def _is_array(data: Any) -> bool:
     """Numbers in memory, or a file or a folder of them."""
     if isinstance(data, (str, Path)):
         path = Path(data)
-        return path.suffix.lower() in (".npy", ".npz") or (path.is_dir() and is_parts(path))
+        return is_array_file(path) or (path.is_dir() and is_parts(path))
     return not is_frame(data) and not isinstance(data, (list, tuple, PictureList))
 
 

@@ -149,6 +149,10 @@ class ArraySamples(Samples):
         return self._index.find(id_keys(ids))
 
 
+def is_array_file(path: str | Path) -> bool:
+    return Path(path).suffix.lower() in (".npy", ".npz")
+
+
 class ArrayFile(NamedTuple):
     """Features, and what an .npz file holds beside them: ids, and labels (None where there is none)."""
 
