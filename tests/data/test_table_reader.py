@@ -223,7 +223,7 @@ def test_a_benchmark_takes_a_mark_for_no_label(tmp_path):
     assert any("10 of 40 labels are -1" in note for note in plain.notes)
     found = load(str(tmp_path / "t.csv"), reading=Reading(missing_label="-1"))
     assert set(found.pool_labels.tolist()) == {0, 1}
-    assert "10 rows have no label and are left out" in found.notes
+    assert "10 samples have no label and are left out" in found.notes
 
 
 @pytest.mark.parametrize(
