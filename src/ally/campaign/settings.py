@@ -313,6 +313,7 @@ class Settings:
 class OptionsForm(TypedDict):
     """Options of a source, as a campaign keeps them. None stands for what was in memory."""
 
+    kind: NotRequired[str | None]
     id_column: NotRequired[str]
     text: NotRequired[str]
     image: NotRequired[str]

@@ -180,6 +180,7 @@ def _from_dataset(
     """A share of the pool, drawn at random, keeps its labels."""
     import numpy as np
 
+    from ally.data import KINDS
     from ally.data.catalogue import load
     from ally.rng import streams
 
@@ -188,7 +189,7 @@ def _from_dataset(
     if not 0 < share <= 1:
         raise InputError(f"--share {share:g} is out of range; give a number above 0 and up to 1")
     data = load(name, data_dir, label=label)
-    if data.kind == "text":
+    if KINDS[data.kind].widget == "text":
         raise InputError(
             f"{name} is text, and changed features no longer correspond to a text; choose images or a table"
         )

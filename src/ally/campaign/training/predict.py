@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ally.campaign.encoding import encoded_again
 from ally.campaign.source import CampaignSource
 from ally.campaign.training.models import check_about, origin
 from ally.data import Samples, open_source
+from ally.data.encoders.choosing import encoded_again
 from ally.data.encoders.samples import seen_by
 from ally.errors import DataError, InputError
 from ally.learning.trained import Trained
@@ -36,6 +36,8 @@ def predict(
     fingerprint = trained.about.get("fingerprint")
     if fingerprint is None:
         raise InputError("the model has no record of how its features were made; use one from a campaign")
+    if campaign is not None:
+        options = {**campaign.kind_option(), **options}
     samples = open_source(
         source, **options, known={**fingerprint, "label": None} if "label" in fingerprint else fingerprint, other=True
     )

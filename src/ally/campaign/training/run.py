@@ -179,7 +179,7 @@ class _Round:
         does better on them."""
         loop = self._loop(self.data.training)
         samples = self.samples
-        if not isinstance(samples, EncodedSamples) or samples.kind != "images":
+        if not isinstance(samples, EncodedSamples) or samples.kind.beside_encoder != "rival":
             return loop
         vectors = chosen_by(loop.learner)
         if vectors is None or not vectors.measured:
