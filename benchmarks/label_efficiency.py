@@ -40,8 +40,10 @@ from ally.experiment.encoded import encoded_trial
 from ally.features import Inputs
 from ally.files import write_whole
 from ally.learning.auto import AutoLearner
+from ally.learning.linear import LinearLearner
 from ally.learning.objectives import PDCL
 from ally.learning.training import Training
+from ally.learning.words import OfWords
 from ally.rng import streams
 from ally.scoring import Constant, ConstraintDual, DualByTask, Margin, PredictedDual
 from ally.selection import ByTask, Herding, Influence, Top
@@ -83,7 +85,7 @@ class Set:
     init: int = 20
     batch: int = 20
     rounds: int = 8
-    slate: tuple[str, ...] = ()
+    slate: tuple[Any, ...] = ()
     """Learners that `auto` tries on such samples, for the suite `auto`."""
 
 
@@ -92,7 +94,8 @@ def named(name: str, data_dir: Path | None, runs: Path, encoder: str | None) -> 
 
 
 def encoded(name: str, data_dir: Path | None, runs: Path, encoder: str | None) -> Trial:
-    """At most 5000 samples as vectors of the encoder; photos go through the one that is installed."""
+    """At most 5000 samples as vectors of the encoder, with the words of texts; photos go through the one that is
+    installed."""
     data = load_set(name, data_dir)
     rows, tests = drawn(len(data.pool_labels), MOST), drawn(len(data.test_labels), 2000)
     raw = None if data.raw is None else ([data.raw[0][k] for k in rows], [data.raw[1][k] for k in tests])
@@ -236,13 +239,23 @@ REPORT: dict[str, Set] = {
 }
 """Sets that guided no choice. Parkinsons by the random split: by subject nothing is learnt. CIFAR-10 with the paper's
 network, on pixels."""
+
+
+class Words(OfWords):
+    """A linear model of the words of texts that an encoder has made into vectors."""
+
+    def __repr__(self) -> str:
+        return "words"
+
+
 TREES = ("linear", "extra-trees", "gradient-boosting", "mlp")
+TEXTS = ("linear", Words(LinearLearner()), "mlp")
 AUTO: dict[str, Set] = {
     "concrete": replace(SETS["concrete"], slate=TREES),
     "power-plant": replace(SETS["power-plant"], slate=TREES),
     "digits": replace(SETS["digits"], slate=TREES),
-    "sst2, encoded": replace(SETS["sst2, encoded"], slate=("linear", "mlp")),
-    "trec, encoded": replace(SETS["trec, encoded"], slate=("linear", "mlp")),
+    "sst2, encoded": replace(SETS["sst2, encoded"], slate=TEXTS),
+    "trec, encoded": replace(SETS["trec, encoded"], slate=TEXTS),
     "cifar10, encoded": replace(SETS["cifar10, encoded"], slate=("linear", "mlp")),
     "flipped": replace(SETS["flipped"], slate=TREES),
     "mnist": replace(SETS["mnist"], slate=("linear", "extra-trees", "mlp")),

@@ -6,17 +6,15 @@ A test keeps these equal to the catalogues themselves (`ally.strategies.CATALOGU
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ally.errors import ModelError, UnsupportedTask
+from ally.importing import ensure_importable, import_named
 from ally.registry import Registry
-from ally.safe_path import SAFE_PATH
 from ally.types import BOTH_TASKS, CLASSIFICATION, Task
 
 
@@ -127,7 +125,8 @@ def ensure_model(name: str) -> None:
     if name.startswith(KEPT_MODEL):
         return
     if ":" in name:
-        _ensure_importable(name)
+        built_by(name)
+        ensure_importable(name, "model", ModelError)
         return
     learners, networks = (
         _loaded("ally.learning.resolve", "LEARNERS", LEARNERS),
@@ -139,17 +138,7 @@ def ensure_model(name: str) -> None:
 def built_by(path: str) -> Any:
     """What the function at an import path ``module:builder`` gives; the function itself if it takes the shape of
     samples and the number of outputs, as a builder of networks does."""
-    module, _, name = path.partition(":")
-    try:
-        function = importlib.import_module(module)
-        for part in name.split("."):
-            function = getattr(function, part)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ModelError.about(
-            "model",
-            path,
-            f"cannot be imported ({error}); give module:builder, with the module installed or on PYTHONPATH",
-        ) from error
+    function = import_named(path, "model", "module:builder", ModelError)
     if not callable(function):
         raise ModelError.about("model", path, f"is a {type(function).__name__}; name a function that builds the model")
     required = [
@@ -158,21 +147,6 @@ def built_by(path: str) -> Any:
         if one.default is one.empty and one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
     ]
     return function if len(required) >= 2 else function()
-
-
-def _ensure_importable(path: str) -> None:
-    """A process of its own finds the module, as the worker of a campaign must: without the folder of this program."""
-    built_by(path)
-    module = path.partition(":")[0]
-    program = (
-        "import importlib.util, sys; sys.path[:] = filter(None, sys.path); "
-        "sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
-    )
-    done = subprocess.run([sys.executable, SAFE_PATH, "-c", program, module], capture_output=True, check=False)
-    if done.returncode:
-        raise ModelError.about(
-            "model", path, f"can only be imported here; install {module!r}, or put its folder on PYTHONPATH"
-        )
 
 
 def ensure_task(task: Task, tasks: frozenset[Task], name: str, catalogue: Mapping[str, HasTasks]) -> None:

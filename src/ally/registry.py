@@ -24,6 +24,14 @@ class Registry(Mapping[str, T], Generic[T]):
         self._entries[name] = entry
         return entry
 
+    def replace(self, name: str, entry: T) -> T:
+        """Add an entry, in the place of one of this name if there is one."""
+        self._entries[name] = entry
+        return entry
+
+    def remove(self, name: str) -> None:
+        del self._entries[name]
+
     def __getitem__(self, name: str) -> T:
         if name in self._entries:
             return self._entries[name]

@@ -146,7 +146,7 @@ def test_store_and_source_can_be_moved_together_or_the_source_be_named(table, tm
 
 
 def test_held_out_samples_are_asked_about_until_they_are_labelled(table, tmp_path, answer_all):
-    with Campaign.create(tmp_path / "d.db", table[0], evaluate=12, validate=6, batch=8, automatic=False) as campaign:
+    with Campaign.create(tmp_path / "d.db", table[0], evaluate=12, validation=6, batch=8, automatic=False) as campaign:
         kinds: Counter[str] = Counter()
         for turn in range(20):
             query = campaign.ask(8)
@@ -161,7 +161,7 @@ def test_held_out_samples_are_asked_about_until_they_are_labelled(table, tmp_pat
 
 def test_queries_of_one_sample_mix_all_kinds(table, tmp_path):
     with Campaign.create(
-        tmp_path / "d.db", table[0], evaluate=10, validate=10, random_share=0.2, automatic=False
+        tmp_path / "d.db", table[0], evaluate=10, validation=10, random_share=0.2, automatic=False
     ) as campaign:
         kinds = Counter(campaign.ask(1).samples[0].kind for _ in range(100))
     assert kinds["evaluate"] == kinds["validate"] == 10
@@ -383,7 +383,7 @@ def test_frames_and_arrays_in_memory(tmp_path, table, answer_all):
 
 
 def test_held_out_samples_are_left_when_the_pool_is_used_up(table, tmp_path):
-    with Campaign.create(tmp_path / "d.db", table[0], evaluate=30, validate=20, automatic=False) as campaign:
+    with Campaign.create(tmp_path / "d.db", table[0], evaluate=30, validation=20, automatic=False) as campaign:
         pool = [sample.id for sample in campaign._store.samples.all("pool")]
         campaign.relabel(dict.fromkeys(pool, "x"))
         assert {sample.kind for sample in campaign.ask(40).samples} == {"evaluate", "validate"}
@@ -400,8 +400,8 @@ def test_settings_can_be_changed_within_limits(table, tmp_path):
             other.relabel({"s000": "c"})
         with pytest.raises(LabelError, match="class 'a' is missing"):
             campaign.change(classes=["b", "c"])
-        with pytest.raises(InputError, match="seed cannot be changed"):
-            campaign.change(seed=3)
+        with pytest.raises(InputError, match="random_state cannot be changed"):
+            campaign.change(random_state=3)
         with pytest.raises(InputError, match="batch=0"):
             campaign.change(batch=0)
         with pytest.raises(InputError, match="unknown strategy"):

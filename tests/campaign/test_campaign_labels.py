@@ -358,7 +358,7 @@ def test_labels_are_imported_from_memory(make, kind):
 def test_named_columns_of_a_frame_in_memory_are_labels(make):
     campaign = make(np.arange(12.0).reshape(6, 2))
     rows = pd.DataFrame({"who": [1, 2], "what": ["no", "yes"]})
-    campaign.import_labels(rows, id_column="who", label_column="what")
+    campaign.import_labels(rows, id_column="who", label="what")
     assert campaign.labels() == {"1": "no", "2": "yes"}
 
 

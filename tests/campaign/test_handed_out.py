@@ -28,7 +28,7 @@ def campaign_of(frame, **settings):
 def measured():
     """24 training labels, 12 for evaluation, of which 3 are of a class that no training label has, 6 to stop by."""
     frame, truth = rows()
-    with campaign_of(frame, evaluate=12, validate=6) as campaign:
+    with campaign_of(frame, evaluate=12, validation=6) as campaign:
         roles = {role: [s.id for s in campaign._store.samples.all(role)] for role in ("pool", "evaluate", "validate")}
         labelled = [*roles["pool"][:24], *roles["evaluate"], *roles["validate"]]
         campaign.relabel({id: truth[id] for id in labelled} | dict.fromkeys(roles["evaluate"][:3], "odd"))

@@ -76,7 +76,7 @@ def test_the_first_batch_is_what_the_loop_would_ask(trained, table):
         hygiene=ally.Hygiene(),
         model="linear",
         strategy=settings.strategy,
-        random_state=settings.seed,
+        random_state=settings.random_state,
     )
     ranked = [entry.row for entry in store.models.ranking(store.models.newest().number)]
     assert set(store.samples.ids(ranked[:20])) == set(loop.ask(20).ids.tolist())
@@ -106,7 +106,7 @@ def test_evaluation_labels_do_not_change_the_model(table, tmp_path, clock):
 
 def test_validation_labels_stop_the_training_and_are_not_trained_on(table, tmp_path):
     with Campaign.create(
-        tmp_path / "d.db", table[0], evaluate=0, validate=30, model="mlp", automatic=False
+        tmp_path / "d.db", table[0], evaluate=0, validation=30, model="mlp", automatic=False
     ) as campaign:
         held = {sample.id for sample in campaign._store.samples.all("validate")}
         pool = [sample.id for sample in campaign._store.samples.all("pool")][:40]
@@ -418,7 +418,7 @@ def test_every_metric_the_constant_answer_and_recall_are_measured():
 
 @pytest.mark.parametrize("n", [1, 3, 20])
 def test_compositions_keep_their_shares(n):
-    settings = Settings("x", {}, {}, evaluate=30, validate=10, held_out_share=0.2, random_share=0.1)
+    settings = Settings("x", {}, {}, evaluate=30, validation=10, held_out_share=0.2, random_share=0.1)
     total: dict[str, int] = {}
     for number in range(1, 601):
         for kind, count in composition(settings, n, number).items():

@@ -32,7 +32,7 @@ def test_bench_on_a_table_of_ones_own(command, houses):
         "bench",
         "--dataset",
         "houses.csv",
-        "--target",
+        "--label",
         "price",
         "--strategy",
         "coreset",
@@ -85,13 +85,13 @@ def test_bench_on_a_table_of_ones_own(command, houses):
     [
         (("--dataset", "nope", "--out", "x"), "error: unknown data set 'nope'"),
         (("--dataset", "houses.csv", "--out", "x"), "error: "),
-        (("--dataset", "houses.csv", "--target", "nope", "--out", "x"), "nope"),
+        (("--dataset", "houses.csv", "--label", "nope", "--out", "x"), "nope"),
         (("--dataset", "digits", "--strategy", "nope", "--out", "x"), "error: unknown strategy 'nope'"),
         (("--dataset", "digits", "--model", "nope", "--out", "x"), "error: unknown model 'nope'"),
         (("--dataset", "digits", "--objective", "nope", "--out", "x"), "error: unknown objective 'nope'"),
         (("--dataset", "digits", "--batch", "500", "--rounds", "9", "--out", "x"), "labels are more than the pool"),
         (
-            ("--dataset", "houses.csv", "--target", "price", "--strategy", "badge", "--out", "x"),
+            ("--dataset", "houses.csv", "--label", "price", "--strategy", "badge", "--out", "x"),
             "none of badge is defined for regression",
         ),
     ],
@@ -155,7 +155,7 @@ def test_bench_measures_the_chosen_metric_and_the_constant_answer(command, tmp_p
     X = rng.normal(size=(120, 3))
     table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(kind=np.where(X[:, 0] > 1.2, "rare", "common"))
     table.to_csv(tmp_path / "t.csv", index=False)
-    call = ("bench", "--dataset", "t.csv", "--target", "kind", "--strategy", "random", "--seeds", 1, "--rounds", 0)
+    call = ("bench", "--dataset", "t.csv", "--label", "kind", "--strategy", "random", "--seeds", 1, "--rounds", 0)
     call = (*call, "--model", "linear")
     plain = command(*call, "--workers", 0, "--out", "plain", cwd=tmp_path)
     assert plain.returncode == 0, plain.stderr

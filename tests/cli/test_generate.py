@@ -35,7 +35,7 @@ def files(tmp_path_factory):
 
 def test_digits_by_default(tmp_path):
     out = tmp_path / "out"
-    done = run("--steps", 20, "--step-size", 0.05, "--samples", 4, "--epochs", 15, "--out", out)
+    done = run("--steps", 20, "--step-size", 0.05, "--n", 4, "--epochs", 15, "--out", out)
     assert done.exit_code == 0, done.output
     assert sorted(file.name for file in out.iterdir()) == [
         "progression.csv",
@@ -56,7 +56,7 @@ def test_digits_by_default(tmp_path):
 
 
 def test_the_papers_head_is_trained_as_in_the_paper(tmp_path):
-    done = run("--head", "paper", "--smooth", "--samples", 4, "--out", tmp_path / "out")
+    done = run("--head", "paper", "--smooth", "--n", 4, "--out", tmp_path / "out")
     assert done.exit_code == 0, done.output
     assert "digits: trained on 130 labelled samples and stopped at epoch" in done.output
     assert " by 14 others" in done.output
@@ -66,7 +66,7 @@ def test_the_papers_head_is_trained_as_in_the_paper(tmp_path):
 
 def test_equal_seeds_give_equal_samples(tmp_path):
     def samples(seed):
-        run("--steps", 2, "--samples", 2, "--epochs", 3, "--seed", seed, "--head", "paper", "--out", tmp_path / "out")
+        run("--steps", 2, "--n", 2, "--epochs", 3, "--seed", seed, "--head", "paper", "--out", tmp_path / "out")
         return np.load(tmp_path / "out" / "samples.npy")
 
     first, second, third = samples(1), samples(1), samples(2)
@@ -76,9 +76,7 @@ def test_equal_seeds_give_equal_samples(tmp_path):
 
 @pytest.mark.parametrize("labels", ["L.csv", "numbers.csv"])
 def test_a_table_and_labels_of_yours(files, tmp_path, labels):
-    done = run(
-        files / "X.csv", "--labels", files / labels, "--steps", 6, "--samples", 3, "--epochs", 10, "--out", tmp_path
-    )
+    done = run(files / "X.csv", "--labels", files / labels, "--steps", 6, "--n", 3, "--epochs", 10, "--out", tmp_path)
     assert done.exit_code == 0, done.output
     table = pd.read_csv(tmp_path / "progression.csv")
     assert list(table.columns[-4:]) == list("abcd")
@@ -97,7 +95,7 @@ def test_rows_as_images_and_the_labelled_side(files, tmp_path):
     options = (
         "--steps",
         2,
-        "--samples",
+        "--n",
         2,
         "--epochs",
         3,

@@ -59,7 +59,7 @@ def test_on_a_narrow_terminal_no_number_is_cut(run, tmp_path):
 
 
 def test_json_holds_the_same(run, grid):
-    done = run(grid, "--json", "--smooth", 0.6, "--band", "std")
+    done = run(grid, "--json", "--smoothing", 0.6, "--band", "std")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["baseline"] == "random"
@@ -76,7 +76,7 @@ def test_json_holds_the_same(run, grid):
     [
         (["nowhere"], "error: nowhere is not a folder; give one that `ally bench` wrote"),
         (["."], "error: results.csv does not exist"),
-        (["{grid}", "--smooth", "1"], "error: --smooth 1.0 must be at least 0 and below 1"),
+        (["{grid}", "--smoothing", "1"], "error: --smoothing 1.0 must be at least 0 and below 1"),
         (["{grid}", "--band", "sd"], "Invalid value for '--band'"),
         ([], "Missing argument 'DIR'"),
     ],

@@ -15,7 +15,7 @@ def test_rows_are_numbered_or_named(tmp_path):
     assert [sample.id for sample in numbered.scan()] == ["0", "1", "2", "3"]
     named = open_source(tmp_path / "X.npy", ids=tmp_path / "ids.txt")
     assert [sample.id for sample in named.scan()] == list("abcd")
-    assert named.kind == "features"
+    assert named.kind.name == "features"
     np.testing.assert_array_equal(named.features(["d", "a"]).read(np.array([0, 1])), X[[3, 0]])
     assert named.show("b").columns == {"0": 3.0, "1": 4.0, "2": 5.0}
     assert [sample.hash for sample in named.scan()] == [sample.hash for sample in numbered.scan()]
@@ -49,7 +49,7 @@ def test_embeddings_are_aligned_by_id(photos, tmp_path, kind):
     table.to_csv(tmp_path / "e.csv", index=False)
     table.to_parquet(tmp_path / "e.parquet")
     samples = open_source(photos, embeddings=place)
-    assert samples.kind == "images"
+    assert samples.kind.name == "images"
     assert [sample.id for sample in samples.scan()] == ["5.jpg", "cat/1.jpg", "dog/3.jpg"]
     assert samples.problems.of("cat/2.png")[0].reason == "it has no embedding"
     source = samples.features(["cat/1.jpg", "dog/3.jpg"])

@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from ally.data import Shown, Source, open_source
+from ally.data.encoders import Function
+from ally.data.encoders.samples import EncodedSamples
 from ally.errors import AllyError, IdError
+from ally.testing.samples import check_samples
 
 TABLE = pd.DataFrame({"id": ["a", "b", "c"], "x": [1.0, 2.0, 4.0], "colour": ["red", "blue", "red"]})
 TEXTS = "one fine day\ntwo rainy nights\n😀 three\n"
@@ -156,3 +159,19 @@ def test_damaged_images_are_reported(tmp_path, ending):
     assert f"whole.{ending}" in ids
     assert samples.features(ids).read(np.arange(len(ids))).shape == (len(ids), 3, 32, 32)
     assert len(samples.problems) > 0
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_conformance(name, tmp_path):
+    make, options = KINDS[name]
+    place = make(tmp_path)
+    keep = {key: value for key, value in options.items() if key == "embeddings"}
+    check_samples(lambda known: open_source(place, **(options if known is None else keep), known=known))
+
+
+def test_conformance_behind_an_encoder(tmp_path):
+    encoder = Function(lambda texts: [[len(text), text.count("a"), 1.0] for text in texts], "counts-1", "text")
+    about = {"name": "counts-1", "identity": encoder.identity, "width": 3}
+    check_samples(
+        lambda known: EncodedSamples(open_source(TEXTS.splitlines(), known=known), about, lambda: encoder, tmp_path)
+    )

@@ -13,7 +13,7 @@ IDS = ["5.jpg", "cat/1.jpg", "cat/2.png", "dog/3.jpg", "dog/deep/4.jpg"]
 
 def test_ids_are_paths_and_stay(photos, tmp_path):
     samples = open_source(photos)
-    assert samples.kind == "images"
+    assert samples.kind.name == "images"
     found = list(samples.scan())
     assert [sample.id for sample in found] == IDS
     assert all(sample.label is None for sample in found)

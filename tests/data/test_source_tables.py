@@ -54,7 +54,7 @@ def same_table(tmp_path, kind):
 @pytest.mark.parametrize("kind", ["csv", "tsv", "parquet", "jsonl", "pandas", "polars", "arrow"])
 def test_every_kind_of_table_says_the_same(tmp_path, kind):
     samples = open_source(same_table(tmp_path, kind), columns=["rooms", "colour"], label="price")
-    assert samples.kind == "table"
+    assert samples.kind.name == "table"
     found = list(samples.scan())
     assert [sample.id for sample in found] == list("abcd")
     assert [sample.label for sample in found] == [100, 120, 90, 70]
@@ -131,7 +131,7 @@ def test_quotes_newlines_and_a_byte_order_mark(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes('\ufeffid,text\r\n1,"two\r\nlines, and ""quotes"""\r\n\r\n2,plain\r\n'.encode())
     samples = open_source(path)
-    assert samples.kind == "text"
+    assert samples.kind.name == "text"
     assert [sample.id for sample in samples.scan()] == ["1", "2"]
     assert samples.show("1").text == 'two\r\nlines, and "quotes"'
     assert samples.show("2").text == "plain"
@@ -180,7 +180,7 @@ def test_images_by_path(photos, tmp_path):
     path = photos / "list.csv"
     path.write_text("id,file\nx,cat/1.jpg\ny,../secret.jpg\nz,nope.jpg\n")
     samples = open_source(path, image="file", size=16)
-    assert samples.kind == "images"
+    assert samples.kind.name == "images"
     assert [sample.id for sample in samples.scan()] == ["x"]
     assert samples.show("x").path == (photos / "cat/1.jpg").resolve()
     assert samples.features(["x"]).read(rows(1)).shape == (1, 3, 16, 16)

@@ -18,7 +18,7 @@ def test_one_text_a_line(tmp_path):
     path.write_text("\n".join([TEXTS[0], "", *TEXTS[1:], TEXTS[0]]) + "\n", encoding="utf-8")
     samples = open_source(path)
     found = list(samples.scan())
-    assert samples.kind == "text"
+    assert samples.kind.name == "text"
     assert len(found) == 5
     assert [samples.show(sample.id).text for sample in found] == [*TEXTS, TEXTS[0]]
     assert found[4].id == f"{found[0].id}-2"

@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 from ally.cli import main
+from ally.data import KINDS
 from ally.data.tables.columns import MOST_CATEGORIES
 from ally.data.tables.lines import LONGEST_LINE
 from ally.data.text import FEATURES
@@ -20,12 +21,17 @@ PAGE = (Path(__file__).parents[2] / "docs" / "sources.md").read_text(encoding="u
 def test_the_examples_run(photos, monkeypatch, capsys):
     monkeypatch.chdir(photos.parent)
     (photos / "broken.jpg").write_bytes(b"")
+    (photos.parent / "signals").mkdir()
+    for number in range(3):
+        (photos.parent / "signals" / f"{number}.sig").write_bytes(bytes(range(number, number + 16)))
     names: dict[str, object] = {}
     for code in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):
         exec(compile(code, "docs/sources.md", "exec"), names)
     assert capsys.readouterr().out == "broken.jpg: unreadable: the file is empty\n"
     assert (photos.parent / "by-class/cat/cat/1.jpg").is_file()
     assert names["samples"].show("cat/1.jpg").mime == "image/jpeg"
+    assert KINDS["signals"] is names["SIGNALS"]
+    KINDS.remove("signals")
 
 
 def test_numbers_on_the_page_match_the_code():

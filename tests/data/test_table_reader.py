@@ -61,7 +61,7 @@ def test_every_kind_of_file_is_read_alike_by_all(tmp_path, kind):
     pool = read_pool(path)
     np.testing.assert_allclose(pool.X[:, 0], FRAME["price"])
     assert pool.ids.tolist() == ids
-    benched = load(path, target="kind")
+    benched = load(path, label="kind")
     assert benched.pool.shape[1] == 1
     assert set(benched.pool.ravel()) | set(benched.test.ravel()) == set(FRAME["price"])
 
@@ -115,15 +115,15 @@ def test_long_texts_and_ids_are_recognised(tmp_path):
         {"article_id": range(7, N + 7), "date": [f"2024-01-{n % 12 + 1:02}" for n in range(N)], "body": body}
     )
     samples = open_source(table)
-    assert samples.kind == "text"
+    assert samples.kind.name == "text"
     assert next(iter(samples.scan())).id == "7"
     assert any("the column 'body' holds texts and is labelled" in note for note in samples.notes)
     two = open_source(table.assign(summary=[text[:50] for text in body]))
     assert any("'summary' would do too: --text decides" in note for note in two.notes)
     numbers = open_source(table.assign(a=1.5, b=2.5, c=list(range(N))))
-    assert numbers.kind == "table"
+    assert numbers.kind.name == "table"
     assert any("'body' holds texts and is not learned from" in note for note in numbers.notes)
-    assert open_source(table, columns=["date"]).kind == "table"
+    assert open_source(table, columns=["date"]).kind.name == "table"
 
 
 def test_what_is_read_of_each_column(tmp_path):
@@ -144,8 +144,8 @@ def test_lists_series_and_indices_are_sources():
     assert [s.id for s in open_source(FRAME.drop(columns="id").set_index(FRAME["id"])).scan()] == FRAME["id"].tolist()
     assert open_source(FRAME.to_dict("records")).features(["r0"]).names == ("price", "kind=a", "kind=b")
     texts = open_source(pd.Series(["a b", "b c", "c d"], index=["u", "v", "w"]))
-    assert (texts.kind, [sample.id for sample in texts.scan()]) == ("text", ["u", "v", "w"])
-    assert open_source(["a b", "b c", "c d"]).kind == "text"
+    assert (texts.kind.name, [sample.id for sample in texts.scan()]) == ("text", ["u", "v", "w"])
+    assert open_source(["a b", "b c", "c d"]).kind.name == "text"
     assert open_source([[1.0, 2.0], [3.0, 4.0]]).features(["1"]).read(np.arange(1)).tolist() == [[3.0, 4.0]]
 
 
@@ -223,7 +223,7 @@ def test_a_benchmark_takes_a_mark_for_no_label(tmp_path):
     assert any("10 of 40 labels are -1" in note for note in plain.notes)
     found = load(str(tmp_path / "t.csv"), reading=Reading(missing_label="-1"))
     assert set(found.pool_labels.tolist()) == {0, 1}
-    assert "10 rows have no label and are left out" in found.notes
+    assert "10 samples have no label and are left out" in found.notes
 
 
 @pytest.mark.parametrize(

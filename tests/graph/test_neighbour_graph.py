@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from ally.graph import NeighbourGraph, interpolate, spread
+from ally.graph import NeighbourGraph, interpolate, sort_points, spread
 from ally.graph.neighbour_graph import LEAST_WEIGHT
 
 
@@ -20,19 +20,20 @@ def draw(n, d, seed=0, copies=0):
     return points
 
 
-def test_links_are_symmetric_and_weigh_what_their_lengths_say():
+@pytest.mark.parametrize("share", [0.25, 1.0])
+def test_links_are_symmetric_and_weigh_what_their_lengths_say(share):
     points, k = draw(200, 3), 6
     graph = NeighbourGraph(points, 10)
     squared = all_distances(points, points)
     np.fill_diagonal(squared, np.inf)
     nearest = np.argsort(squared, axis=1, kind="stable")[:, :k]
-    width = np.median(np.take_along_axis(squared, nearest, axis=1))
+    width = share * np.median(np.take_along_axis(squared, nearest, axis=1))
     expected = np.zeros((200, 200))
     for i, others in enumerate(nearest):
         for j in others:
             expected[i, j] = expected[j, i] = max(np.exp(-squared[i, j] / width), LEAST_WEIGHT)
-    np.testing.assert_allclose(graph.links(k).toarray(), expected, rtol=1e-6)
-    smoother = graph.smoother(k).toarray()
+    np.testing.assert_allclose(graph.links(k, share).toarray(), expected, rtol=1e-6)
+    smoother = graph.smoother(k, share).toarray()
     np.testing.assert_array_equal(smoother, smoother.T)
     assert np.abs(np.linalg.eigvalsh(smoother)).max() < 1 + 1e-9
 
@@ -84,3 +85,26 @@ def test_fewer_points_than_neighbours(n):
     assert graph.smoother(10).nnz == n * (n - 1)
     np.testing.assert_allclose(graph.interpolate(draw(4, 2, seed=1), 10).sum(axis=1), 1)
     assert np.isfinite(spread(graph.smoother(5), np.ones((n, 1)), (0.9,))).all()
+
+
+@pytest.mark.parametrize(
+    ("d", "kept", "copies"), [(2, slice(0, 900), 100), (6, slice(100, 1150), 0), (6, slice(0, 5), 0)]
+)
+def test_a_graph_brought_up_to_date_is_that_built_anew(d, kept, copies):
+    """Points come, points go, and coordinates on a grid make many links equally long."""
+    every = np.round(draw(1200, d, copies=copies), 1)
+    before = NeighbourGraph(sort_points(every[kept]), 12)
+    points = sort_points(every[40:])
+    anew, updated = NeighbourGraph(points, 12), NeighbourGraph(points, 12, before)
+    np.testing.assert_array_equal(updated.neighbours.numbers, anew.neighbours.numbers)
+    np.testing.assert_array_equal(updated.neighbours.squared, anew.neighbours.squared)
+
+
+def test_points_are_sorted_by_their_values_alone():
+    points = draw(300, 3, copies=100)
+    points[0, 1], points[1] = -0.0, points[0]
+    points[1, 1] = 0.0
+    some = sort_points(points)
+    np.testing.assert_array_equal(some, sort_points(points[::-1]))
+    assert {tuple(point) for point in some.tolist()} == {tuple(point) for point in points.tolist()}
+    assert len(some) == len(np.unique(points, axis=0))

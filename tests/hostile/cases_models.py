@@ -422,6 +422,12 @@ CASES = [
         READING,
     ),
     HostileCase(
+        "a kind of data beside the campaign",
+        make_campaign("linear", settings=lambda: {"options": {"kind": "planted:go"}}),
+        f"{GOES_ON}|names code",
+        READING,
+    ),
+    HostileCase(
         "weights with a tree that goes round",
         make_campaign("trees", lambda data: edit_archive(data, ARCHIVES["a tree that goes round"][1]), choose_linear),
         GOES_ON,

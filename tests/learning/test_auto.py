@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.dummy import DummyClassifier
 
 import ally
 from ally.data import as_source
@@ -13,6 +14,7 @@ from ally.learning.auto import AutoLearner, chosen_name
 from ally.learning.average import Average
 from ally.learning.candidates import Candidate, slate_for
 from ally.learning.choice import KeptChoice, Race, weights_of
+from ally.learning.estimator import Estimator
 from ally.learning.learner import Examples
 from ally.learning.linear import LinearLearner
 from ally.learning.network import Network
@@ -184,6 +186,23 @@ def test_learners_that_are_close_are_averaged():
     assert mean.name == "linear + mlp"
     assert mean.rank < max(one.rank for one in alone)
     assert sum(chosen.weights.values()) == pytest.approx(1)
+
+
+def test_a_learner_that_tells_no_classes_apart_has_no_say():
+    linear, constant = learner().slate[0], Candidate("constant", Estimator(DummyClassifier()), lambda size: 0.01)
+    chosen = settled(NOISY, classes=range(2), auto=AutoLearner(QUICK, slate=(constant, linear)))
+    assert chosen.candidate.name == "linear"
+    assert "constant was left out: it calls nearly all samples the same" in chosen.note
+    other = replace(constant, name="other")
+    alone = settled(NOISY, classes=range(2), auto=AutoLearner(QUICK, slate=(constant, other)))
+    assert [one.name for one in alone.measured if "+" not in one.name] == ["constant", "other"]
+
+
+def test_few_labels_of_other_classes_do_not_show_that_a_learner_tells_none_apart():
+    linear, constant = learner().slate[0], Candidate("constant", Estimator(DummyClassifier()), lambda size: 0.01)
+    rare = np.where(np.arange(150) % 15, 0, NOISY)
+    chosen = settled(rare, classes=range(2), auto=AutoLearner(QUICK, slate=(constant, linear)))
+    assert "calls nearly all samples the same" not in chosen.note
 
 
 def test_constraints_belong_to_one_learner():

@@ -127,6 +127,18 @@ def test_what_is_no_text_is_refused(tokenizer):
         Network.of_texts("bert-base-uncased", tokenizer)
 
 
+def test_a_model_that_predicts_token_by_token_is_passed_without_its_head(tokenizer):
+    sizes = {"vocab_size": 17, "n_positions": 12, "n_embd": 16, "n_layer": 1, "n_head": 2}
+    config = transformers.GPT2Config(**sizes, num_labels=3, pad_token_id=0, bos_token_id=2, eos_token_id=3)
+    with pytest.raises(ModelError, match=r"GPT2ForSequenceClassification has no linear layer .* without its head"):
+        ally.query(
+            TEXTS, KNOWN, n=3, model=Network.of_texts(transformers.GPT2ForSequenceClassification(config), tokenizer)
+        )
+    model = Network.of_texts(transformers.GPT2Model(config), tokenizer, QUICK)
+    loop = Loop(TEXTS, KNOWN, model=model, strategy="margin", random_state=0)
+    assert (loop.predict(TEXTS) == np.asarray(LABELS)).mean() > 0.9
+
+
 def test_it_is_not_kept_in_a_file(tokenizer):
     loop = Loop(TEXTS, KNOWN, model=Network.of_texts(tiny(), tokenizer, QUICK), strategy="random", random_state=0)
     with pytest.raises(ModelError, match="cannot be rebuilt from a file"):

@@ -50,10 +50,10 @@ def composition(settings: Settings, n: int, number: int) -> dict[AskKind, int]:
     Shares hold over queries of equal size: with a share of a quarter and one sample per query, every fourth query is a
     held-out sample.
     """
-    held_out = settings.held_out + settings.validate
+    held_out = settings.held_out + settings.validation
     shares: dict[AskKind, float] = {
         "evaluate": settings.held_out_share * settings.held_out / held_out if held_out else 0.0,
-        "validate": settings.held_out_share * settings.validate / held_out if held_out else 0.0,
+        "validate": settings.held_out_share * settings.validation / held_out if held_out else 0.0,
         "random": settings.random_share,
     }
     # Phases: in queries of one sample, two kinds with equal shares would always be due together, and one would never

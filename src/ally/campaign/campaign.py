@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
+from ally._renamed_arguments import renamed_arguments
 from ally.campaign import asking
 from ally.campaign.answers import Vocabulary, said
 from ally.campaign.changing import checked_change, keep_change
@@ -87,6 +88,7 @@ class Campaign:
         self.page = CampaignPage(store, self.source, self._telling, self._clock)
 
     @classmethod
+    @renamed_arguments(seed="random_state", validate="validation")
     @lists_settings
     def create(
         cls,
@@ -261,6 +263,7 @@ class Campaign:
         """The label that counts, for each labelled sample."""
         return {answer.id: answer.label for answer in self.answers.current(skips=False)}
 
+    @renamed_arguments(label_column="label")
     def import_labels(
         self,
         labels: Any,
@@ -268,7 +271,7 @@ class Campaign:
         annotator: str | None = None,
         add_classes: bool = False,
         id_column: str | None = None,
-        label_column: str | None = None,
+        label: str | None = None,
         encoding: str = "utf-8",
         header: bool = True,
     ) -> Told:
@@ -278,11 +281,9 @@ class Campaign:
         ``[(id, label)]``, a dictionary, a series with ids as its index, or a frame; what has no label is left out."""
         importer = person(annotator or IMPORTED)
         if isinstance(labels, (str, Path)):
-            found = self.answers.read(
-                labels, id_column=id_column, label_column=label_column, encoding=encoding, header=header
-            )
+            found = self.answers.read(labels, id_column=id_column, label=label, encoding=encoding, header=header)
         else:
-            found = read_answers_in_memory(labels, id_column=id_column, label_column=label_column)
+            found = read_answers_in_memory(labels, id_column=id_column, label=label)
         if not found:
             if not isinstance(labels, (str, Path)):
                 raise AnswerError("there is no label in what you pass; give at least one")
@@ -312,12 +313,14 @@ class Campaign:
         were to fit), or by their loss under a model that did not see them. Labels changed since then are left out."""
         return self.training.suspects(check_count("n", n), by)
 
+    @renamed_arguments(every_class="probabilities")
     def predict(
-        self, source: Any = None, *, every_class: bool = False, **options: Unpack[SourceOptions]
+        self, source: Any = None, *, probabilities: bool = False, **options: Unpack[SourceOptions]
     ) -> pd.DataFrame:
-        """A table of ids, predicted labels and their probabilities (with `every_class`, of all classes), for other
-        data of the same kind or for the unlabelled pool. Numbers outside the range of the labels are marked."""
-        return self.training.predict(source, every_class=every_class, **options)
+        """A table of ids, predicted labels and how probable they are (with `probabilities`, the probability of every
+        class), for other data of the same kind or for the unlabelled pool. Numbers outside the range of the labels are
+        marked."""
+        return self.training.predict(source, probabilities=probabilities, **options)
 
     # The campaign as a whole
 

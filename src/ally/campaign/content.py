@@ -36,17 +36,18 @@ def content(samples: Samples, pictures: Pictures, id: str) -> Content:
     try:
         shown = samples.show(id)
     except (DataError, IdError) as error:
-        return Content(id, samples.kind, problem=str(error))
+        return Content(id, samples.kind.name, problem=str(error))
     columns = {str(name): _plain(value) for name, value in shown.columns.items()}
     text = shown.text
     cut = 0 if text is None else max(0, len(text) - LONGEST)
-    if shown.path is None:
-        return Content(id, samples.kind, None, None if text is None else text[:LONGEST], cut, columns)
+    image = shown.picture if shown.path is None else shown.path
+    if image is None:
+        return Content(id, samples.kind.name, None, None if text is None else text[:LONGEST], cut, columns)
     try:
-        frame = pictures.frame(shown.path)
+        frame = pictures.frame(image)
     except DataError as error:
-        return Content(id, samples.kind, None, text, cut, columns, str(error))
-    return Content(id, samples.kind, frame, text, cut, columns)
+        return Content(id, samples.kind.name, None, text, cut, columns, str(error))
+    return Content(id, samples.kind.name, frame, text, cut, columns)
 
 
 def _plain(value: Any) -> Any:

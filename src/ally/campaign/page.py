@@ -90,10 +90,11 @@ class CampaignPage:
         if size not in EDGES:
             raise InputError.about("size", size, f"must be one of {', '.join(EDGES)}")
         self._ensure_known(id)
-        path = self._source.samples.show(id).path
-        if path is None:
+        shown = self._source.samples.show(id)
+        image = shown.picture if shown.path is None else shown.path
+        if image is None:
             raise DataError(f"{id!r} has no image; it is shown by its text or its columns")
-        return self._pictures.make(path, size)
+        return self._pictures.make(image, size)
 
     def expect(self, ids: Iterable[str]) -> None:
         """Samples of the campaign that somebody will look at next: to show them takes no look into the store, where

@@ -8,6 +8,7 @@ setting that needs a permission and has none is ignored: the campaign is restric
     model                       a name listed by ``ally strategies``
     engine                      'local'
     the encoder                 one that is installed with ally's own extras
+    the kind of data            a built-in one
     the source and its files    inside the campaign's folder
 """
 
@@ -23,7 +24,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ally.campaign.places import PATHS, beside, found_place
+from ally.campaign.places import KIND, PATHS, beside, found_place
+from ally.data.kinds import BUILT_IN
 from ally.errors import StateUnavailable
 from ally.state import open_state_folder, read_private, write_private
 
@@ -71,6 +73,9 @@ def needed_permissions(settings: Settings, folder: Path | None) -> list[Permissi
         act = None if act_of is None else act_of(value)
         if act is not None:
             needed.append(Permission(item.name, str(value), act))
+    kind = settings.options.get(KIND)
+    if isinstance(kind, str) and kind not in BUILT_IN:
+        needed.append(Permission(KIND, kind, "runs code"))
     encoder = _encoder_permission(settings.encoded, folder)
     places = {PLACE_OF_SOURCE: settings.place, **{name: settings.options.get(name) for name in PATHS}}
     outside = [_place_permission(name, place, folder) for name, place in places.items() if isinstance(place, str)]

@@ -7,11 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ally.data.kinds import name_kind
 from ally.errors import StateUnavailable
 from ally.state import find_cache_folder, is_private
 
 PATHS = ("embeddings", "ids", "folder")
 """Source options that name files."""
+KIND = "kind"
+"""The source option that names a kind of data, which may be code."""
 
 
 def absolute(place: str | Path) -> str | Path:
@@ -72,6 +75,8 @@ def kept_options(options: Mapping[str, Any], folder: Path | None) -> dict[str, A
     for name in PATHS:
         if name in kept:
             kept[name] = kept_place(kept[name], folder)
+    if KIND in kept:
+        kept[KIND] = name_kind(kept[KIND])
     return kept
 
 

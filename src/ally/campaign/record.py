@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from ally._renamed_arguments import renamed_arguments
 from ally.campaign.agreement import agreement_of
 from ally.campaign.answers import said
 from ally.campaign.notes import in_a_line, notes
@@ -73,12 +74,13 @@ class AnswerRecord:
         the same two samples."""
         return agreement_of(self.store, current_settings(self.store).task)
 
+    @renamed_arguments(label_column="label")
     def read(
         self,
         path: str | Path,
         *,
         id_column: str | None = None,
-        label_column: str | None = None,
+        label: str | None = None,
         encoding: str = "utf-8",
         header: bool = True,
     ) -> list[Answer]:
@@ -90,7 +92,7 @@ class AnswerRecord:
         return read_answers(
             path,
             id_column=id_column,
-            label_column=label_column,
+            label=label,
             own=own,
             known=known,
             encoding=encoding,

@@ -53,6 +53,8 @@ Evaluate: TypeAlias = int | Literal["cv"]
 """Samples held out to measure the learning curve, or "cv": none, and cross-validation on the training labels."""
 
 VERSION = 1
+RECORDED_AS = {"random_state": "seed", "validation": "validate"}
+"""Settings that a campaign's record has under another name."""
 IGNORED = "ignored"
 MEMORY = ":memory:"
 """What a store calls itself that ends with its process."""
@@ -197,7 +199,7 @@ class Settings:
         fixed=True,
         given=None,
     )
-    validate: int = setting(0, "Queries", "Random samples held out for early stopping.", check_natural, fixed=True)
+    validation: int = setting(0, "Queries", "Random samples held out for early stopping.", check_natural, fixed=True)
     held_out_share: float = setting(
         0.25, "Queries", "Share of each query for held-out samples until they are labelled.", check_share
     )
@@ -230,7 +232,7 @@ class Settings:
         allow_none(check_text),
     )
     automatic: bool = setting(True, "Learner", "Train automatically when there are enough new answers.", check_flag)
-    seed: int = setting(
+    random_state: int = setting(
         0, "Queries", "Seed of the random order of samples and of the training.", check_natural, fixed=True
     )
 
@@ -249,7 +251,7 @@ class Settings:
             raise InputError(
                 f"the shares of held-out and random samples add up to {total:g}; leave something for active queries"
             )
-        if (self.held_out or self.validate) and not self.held_out_share:
+        if (self.held_out or self.validation) and not self.held_out_share:
             raise InputError("samples are held out, but the share of queries for them is 0; use a share such as 0.25")
 
     @property
@@ -275,7 +277,8 @@ class Settings:
         return "median" if (self.policy, self.task) == ("majority", "regression") else self.policy
 
     def to_json(self) -> dict[str, Any]:
-        values = {item.name: getattr(self, item.name) for item in dataclasses.fields(self) if item.name != IGNORED}
+        names = [item.name for item in dataclasses.fields(self) if item.name != IGNORED]
+        values = {RECORDED_AS.get(name, name): getattr(self, name) for name in names}
         return {"version": VERSION, **values, "classes": None if self.classes is None else list(self.classes)}
 
     @classmethod
@@ -298,6 +301,9 @@ class Settings:
             raise StoreDamaged(f"{misfit}; the campaign is damaged: restore a backup")
         if values.get("classes") is not None:
             values["classes"] = tuple(values["classes"])
+        for name, recorded in RECORDED_AS.items():
+            if recorded in values:
+                values[name] = values.pop(recorded)
         try:
             return cls(**values)
         except AllyError as error:
@@ -307,6 +313,7 @@ class Settings:
 class OptionsForm(TypedDict):
     """Options of a source, as a campaign keeps them. None stands for what was in memory."""
 
+    kind: NotRequired[str | None]
     id_column: NotRequired[str]
     text: NotRequired[str]
     image: NotRequired[str]
@@ -331,7 +338,7 @@ def _form() -> dict[str, Any]:
     kinds["place"] = Path | None
     del kinds[IGNORED]
     always = ("place", "options", "fingerprint")
-    return {name: kind if name in always else NotRequired[kind] for name, kind in kinds.items()}
+    return {RECORDED_AS.get(name, name): kind if name in always else NotRequired[kind] for name, kind in kinds.items()}
 
 
 def lists_settings(function: Any) -> Any:

@@ -9,10 +9,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
 
-from ally.campaign.answers import Vocabulary, settled
-from ally.campaign.encoding import encoded_again
+from ally.campaign.answers import Vocabulary
 from ally.campaign.permissions import PLACE_OF_SOURCE
 from ally.campaign.places import (
+    KIND,
     PATHS,
     absolute,
     beside,
@@ -26,7 +26,9 @@ from ally.campaign.places import (
 from ally.campaign.settings import Settings, allow_settings, current_settings
 from ally.campaign.status import GIVEN
 from ally.campaign.values import Scanned
-from ally.data import Answer, Sample, Samples, open_source
+from ally.data import Answer, Sample, SampleKind, Samples, open_source
+from ally.data.encoders.choosing import encoded_again
+from ally.data.source_labels import normalize_answer
 from ally.errors import DataError, InputError, NotTrusted
 from ally.store import NewSample, Store
 from ally.types import Progress
@@ -35,6 +37,7 @@ from ally.types import Progress
 class SourceOptions(TypedDict, total=False):
     """How the source is read; see `ally.data.open_source`."""
 
+    kind: SampleKind | str | None
     id_column: str | None
     text: str | None
     image: str | None
@@ -103,6 +106,18 @@ class CampaignSource:
         kept_in, folder = vectors_folder(self.cache), beside(self.place)
         return encoded_again(samples, fingerprint, self.encoder, kept_in, folder, allowed=allowed)
 
+    def kind_option(self) -> SourceOptions:
+        """The kind of data as `open_source` takes it, for other samples of this kind; nothing where it is found out.
+        The source itself need not be there."""
+        settings = current_settings(self._store)
+        if self._options.get(KIND) is not None:
+            return {"kind": self._options[KIND]}
+        ensure_kind_allowed(settings)
+        if KIND not in settings.options:
+            return {}
+        kept = settings.options[KIND]
+        return {"kind": self.samples.kind if kept is None else kept}
+
     @property
     def size(self) -> int:
         """How many samples there are, missing ones included."""
@@ -124,7 +139,8 @@ class CampaignSource:
             return replace(Settings.from_json(kept), place=moved.place, options=moved.options).to_json()
 
         self._store.change_settings(change)
-        allow_settings(self._store, (PLACE_OF_SOURCE, *PATHS), remember=False)
+        named = (KIND,) if KIND in options else ()
+        allow_settings(self._store, (PLACE_OF_SOURCE, *PATHS, *named), remember=False)
         with self._opening:
             self._source, self._options, self._samples = source, options, samples
 
@@ -158,6 +174,8 @@ def found_source(
     """The source as the settings describe it, or at the place now `given`, through the `encoder` if one is passed
     again."""
     folder = beside(store_place)
+    if KIND not in options:
+        ensure_kind_allowed(settings)
     for one in settings.ignored:
         named_again = given is not None if one.name == PLACE_OF_SOURCE else one.name in options
         if one.name in (PLACE_OF_SOURCE, *PATHS) and not named_again:
@@ -187,6 +205,16 @@ def found_source(
     return encoded_again(samples, settings.fingerprint, encoder, vectors_folder(cache), folder, allowed=about)
 
 
+def ensure_kind_allowed(settings: Settings) -> None:
+    """Raises `NotTrusted` if the campaign names a kind of data that is code, and its user has not allowed it."""
+    for one in settings.ignored:
+        if one.name == KIND:
+            raise NotTrusted(
+                f"the campaign's {one} names code, which does not run until you allow it (`ally trust NAME`) or pass "
+                "it yourself: Campaign.open(place, kind=...)"
+            )
+
+
 def moved_settings(
     settings: Settings, place: Any, options: Mapping[str, Any], samples: Samples, store: Store, folder: Path | None
 ) -> Settings:
@@ -203,8 +231,10 @@ def moved_settings(
 
 def new_sample(sample: Sample, settings: Settings, first: dict[str, Any]) -> NewSample:
     """A sample in the store's form; its label, if any, is checked. `first` maps written forms to labels and grows."""
-    label = None if sample.label is None else settled(Answer(sample.id, sample.label), settings, first).label
-    return NewSample(sample.id, sample.hash, label=label)
+    if sample.label is None:
+        return NewSample(sample.id, sample.hash)
+    answer = normalize_answer(Answer(sample.id, sample.label), settings.task, settings.classes, first)
+    return NewSample(sample.id, sample.hash, label=answer.label)
 
 
 SOURCE = "source"

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 import ally
+from ally.cli._renamed_options import Command
 from ally.cli.bench import bench
 from ally.cli.campaign import COMMANDS
 from ally.cli.campaign.options import option_of
@@ -30,9 +31,9 @@ app = typer.Typer(
     help="Which samples should be labelled next?",
 )
 for command in (demo, query, bench, report, generate, strategies, doctor):
-    app.command()(command)
+    app.command(cls=Command)(command)
 for name, command in COMMANDS.items():
-    app.command(name, rich_help_panel="A labelling campaign")(command)
+    app.command(name, cls=Command, rich_help_panel="A labelling campaign")(command)
 app.add_typer(paper, name="paper")
 app.add_typer(datasets, name="datasets")
 

@@ -51,9 +51,9 @@ def generate(
     dataset: Annotated[
         str | None, of_data(help="A name listed by `ally datasets`, or a file (default: digits).")
     ] = None,
-    target: Annotated[str | None, of_data(help="Column with the labels, if --dataset is a table.")] = None,
+    label: Annotated[str | None, of_data(help="Column with the labels, if --dataset is a table.")] = None,
     share: Annotated[float | None, of_training(help="Share of the data set to train on (default: 0.1).")] = None,
-    samples: Annotated[int, of_ascent(help="How many samples to generate.", min=1, metavar="N")] = 8,
+    n: Annotated[int, of_ascent("--n", help="How many samples to generate.", min=1, metavar="N")] = 8,
     start: Annotated[
         Start, of_ascent(help="Start from the lowest predicted duals in the pool, or among the labelled.")
     ] = "pool",
@@ -95,7 +95,7 @@ def generate(
 ) -> None:
     """Change samples until the model would learn the most from them (gradient ascent on the predicted dual).
 
-    Example: ally generate --dataset digits --samples 8 --out ally-generate
+    Example: ally generate --dataset digits --n 8 --out ally-generate
     """
     from ally.generation import ascend, learn
 
@@ -105,10 +105,10 @@ def generate(
     if pool is None:
         name = "digits" if dataset is None else dataset
         labelled = _from_dataset(
-            name, target, 0.1 if share is None else share, image_shape or DRAWN_AS.get(name), seed, data_dir, labels
+            name, label, 0.1 if share is None else share, image_shape or DRAWN_AS.get(name), seed, data_dir, labels
         )
     else:
-        labelled = _from_files(pool, labels, image_shape, {"--dataset": dataset, "--target": target, "--share": share})
+        labelled = _from_files(pool, labels, image_shape, {"--dataset": dataset, "--label": label, "--share": share})
     with live_progress() as progress:
         learned = learn(
             labelled.X,
@@ -119,7 +119,7 @@ def generate(
             progress=progress,
             **_training(head, eps, epochs, validation, sum(label is not None for label in labelled.y)),
         )
-        rows = learned.quietest(samples, start)
+        rows = learned.quietest(n, start)
         path = ascend(
             learned.dual,
             labelled.X[rows],
@@ -170,7 +170,7 @@ def _training(head: Head, eps: float | None, epochs: int | None, validation: int
 
 def _from_dataset(
     name: str,
-    target: str | None,
+    label: str | None,
     share: float,
     image_shape: str | None,
     seed: int,
@@ -180,6 +180,7 @@ def _from_dataset(
     """A share of the pool, drawn at random, keeps its labels."""
     import numpy as np
 
+    from ally.data import KINDS
     from ally.data.catalogue import load
     from ally.rng import streams
 
@@ -187,8 +188,8 @@ def _from_dataset(
         raise InputError("--labels is for POOL; a data set has its own labels")
     if not 0 < share <= 1:
         raise InputError(f"--share {share:g} is out of range; give a number above 0 and up to 1")
-    data = load(name, data_dir, target=target)
-    if data.kind == "text":
+    data = load(name, data_dir, label=label)
+    if KINDS[data.kind].widget == "text":
         raise InputError(
             f"{name} is text, and changed features no longer correspond to a text; choose images or a table"
         )

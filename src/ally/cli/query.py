@@ -154,7 +154,7 @@ def query(
 
 
 def _through(encoder: str, embeddings: Path | None, samples: Samples) -> Samples:
-    from ally.campaign.encoding import encode_samples
+    from ally.data.encoders.choosing import encode_samples
 
     return encode_samples(samples, encoder, None, embeddings, None, None)
 

@@ -10,6 +10,10 @@ import typer
 
 of_source = partial(typer.Option, rich_help_panel="Source")
 
+OwnKind: TypeAlias = Annotated[
+    str | None,
+    of_source("--kind", help="A kind of data of your own, which is imported.", metavar="MODULE:NAME"),
+]
 IdColumn: TypeAlias = Annotated[
     str | None, of_source(help="Column with the ids (default: id, name or one like article_id, if unique).")
 ]
@@ -44,6 +48,10 @@ EncoderChoice: TypeAlias = Annotated[
 Encoding: TypeAlias = Annotated[str | None, of_source(help="Text file encoding (default: utf-8).")]
 NoHeader: TypeAlias = Annotated[
     bool, of_source("--no-header", help="The file has no header line; columns are named column 1, column 2 …")
+]
+ImageSize: TypeAlias = Annotated[
+    int | None,
+    of_source(help="Side of the images that the learner sees, in pixels (default: 32).", min=8, metavar="N"),
 ]
 ChannelAxis: TypeAlias = Annotated[
     Literal["first", "last"] | None, of_source(help="Which axis of an image array has the channels (default: detect).")

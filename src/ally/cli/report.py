@@ -30,7 +30,7 @@ def report(
     folder: Annotated[
         Path, typer.Argument(help="A folder that `ally bench` or `ally paper run` wrote.", metavar="DIR")
     ],
-    smooth: Annotated[
+    smoothing: Annotated[
         float | None, typer.Option(help="Smooth the curves: weight of a moving average, as in the paper.")
     ] = None,
     band: Annotated[
@@ -45,7 +45,7 @@ def report(
     from ally.report import answer, load, sentences, write_summary
 
     with stderr.status("statistics and pictures"):
-        summary, description = load(folder, smooth)
+        summary, description = load(folder, smoothing)
         written = write_summary(folder, summary, description, band=band.value)
     if as_json:
         print(json.dumps(as_data(summary, written), indent=2, allow_nan=False))

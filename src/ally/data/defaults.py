@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ally.data.samples import Samples
 from ally.errors import InputError
 from ally.types import BOTH_TASKS, Task
+
+if TYPE_CHECKING:
+    from ally.data.samples import Samples
 
 
 class DefaultLearner(NamedTuple):
@@ -22,11 +24,15 @@ ten labels."""
 
 
 def default_learner(samples: Samples, task: Task, labels: int = 1000) -> DefaultLearner:
-    """Tables, texts and vectors: a perceptron with two hidden layers. Images: a slim ResNet-18, more epochs for fewer
-    `labels`."""
+    """What the kind of these samples says for their shape and this many labels."""
     if task not in BOTH_TASKS:
         raise InputError.about("task", task, "is unknown; pass 'classification' or 'regression'")
-    shape = samples.features([]).shape
+    return samples.kind.learner(samples.features([]).shape, labels)
+
+
+def learner_by_shape(shape: tuple[int, ...], labels: int) -> DefaultLearner:
+    """Tables, texts and vectors: a perceptron with two hidden layers. Images: a slim ResNet-18, more epochs for fewer
+    `labels`."""
     if len(shape) == 3 and min(shape[1:]) >= 8:
         size = min(64, max(8, labels // 16))
         epochs = min(100, max(20, STEPS // max(1, -(-labels // size))))

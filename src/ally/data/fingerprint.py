@@ -73,12 +73,27 @@ FingerprintForm = TypedDict(
         "encoded": NotRequired[EncodedForm],
     },
 )
-_NEEDED = {"folder": ("recursive", "label"), "rows": ("layout",), "array": ("shape", "numbered")}
+OwnFingerprintForm = TypedDict(
+    "OwnFingerprintForm",
+    {
+        "version": int,
+        "kind": str,
+        "from": Literal["own"],
+        "own": dict[str, Any],
+        "recursive": NotRequired[bool],
+        "label": NotRequired[Literal["folder"] | None],
+        "embeddings": NotRequired[list[int]],
+        "encoded": NotRequired[EncodedForm],
+    },
+)
+"""What a kind of a user's own keeps; what is under ``"own"`` its code has to check."""
+_NEEDED = {"folder": ("recursive", "label"), "rows": ("layout",), "array": ("shape", "numbered"), "own": ()}
 
 
 def find_fingerprint_misfit(kept: Any) -> str | None:
     """What is wrong with a fingerprint, in words; None if `open_source` can rely on it."""
-    misfit = find_misfit(kept, FingerprintForm, "the fingerprint")
+    own = isinstance(kept, dict) and kept.get("from") == "own"
+    misfit = find_misfit(kept, OwnFingerprintForm if own else FingerprintForm, "the fingerprint")
     if misfit is not None:
         return misfit
     missing = next((name for name in _NEEDED[kept["from"]] if name not in kept), None)

@@ -13,12 +13,12 @@ from ally.checks import check_count
 from ally.data.arrays.convert import ensure_one_size
 from ally.data.arrays.memory import Channels
 from ally.data.arrays.samples import ArraySamples, is_array, read_array_file, read_ids
-from ally.data.embeddings import Embeddings, aligned, is_aligned, open_embeddings
+from ally.data.embeddings import aligned, is_aligned, open_embeddings
 from ally.data.fingerprint import LARGEST_SIDE, SMALLEST_SIDE, check_fingerprint
 from ally.data.given_labels import array_labels, tensor_labels, unmarked
 from ally.data.identity import KeptIndex
-from ally.data.images.folder import ImageFolder
-from ally.data.images.thumbnails import Thumbnails
+from ally.data.images.folder import ImageFolder, open_thumbnails
+from ally.data.kinds import BUILT_IN, KINDS, SampleKind, SourceRequest, find_kind
 from ally.data.samples import Samples
 from ally.data.tables import TABLES, Rows, open_rows, rows_of_dictionaries
 from ally.data.tables.columns import ColumnKind
@@ -31,6 +31,7 @@ from ally.errors import DataError, InputError
 def open_source(
     place: Any,
     *,
+    kind: SampleKind | str | None = None,
     id_column: str | None = None,
     text: str | None = None,
     image: str | None = None,
@@ -54,6 +55,8 @@ def open_source(
     Args:
         place: a folder; a .csv, .tsv, .xlsx, .parquet, .jsonl, .json, .txt (one text a line), .npy or .npz file; a
             pandas or Polars frame, a list of dictionaries or of texts; a numpy array, a sparse matrix, a tensor.
+        kind: the kind of data, if it is not to be found out: a `SampleKind` of your own, its import path
+            ``module:NAME`` (which is imported), or the name of one.
         id_column: the column of ids (default: ``id``, ``ID``, ``Id``, ``name`` or one like article_id, if its values
             are all different; else a hash).
         text: the column of texts (default: ``text``, or one of long texts).
@@ -85,11 +88,11 @@ def open_source(
         )
     if known is not None:
         check_fingerprint(known)
-    thumbnails = Thumbnails(_check_side(size), None if cache is None else Path(cache))
+    _check_side(size)
     if embeddings is not None and ids is not None:
         embeddings, ids = (embeddings, ids), None  # one id for each vector
     if is_aligned(embeddings):
-        plain: dict[str, Any] = {"id_column": id_column, "text": text, "image": image, "label": label}
+        plain: dict[str, Any] = {"kind": kind, "id_column": id_column, "text": text, "image": image, "label": label}
         plain |= {
             "columns": columns,
             "missing_label": missing_label,
@@ -99,44 +102,31 @@ def open_source(
             "recursive": recursive,
         }
         embeddings = aligned(embeddings, place, open_source(place, **plain))
-    vectors = None if embeddings is None else open_embeddings(embeddings)
     place = _plain_list(place)
-    if is_array(place):
-        _refuse(
-            "an array",
-            id_column=id_column,
-            text=text,
-            image=image,
-            label=None if label == NO_LABEL else label,
-            columns=columns,
-            embeddings=embeddings,
-        )
-        values, own, given = read_array_file(place)
-        tensor = None if label == NO_LABEL else tensor_labels(place)
-        given = given if tensor is None else array_labels(tensor, len(tensor), _name(place))
-        given = None if given is None or label == NO_LABEL else unmarked(given, missing_label)
-        chosen = own if ids is None else read_ids(ids)
-        if known is not None and channels == "auto":
-            # Campaigns of before took the axes as they were.
-            channels = "first" if known.get("shape") == list(getattr(values, "shape", ()))[1:] else "auto"
-        samples: Samples = ArraySamples(values, chosen, _name(place), channels, given)
-        return _matched(samples, known)
-    if ids is not None:
-        raise InputError(
-            "ids= belongs to an array of features; a table names its id_column, and images have their paths"
-        )
-    if isinstance(place, (str, Path)) and Path(place).is_dir():
-        _refuse("a folder of images", id_column=id_column, text=text, image=image, columns=columns)
-        if known is not None:
-            _ensure_from(known, "folder", place)
-            recursive, label = bool(known["recursive"]), known["label"]
-            thumbnails = Thumbnails(int(known.get("size", size)), thumbnails.cache)
-        return _matched(
-            ImageFolder(Path(place), recursive=recursive, label=label, thumbnails=thumbnails, embeddings=vectors), known
-        )
+    found = find_kind(kind, place, known)
     roles = {"id_column": id_column, "text": text, "image": image, "label": label, "columns": columns}
-    rows = _rows(place, roles, folder, encoding, header, thumbnails, vectors, known, other, missing_label)
-    return _matched(rows, known)
+    _ensure_options(found, {**roles, "embeddings": embeddings, "ids": ids})
+    options = {**roles, "recursive": recursive, "ids": ids, "folder": folder, "encoding": encoding, "header": header}
+    options |= {"size": size, "channels": channels, "missing_label": missing_label}
+    vectors = None if embeddings is None else open_embeddings(embeddings)
+    request = SourceRequest(place, options, vectors, known, other, None if cache is None else Path(cache))
+    if known is not None:
+        _ensure_from(known, found, place)
+    return _matched(found.open(request), known)
+
+
+def _open_array(request: SourceRequest) -> ArraySamples:
+    place, options, known = request.place, request.options, request.known
+    label, channels = options["label"], options["channels"]
+    values, own, given = read_array_file(place)
+    tensor = None if label == NO_LABEL else tensor_labels(place)
+    given = given if tensor is None else array_labels(tensor, len(tensor), _name(place))
+    given = None if given is None or label == NO_LABEL else unmarked(given, options["missing_label"])
+    chosen = own if options["ids"] is None else read_ids(options["ids"])
+    if known is not None and channels == "auto":
+        # Campaigns of before took the axes as they were.
+        channels = "first" if known.get("shape") == list(getattr(values, "shape", ()))[1:] else "auto"
+    return ArraySamples(values, chosen, _name(place), channels, given)
 
 
 def _check_side(size: int) -> int:
@@ -145,18 +135,11 @@ def _check_side(size: int) -> int:
     return size
 
 
-def _rows(
-    place: Any,
-    roles: dict[str, Any],
-    folder: str | Path | None,
-    encoding: str,
-    header: bool,
-    thumbnails: Thumbnails,
-    embeddings: Embeddings | None,
-    known: Mapping[str, Any] | None,
-    other: bool,
-    missing_label: str | int | None,
-) -> RowSamples:
+def _open_rows(request: SourceRequest) -> RowSamples:
+    place, known, other, folder = request.place, request.known, request.other, request.options["folder"]
+    encoding, header = request.options["encoding"], request.options["header"]
+    roles = {name: request.options[name] for name in ("id_column", "text", "image", "label", "columns")}
+    thumbnails = open_thumbnails(request)
     # A campaign that was made before commas were read as decimal points keeps its ids, some of which are hashes.
     decimal = None if known is None or other else str(known.get("decimal", "."))
 
@@ -186,10 +169,8 @@ def _rows(
     if known is None:
         layout = decide_layout(rows, **roles)
     else:
-        _ensure_from(known, "rows", place)
         layout = Layout.from_json(known["layout"], rows, other=other)
         _ensure_same_roles(layout, roles)
-        thumbnails = Thumbnails(int(known.get("size", thumbnails.side)), thumbnails.cache)
     if layout.image is not None and below is None:
         raise InputError("a frame with paths of images needs folder=: the folder that the paths start from")
     places = None
@@ -202,10 +183,10 @@ def _rows(
         layout,
         folder=below,
         thumbnails=thumbnails,
-        embeddings=embeddings,
+        embeddings=request.vectors,
         kept=known,
         kept_index=places,
-        missing_label=missing_label,
+        missing_label=request.options["missing_label"],
     )
 
 
@@ -244,20 +225,91 @@ def _matched(samples: Samples, known: Mapping[str, Any] | None) -> Samples:
     return samples
 
 
-def _ensure_from(known: Mapping[str, Any], found: str, place: Any) -> None:
-    if known.get("from") != found:
-        words = {"folder": "a folder of images", "rows": "a table or a text file", "array": "an array"}
+def _ensure_from(known: Mapping[str, Any], kind: SampleKind, place: Any) -> None:
+    """The source is of the kind it was; a table may hold images or texts, and is one of them only once it is read."""
+    form = _FORMS.get(kind.name, "own") if not kind.is_own else "own"
+    before = known.get("from")
+    if before != form or (form == "own" and known.get("kind") != kind.name):
+        others = {_FORMS[name]: KINDS[name].source for name in BUILT_IN}
+        own = f"the kind {known.get('kind')!r} of its user's own; pass it: kind='module:NAME' (--kind)"
+        was = own if before == "own" else others.get(str(before), "something else")
+        raise InputError(f"{_name(place)} is {kind.source}, but the campaign was created from {was}")
+
+
+def _ensure_options(kind: SampleKind, given: Mapping[str, Any]) -> None:
+    """What was given applies to the kind."""
+    odd = next((name for name, value in given.items() if value is not None and name not in kind.options), None)
+    if odd == "label" and given["label"] == NO_LABEL:
+        return
+    if odd == "ids":
         raise InputError(
-            f"{_name(place)} is {words[found]}, but the campaign was created from "
-            f"{words.get(str(known.get('from')), 'something else')}"
+            "ids= belongs to an array of features; a table names its id_column, and images have their paths"
         )
-
-
-def _refuse(what: str, **given: Any) -> None:
-    odd = next((name for name, value in given.items() if value is not None), None)
     if odd is not None:
-        raise InputError(f"{odd}= does not apply to {what}; leave it out")
+        raise InputError(f"{odd}= does not apply to {kind.source}; leave it out")
 
 
 def _name(place: Any) -> str:
     return str(place) if isinstance(place, (str, Path)) else f"the {type(place).__name__}"
+
+
+def _is_folder(place: Any) -> bool:
+    return isinstance(place, (str, Path)) and Path(place).is_dir()
+
+
+def _is_texts(place: Any) -> bool:
+    return isinstance(place, (str, Path)) and Path(place).suffix.lower() == ".txt"
+
+
+_FORMS = {"features": "array", "images": "folder", "text": "rows", "table": "rows"}
+"""How the fingerprint of each built-in kind says what it was made from."""
+_ROLES = frozenset({"id_column", "text", "image", "label", "columns", "embeddings"})
+KINDS.add(
+    "features",
+    SampleKind(
+        "features",
+        ("row of features", "rows of features"),
+        recognises=is_array,
+        open=_open_array,
+        options=frozenset({"ids"}),
+        source="an array",
+    ),
+)
+KINDS.add(
+    "images",
+    SampleKind(
+        "images",
+        ("image", "images"),
+        recognises=_is_folder,
+        open=ImageFolder.open,
+        widget="image",
+        encoder="image",
+        beside_encoder="rival",
+        source="a folder of images",
+    ),
+)
+KINDS.add(
+    "text",
+    SampleKind(
+        "text",
+        ("text", "texts"),
+        recognises=_is_texts,
+        open=_open_rows,
+        widget="text",
+        encoder="text",
+        beside_encoder="joined",
+        options=_ROLES,
+        source="a table or a text file",
+    ),
+)
+KINDS.add(
+    "table",
+    SampleKind(
+        "table",
+        ("row", "rows"),
+        recognises=lambda place: True,
+        open=_open_rows,
+        options=_ROLES,
+        source="a table or a text file",
+    ),
+)

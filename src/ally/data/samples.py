@@ -11,24 +11,28 @@ The contract of `Samples`:
 - `features(ids)` has one row per id, in that order. Ids that the source does not have are refused (`missing` says
   which). What becomes unreadable later is read as neutral values and recorded in `problems`.
 - `show` never leaves the folder of the source.
+
+``ally.testing.samples.check_samples`` tries all of this on samples of yours.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ally.data.arrays.memory import ArraySource, SparseSource
 from ally.data.base import Source
 from ally.data.problems import Problems
-from ally.errors import IdError
+from ally.errors import IdError, InputError
 from ally.types import AnyArray, IntArray
 
-Kind: TypeAlias = Literal["images", "text", "table", "features"]
+if TYPE_CHECKING:
+    from ally.data.kinds import SampleKind
 
 
 class Sample(NamedTuple):
@@ -41,48 +45,57 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True)
 class Shown:
-    """What a person labels: an image file, a text, or columns of a table (which may also accompany the other two)."""
+    """What a person labels: an image, a text, or columns of a table (which may also accompany the other two). An image
+    is a file, or `picture`: the bytes of one, such as a PNG, that was drawn of the sample."""
 
     id: str
     path: Path | None = None
     mime: str | None = None
+    picture: bytes | None = field(default=None, repr=False)
     text: str | None = None
     columns: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Samples(Protocol):
+class Samples(ABC):
+    """See the contract above."""
+
     problems: Problems
 
     @property
-    def kind(self) -> Kind: ...
+    @abstractmethod
+    def kind(self) -> SampleKind: ...
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What was decided about the source, in sentences."""
-        ...
+        return ()
 
     def columns(self) -> dict[str, str]:
         """By column of a table, how it is read, once what is learned from it is known; empty for other sources."""
-        ...
+        return {}
 
+    @abstractmethod
     def scan(self) -> Iterator[Sample]: ...
 
+    @abstractmethod
     def show(self, id: str) -> Shown: ...
 
+    @abstractmethod
     def missing(self, ids: Sequence[str]) -> list[str]:
         """Those of `ids` that the source does not have (any more); recorded in `problems` as gone."""
-        ...
 
+    @abstractmethod
     def features(self, ids: Sequence[str]) -> Source: ...
 
     def contents(self, ids: Sequence[str]) -> list[str | Path | None]:
         """What an encoder reads: the text of each id, or the path of its image; None, and a problem, where there is
         none. Raises where the samples are neither texts nor images."""
-        ...
+        raise InputError(f"{self.kind.words[1]} are neither texts nor images; leave out the encoder")
 
     def fingerprint(self, *, learned: bool = True) -> dict[str, Any]:
-        """Plain values that JSON can hold; without `learned`, only those that cost nothing to know."""
-        ...
+        """Plain values that JSON can hold; without `learned`, only those that cost nothing to know. A kind of your own
+        keeps what it likes under ``"own"``."""
+        return {"version": 1, "kind": self.kind.name, "from": "own", "own": {}}
 
 
 def notes_beside_columns(samples: Samples) -> list[str]:

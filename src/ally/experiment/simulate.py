@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 
 from ally.data import Oracle
-from ally.data.arrays.memory import ArraySource
 from ally.experiment.cell import Cell, Record, Round, model_name, objective_name
 from ally.experiment.trial import Trial
 from ally.learning.auto import chosen_name
@@ -88,8 +87,8 @@ def campaign(trial: Trial, cell: Cell, past: Sequence[Round] = ()) -> Iterator[R
 def measured(loop: Loop, trial: Trial, metric: str | None) -> tuple[AnyArray, str | None, FloatArray | None]:
     """What `Trial.measure` takes: predictions for the test set, the metric, and probabilities if it needs them."""
     if not METRICS[metric or trial.metric].probabilities:
-        return loop.predict(trial.test), metric, None
-    probabilities = loop.predict_proba(trial.test)
+        return loop.predict(trial.open_test()), metric, None
+    probabilities = loop.predict_proba(trial.open_test())
     return np.asarray(trial.classes)[probabilities.argmax(1)], metric, probabilities
 
 
@@ -104,9 +103,9 @@ def begin(trial: Trial, cell: Cell, oracle: Oracle, streams: Streams) -> Loop:
     validation = None
     if cell.validation:
         rows = np.sort(held_out)
-        validation = trial.pool[rows], list(oracle.answer(rows.tolist()).values())
+        validation = trial.open_pool(rows), list(oracle.answer(rows.tolist()).values())
     return Loop(
-        ArraySource(trial.pool, vectors=True) if trial.vectors else trial.pool,
+        trial.open_pool(),
         labels,
         model=cell.model,
         strategy=cell.composition,

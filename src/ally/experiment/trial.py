@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from ally.checks import check_count, check_number
+from ally.data.arrays.memory import ArraySource, SparseSource
 from ally.data.catalogue import Dataset
 from ally.metrics import Said, constant, lopsided, metric_for
 from ally.rng import Streams
-from ally.types import AnyArray, FloatArray, Task
+from ally.types import AnyArray, FloatArray, IntArray, Task
 
 
 @dataclass(frozen=True)
@@ -29,18 +30,25 @@ class Trial:
     notes: tuple[str, ...] = ()
     """Notes for readers of the results, as sentences."""
     vectors: bool = False
-    """Whether the samples are vectors of an encoder, whose distances are meaningful."""
+    """Whether the samples are vectors whose distances are meaningful."""
+    words: tuple[AnyArray, AnyArray] | None = field(default=None, repr=False)
+    """Of texts that are vectors here: sparse matrices (n, features) of the words of the pool and of the test set."""
+    encoder: str = ""
+    """The name of the encoder that made the vectors."""
+    declared: tuple[Any, ...] = ()
+    """Classes that were declared, whether samples show them or not."""
 
     @staticmethod
     def of(data: Dataset) -> Trial:
         sides = (data.pool, data.pool_labels, data.test, data.test_labels)
-        return Trial(data.name, data.task, *sides, data.notes, data.vectors)
+        return Trial(data.name, data.task, *sides, data.notes, data.vectors, data.words, data.encoder)
 
     @cached_property
     def fingerprint(self) -> str:
         """Changes with the data, whatever their name."""
-        digest = hashlib.sha256(repr((self.task, self.pool.shape, self.test.shape)).encode())
-        parts: tuple[Any, ...] = (self.pool, self.pool_labels, self.test, self.test_labels)
+        declared = (self.declared,) if self.declared else ()
+        digest = hashlib.sha256(repr((self.task, self.pool.shape, self.test.shape, *declared)).encode())
+        parts: tuple[Any, ...] = (self.pool, self.pool_labels, self.test, self.test_labels, *(self.words or ()))
         for part in parts:
             for array in (part.data, part.indices, part.indptr) if hasattr(part, "indptr") else (part,):
                 digest.update(
@@ -53,12 +61,30 @@ class Trial:
         """How many samples can be asked about; sparse matrices have no length."""
         return int(self.pool.shape[0])
 
+    def open_pool(self, rows: IntArray | None = None) -> Any:
+        """The pool, or some of its rows, as `ally.Loop` takes it: vectors as such, with the words of their texts beside
+        them."""
+        pool, words = self.pool, None if self.words is None else self.words[0]
+        if rows is not None:
+            pool, words = pool[rows], None if words is None else words[rows]
+        return self._open(pool, words)
+
+    def open_test(self) -> Any:
+        """The test set in the same form."""
+        return self._open(self.test, None if self.words is None else self.words[1])
+
+    def _open(self, X: AnyArray, words: AnyArray | None) -> Any:
+        if not self.vectors:
+            return X
+        return ArraySource(X, vectors=True, words=None if words is None else SparseSource(words))
+
     @property
     def classes(self) -> list[Any] | None:
         """All classes of the data, known to every strategy from the start."""
         if self.task == "regression":
             return None
-        return list(np.union1d(self.pool_labels, self.test_labels).tolist())
+        shown = np.union1d(self.pool_labels, self.test_labels)
+        return list((np.union1d(shown, np.asarray(self.declared)) if self.declared else shown).tolist())
 
     @property
     def metric(self) -> str:
@@ -68,7 +94,8 @@ class Trial:
     def measured_on(self, count: int) -> Trial:
         """The same with `count` samples of the test set, drawn at random but always the same ones."""
         rows = np.sort(np.random.default_rng(0).permutation(int(self.test.shape[0]))[:count])
-        return replace(self, test=self.test[rows], test_labels=self.test_labels[rows])
+        words = None if self.words is None else (self.words[0], self.words[1][rows])
+        return replace(self, test=self.test[rows], test_labels=self.test_labels[rows], words=words)
 
     def measure(self, predicted: AnyArray, metric: str | None = None, probabilities: FloatArray | None = None) -> float:
         """`metric` of the predictions (n,) for `test`, some from `probabilities` (n, C) in the order of `classes`. The
@@ -128,7 +155,8 @@ class Copies:
         rows = np.arange(trial.size)
         if self.of is not None and self.of < trial.size:
             rows = np.sort(streams.numpy("different samples").choice(trial.size, self.of, replace=False))
-        pool = trial.pool[np.repeat(rows, self.times)]
+        each = np.repeat(rows, self.times)
+        pool = trial.pool[each]
         if self.noise:
             rng, pool = streams.numpy("copies"), pool.astype(np.float32)
             # Pixels share one scale, columns of a table have their own.
@@ -139,4 +167,5 @@ class Copies:
                 pool[copy :: self.times] += scale * rng.standard_normal(
                     pool[copy :: self.times].shape, dtype=np.float32
                 )
-        return replace(trial, pool=pool, pool_labels=np.repeat(trial.pool_labels[rows], self.times))
+        words = None if trial.words is None else (trial.words[0][each], trial.words[1])
+        return replace(trial, pool=pool, pool_labels=trial.pool_labels[each], words=words)

@@ -55,7 +55,7 @@ def slate_for(source: Source, training: Training = Training()) -> tuple[Candidat
     linear = Candidate("linear", LinearLearner(), _linear_seconds)
     perceptron = Candidate("mlp", Network.named("mlp", training), _perceptron_seconds)
     # For numbers, trees and the Gaussian process are ahead of it (docs/learners.md).
-    graph = Candidate("graph", GraphLearner(GRAPH), _graph_seconds, task="classification")
+    graph = Candidate("graph", GraphLearner(GRAPH, keep_in=training.graphs), _graph_seconds, task="classification")
     if len(shape) == 3 and min(shape[1:]) >= 8:
         return linear, graph, Candidate("cnn", Network.named("cnn", training), _convolution_seconds)
     if source.vectors:

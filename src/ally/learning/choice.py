@@ -30,6 +30,10 @@ PRIOR = 30
 """How many labels it takes to outweigh the weights that the errors alone suggest."""
 LEAST = 0.05
 """Learners of less weight are left out of an average."""
+OTHERS, FEWEST_OTHERS = 0.25, 5
+"""Where at least `FEWEST_OTHERS` held-out labels are not of the commonest class, a learner that calls less than this
+share of that many samples anything but its own commonest class tells none apart: it would add to the weight of one
+class, and no knowledge."""
 AND = " + "
 
 
@@ -194,10 +198,11 @@ class Race:
         return sorted(found, key=lambda one: one.rank)
 
     def winner(self, tried: Sequence[Candidate], notes: Sequence[str]) -> Chosen:
-        """The best, or the simplest of those level with it."""
+        """The best of those tried, or the simplest of those level with it."""
         measured = self._any_measured()
-        level = {one.name for one in measured if one.rank <= TIE * measured[0].rank}
-        chosen = next(candidate for candidate in tried if candidate.name in level)
+        rank = {one.name: one.rank for one in measured}
+        least = TIE * min(rank[candidate.name] for candidate in tried)
+        chosen = next(candidate for candidate in tried if rank[candidate.name] <= least)
         own = next(one for one in measured if one.name == chosen.name)
         rest = [one for one in measured if one is not own and math.isfinite(one.rank)]
         note = f"{chosen.name} chosen by cross-validation: {self._error(own)}"
@@ -206,13 +211,18 @@ class Race:
         return Chosen(chosen, self._with(note, notes), len(self.examples), tuple(measured))
 
     def mixture(self, tried: Sequence[Candidate], notes: Sequence[str]) -> Chosen:
-        """The average whose error on the held-out labels is lowest, or the best if that is no average."""
+        """The average whose error on the held-out labels is lowest, or the best if that is no average. Candidates that
+        tell no classes apart are left out, unless all are such."""
+        constant = self._list_constant()
+        notes = [*notes, *(f"{name} was left out: it calls nearly all samples the same" for name in constant)]
+        tried = [one for one in tried if one.name not in constant]
         measured = self._any_measured()
         by_name = {one.name: one for one in tried if one.name not in self.failed and _averages(one, self.examples)}
         count = min((len(self.said[name]) for name in by_name), default=0)
         said = {name: np.concatenate(self.said[name][:count]) for name in by_name}
         labels = np.concatenate([self.examples.labels[test] for _, test in self.splits[:count]])
-        weights = weights_of(said, labels, self.examples.classes is not None) if measured[0].name in said else {}
+        best = next(one.name for one in measured if one.name not in constant)
+        weights = weights_of(said, labels, self.examples.classes is not None) if best in said else {}
         if len(weights) < 2:
             return self.winner(tried, notes)
         mean = np.sum([weights[name] * said[name] for name in weights], axis=0)
@@ -239,6 +249,20 @@ class Race:
             why = next(iter(self.failed.values()))
             raise ModelError(f"no learner could be trained on these labels ({why}); name a model")
         return measured
+
+    def _list_constant(self) -> list[str]:
+        """Names of candidates that call nearly all held-out samples the same; none if all that could be trained do."""
+        trained = [name for name in self.said if name not in self.failed]
+        if self.examples.classes is None:
+            return []
+        constant = []
+        for name in trained:
+            tests = [test for _, test in self.splits[: len(self.said[name])]]
+            others = count_others(self.examples.labels[np.concatenate(tests)])
+            told = count_others(np.concatenate(self.said[name]).argmax(axis=1))
+            if others >= FEWEST_OTHERS and told < OTHERS * others:
+                constant.append(name)
+        return constant if len(constant) < len(trained) else []
 
     def _with(self, note: str, notes: Sequence[str]) -> str:
         said = [*notes, *self.failed.values()]
@@ -273,6 +297,11 @@ def weights_of(said: Mapping[str, AnyArray], labels: AnyArray, classes: bool) ->
     weights = {name: weight for name, weight in zip(said, found.tolist(), strict=True) if weight >= LEAST}
     total = sum(weights.values())
     return {name: weights[name] / total for name in sorted(weights, key=lambda name: -weights[name])}
+
+
+def count_others(numbers: AnyArray) -> int:
+    """How many of the class numbers (m,) are not the commonest."""
+    return len(numbers) - int(np.bincount(numbers.astype(np.int64)).max())
 
 
 def losses(said: AnyArray, labels: AnyArray, classes: bool) -> FloatArray:

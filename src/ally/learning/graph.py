@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,12 @@ from scipy.sparse import csr_array
 
 from ally.checks import check_count
 from ally.data import Source
+from ally.data.arrays.scaling import Scaling
 from ally.errors import DataError, ModelError
 from ally.graph import interpolate
 from ally.learning.calibration import folds
 from ally.learning.graph_constraints import GraphConstraints, describe, find_unused, read_duals
+from ally.learning.graph_file import GraphFile
 from ally.learning.graph_settings import (
     MOST,
     ChosenSettings,
@@ -37,7 +40,7 @@ from ally.learning.learner import Examples, FitReport, Unlabelled
 from ally.learning.losses import TargetScale
 from ally.learning.model_header import get_scaler, get_tensor
 from ally.learning.objectives import ERM, Objective, PDCLUnlabelled
-from ally.learning.pool_graph import PoolGraph
+from ally.learning.pool_graph import NEIGHBOURS, PoolGraph
 from ally.learning.snapshot import ByBlocks, Seen
 from ally.rng import Streams
 from ally.types import AnyArray, FloatArray, IntArray, Progress, Task
@@ -50,12 +53,14 @@ class GraphLearner:
     """Label spreading.
 
     Attributes:
-        most: samples in the graph; of a larger pool a seeded sample, from which the others are predicted.
+        most: samples in the graph; of a larger pool a fixed random sample, from which the others are predicted.
         graphs: the pool's graphs, one for each space, once `prepared`.
+        keep_in: a folder for graphs, so that another process need not build them again; None keeps none.
     """
 
     most: int = LARGEST_GRAPH
     graphs: tuple[PoolGraph, ...] = field(default=(), repr=False, compare=False)
+    keep_in: Path | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_count("most", self.most)
@@ -73,8 +78,18 @@ class GraphLearner:
     def prepared(self, source: Source, rows: IntArray, chunk_size: int | None = None) -> GraphLearner:
         if self.graphs:
             return self
-        spaces = [find_space(source, rows, scaling, chunk_size) for scaling in list_scalings(source)]
-        return replace(self, graphs=tuple(PoolGraph(source, rows, space, self.most) for space in spaces))
+        graphs = []
+        for scaling in list_scalings(source):
+            space = find_space(source, rows, scaling, chunk_size)
+            graphs.append(PoolGraph(source, rows, space, self.most, self._open_file(source, scaling)))
+        return replace(self, graphs=tuple(graphs))
+
+    def _open_file(self, source: Source, scaling: Scaling) -> GraphFile | None:
+        """Where the graph of samples of this shape is kept."""
+        if self.keep_in is None:
+            return None
+        shape = "x".join(map(str, source.shape))
+        return GraphFile(self.keep_in / f"{shape}-{scaling}-{self.most}.graph", max(NEIGHBOURS))
 
     def settled(
         self, examples: Examples, objective: Objective, streams: Streams, progress: Progress | None = None
@@ -150,7 +165,7 @@ def _constrain(
     if unlabelled is not None:
         asked["unlabelled"] = (unlabelled.source, unlabelled.rows)
     for name, (source, rows) in asked.items():
-        duals[name], missing = read_duals(pool, fitted.settings.k, found.duals, source, rows)
+        duals[name], missing = read_duals(pool, fitted.settings, found.duals, source, rows)
         outside += missing
     constrained = replace(
         fitted,
@@ -189,7 +204,7 @@ def _predict_folds(
 ) -> FloatArray:
     """What the labels of `FOLDS` folds would be by those of the others, (L, c) or (L, 1)."""
     fold = folds(examples.labels, FOLDS, streams.numpy("held out"))
-    placed = pool.build().interpolate(pool.space.read(examples.source, examples.rows), settings.k)
+    placed = pool.build().interpolate(pool.space.read(examples.source, examples.rows), settings.k, settings.share)
     said = np.empty((len(examples), labels.values.shape[1] if labels.classes else 1))
     for number in range(FOLDS):
         others, here = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
@@ -200,7 +215,7 @@ def _predict_folds(
 
 def _spread(pool: PoolGraph, settings: GraphSettings, placed: csr_array, labels: SpreadLabels) -> FloatArray:
     """(n, c) or (n, 2): the masses everywhere of labels at `placed` points (L, n)."""
-    masses = pool.spread_labels(placed, labels.values, settings.k, settings.alpha)
+    masses = pool.spread_labels(placed, labels.values, settings.k, settings.alpha, settings.share)
     return balance(masses, masses.sum(axis=0), labels) if settings.balanced else masses
 
 
@@ -208,7 +223,7 @@ def _fit(
     pool: PoolGraph, settings: GraphSettings, examples: Examples, labels: SpreadLabels, scale: TargetScale
 ) -> FittedGraph:
     graph = pool.build()
-    placed = graph.interpolate(pool.space.read(examples.source, examples.rows), settings.k)
+    placed = graph.interpolate(pool.space.read(examples.source, examples.rows), settings.k, settings.share)
     masses = _spread(pool, settings, placed, labels)
     report = FitReport(
         samples=len(examples),
@@ -222,7 +237,8 @@ def _fit(
         notes=_describe_graph(graph.number_parts(settings.k), placed),
     )
     return FittedGraph(
-        pool.space, graph.points, masses.astype(np.float32), labels.shares, graph.width(settings.k), settings,
+        pool.space, graph.points, masses.astype(np.float32), labels.shares, graph.width(settings.k, settings.share),
+        settings,
         examples.task, examples.classes, scale, report, None, examples.source.shape,
     )  # fmt: skip
 

@@ -123,8 +123,9 @@ class GraphConstraints:
         weights = values.sum(axis=1) if self.labels.classes else values[:, 1]
         targets = (values if self.labels.classes else values[:, :1]) / weights[:, None]
         graph = self.pool.build()
-        placed = graph.interpolate(self.points, self.settings.k)
-        return SmoothProblem(graph.links(self.settings.k), placed, targets, weights, RIDGE)
+        k, share = self.settings.k, self.settings.share
+        placed = graph.interpolate(self.points, k, share)
+        return SmoothProblem(graph.links(k, share), placed, targets, weights, RIDGE)
 
 
 def _bound(masses: FloatArray, targets: FloatArray) -> FloatArray:
@@ -147,9 +148,12 @@ def _choose_temperature(settings: GraphSettings, masses: FloatArray, labels: Spr
     return best.settings if best.is_clearly_better(plain) else usual
 
 
-def read_duals(pool: PoolGraph, k: int, duals: FloatArray, source: Source, rows: IntArray) -> tuple[torch.Tensor, int]:
+def read_duals(
+    pool: PoolGraph, settings: GraphSettings, duals: FloatArray, source: Source, rows: IntArray
+) -> tuple[torch.Tensor, int]:
     """λ (len(rows),) of samples, and how many of them are not in the graph: those get the mean of their neighbours."""
     graph = pool.build()
+    width = graph.width(settings.k, settings.share)
     numbers = {point.tobytes(): number for number, point in enumerate(graph.points)}
     found, outside = np.empty(len(rows)), 0
     for block in blocks(len(rows)):
@@ -159,12 +163,12 @@ def read_duals(pool: PoolGraph, k: int, duals: FloatArray, source: Source, rows:
         if len(rest):
             # The same sample read with other ones may differ in the last digit.
             nearest = find_nearest(ArrayRows(points[rest]), ArrayRows(graph.points))
-            same = nearest.squared[:, 0] <= SAME * graph.width(k)
+            same = nearest.squared[:, 0] <= SAME * width
             known[rest[same]] = nearest.numbers[same, 0]
             rest = rest[~same]
         here = duals[known]
         if len(rest):
-            here[rest] = interpolate(graph.points, points[rest], k, graph.width(k)) @ duals
+            here[rest] = interpolate(graph.points, points[rest], settings.k, width) @ duals
             outside += len(rest)
         found[block] = here
     return torch.from_numpy(found.astype(np.float32)), outside

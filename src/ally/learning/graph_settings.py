@@ -30,12 +30,19 @@ class GraphSettings(NamedTuple):
         k, alpha: neighbours of a point, and how far labels spread.
         balanced: whether the mass of each class is scaled to its share of the labels.
         temperature: probabilities are p^(1/T), normalised.
+        share: of the median squared distance to a neighbour, at which the weight of a link has fallen to 1/e.
     """
 
     k: int = 10
     alpha: float = 0.9
     balanced: bool = True
     temperature: float = 1.0
+    share: float = 0.25
+
+    @classmethod
+    def usual(cls, classes: bool) -> GraphSettings:
+        """What is used unless something else is clearly better."""
+        return cls() if classes else cls(balanced=False, share=1.0)
 
 
 class SpreadLabels(NamedTuple):
@@ -75,7 +82,7 @@ def choose_settings(pool: PoolGraph, points: AnyArray, labels: SpreadLabels) -> 
     truth = _truth(labels)
     for settings, said in _try_settings(pool, points, labels):
         tried = ChosenSettings(settings, said, np.square(said - truth).sum(axis=1))
-        usual = settings._replace(temperature=1.0) == GraphSettings(balanced=labels.classes)
+        usual = settings._replace(temperature=1.0) == GraphSettings.usual(labels.classes)
         if usual not in best or tried.errors.mean() < best[usual].errors.mean():
             best[usual] = tried
     other = best.get(False)
@@ -85,10 +92,10 @@ def choose_settings(pool: PoolGraph, points: AnyArray, labels: SpreadLabels) -> 
 def _try_settings(
     pool: PoolGraph, points: AnyArray, labels: SpreadLabels
 ) -> Iterator[tuple[GraphSettings, FloatArray]]:
-    usual = GraphSettings(balanced=labels.classes)
+    usual = GraphSettings.usual(labels.classes)
     few = len(points) < FEWEST
     for k in (usual.k,) if few else NEIGHBOURS:
-        reached, totals = pool.relate_labels(points, k)
+        reached, totals = pool.relate_labels(points, k, usual.share)
         for place, alpha in enumerate(ALPHAS):
             if few and alpha != usual.alpha:
                 continue
@@ -96,7 +103,7 @@ def _try_settings(
             balanced = balance(masses, totals[place] @ labels.values, labels) if labels.classes else masses
             for is_balanced in (True, False) if labels.classes and not few else (usual.balanced,):
                 for temperature in TEMPERATURES if labels.classes and not few else (usual.temperature,):
-                    settings = GraphSettings(k, alpha, is_balanced, temperature)
+                    settings = GraphSettings(k, alpha, is_balanced, temperature, usual.share)
                     yield settings, predict_labels(balanced if is_balanced else masses, temperature, labels.shares)
 
 

@@ -32,7 +32,7 @@ LEARNERS: Registry[Callable[[Training], Learner]] = Registry(
     {
         "auto": AutoLearner,
         "linear": lambda training: LinearLearner(),
-        "graph": lambda training: GraphLearner(),
+        "graph": lambda training: GraphLearner(keep_in=training.graphs),
         "extra-trees": lambda training: extra_trees(),
         "random-forest": lambda training: random_forest(),
         "gradient-boosting": lambda training: gradient_boosting(),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import torch
@@ -61,6 +62,7 @@ class Training:
         validation_share: the share of the labels to hold out for early stopping where no validation samples are given,
             from `FEWEST_TO_SHARE` labels on; 0 holds out none. None is `VALIDATION_SHARE` if the strategy stops early,
             and otherwise 0.
+        graphs: a folder in which the graphs of pools are kept for later trainings; None keeps none.
     """
 
     lr: float = 1e-3
@@ -74,14 +76,18 @@ class Training:
     loss: str | Loss | None = None
     augment: Augment | None = None
     validation_share: float | None = None
+    graphs: Path | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
         """What was chosen; the last four only if they were, so that grids made before keep their names."""
         shown = {
             item.name: getattr(self, item.name)
             for item in fields(self)
-            if item.name not in ("optimizer", "loss", "augment", "validation_share")
-            or getattr(self, item.name) != item.default
+            if item.compare
+            and (
+                item.name not in ("optimizer", "loss", "augment", "validation_share")
+                or getattr(self, item.name) != item.default
+            )
         } | {"patience": self.stops_after}
         return f"Training({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 

@@ -129,7 +129,9 @@ class CampaignInfo(BaseModel):
     identity: str
     """Distinguishes campaigns with the same name: a browser keeps unsent answers for this one only."""
     task: Literal["classification", "regression"]
-    kind: Literal["images", "text", "table", "features"]
+    kind: str
+    widget: Literal["image", "text", "card"]
+    """How a sample is shown: a picture, a text, or its columns."""
     classes: list[Class]
     open_classes: bool
     """Whether any label is a class."""
@@ -190,7 +192,7 @@ class ImageInfo(BaseModel):
 
 class SampleContent(BaseModel):
     id: str
-    kind: Literal["images", "text", "table", "features"]
+    kind: str
     image: ImageInfo | None
     text: str | None
     cut: int

@@ -15,6 +15,7 @@ from ally.cli.campaign.new import new
 def test_defaults_are_those_of_the_library():
     command, create = (inspect.signature(function).parameters for function in (new, library.Campaign.create))
     renamed = {
+        "seed": ("random_state", lambda seed: seed),
         "lease": ("lease_seconds", lambda minutes: 60 * minutes),
         "by_hand": ("automatic", lambda by_hand: not by_hand),
     }
@@ -24,12 +25,11 @@ def test_defaults_are_those_of_the_library():
         "model",
         "batch",
         "evaluate",
-        "validate",
+        "validation",
         "random_share",
         "budget",
         "policy",
         "opinions",
-        "seed",
     ):
         assert command[name].default == create[name].default, name
     for name, (other, translate) in renamed.items():
@@ -39,7 +39,7 @@ def test_defaults_are_those_of_the_library():
 def test_new_says_what_was_found(ally, photos, tmp_path):
     (tmp_path / "photos" / "bad.png").write_bytes(b"not an image")
     done = ally(
-        "new", "shapes", "--from", "photos", "--classes", "disc,square", "--evaluate", 8, "--validate", 4, "--by-hand"
+        "new", "shapes", "--from", "photos", "--classes", "disc,square", "--evaluate", 8, "--validation", 4, "--by-hand"
     )
     assert done.out.startswith("shapes.db: 40 images of photos; classes disc, square\n")
     assert "8 random samples held out, never trained on, to measure the learning curve; 25% of each query" in done.out
@@ -69,7 +69,7 @@ def test_new_without_a_curve_says_so(ally, photos):
         ("notes.txt", "good\nbad\nfine\nawful\n", [], "4 texts"),
         ("notes.csv", "id,text\n1,good\n2,bad\n", [], "2 texts"),
         ("notes.csv", "key,remark\n1,good\n2,bad\n", ["--text", "remark", "--id-column", "key"], "2 texts"),
-        ("houses.csv", "name,rooms,price\na,2,100\nb,3,150\n", ["--regression", "--label", "price"], "2 rows"),
+        ("houses.csv", "name,rooms,price\na,2,100\nb,3,150\n", ["--task", "regression", "--label", "price"], "2 rows"),
         ("latin.csv", "id,text\n1,caf\xe9\n2,bar\n".encode("latin-1"), ["--encoding", "latin-1"], "2 texts"),
         ("lines.jsonl", '{"id": "x", "a": 1}\n{"id": "y", "a": 2}\n', [], "2 rows"),
     ],
@@ -362,7 +362,7 @@ def test_labels_that_were_outvoted_count_as_saved(ally, table, tmp_path, label):
 def test_the_majority_of_numbers_is_the_median(ally, table):
     even = ("--from", "table.csv", "--policy", "majority", "--opinions", 2, "--by-hand")
     assert "opinions can tie" in ally("new", "classes", *even).out
-    assert "opinions can tie" not in ally("new", "rows", *even, "--regression").out
+    assert "opinions can tie" not in ally("new", "rows", *even, "--task", "regression").out
     assert "For numbers, the majority is the median" in " ".join(ally("new", "--help").out.replace("│", " ").split())
     for who, value in (("ann", "1.0"), ("bob", "1.2"), ("cat", "9.0")):
         ally("tell", "rows", f"r00={value}", "--annotator", who)

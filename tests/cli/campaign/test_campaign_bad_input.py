@@ -40,14 +40,14 @@ SOURCES = {
         [*NEW, "table.csv", "--classes", "low,medium", "--label", "verdict"],
         "is 'high', which is none of the classes",
     ),
-    "target that is NaN": ([*NEW, "nan.csv", "--regression", "--label", "price"], "the label of 'b' is 'NaN'"),
+    "target that is NaN": ([*NEW, "nan.csv", "--task", "regression", "--label", "price"], "the label of 'b' is 'NaN'"),
     "one class": (
         [*NEW, "table.csv", "--classes", "cat"],
         "--classes ['cat'] holds 1; a classifier needs at least two",
     ),
     "class twice": ([*NEW, "table.csv", "--classes", "cat,cat"], "two that read alike"),
     "classes and regression": (
-        [*NEW, "table.csv", "--classes", "a,b", "--regression"],
+        [*NEW, "table.csv", "--classes", "a,b", "--task", "regression"],
         "classes are given and the task is regression",
     ),
     "share above one": ([*NEW, "table.csv", "--random-share", "1.5"], "--random-share 1.5 is out of range"),
@@ -76,7 +76,7 @@ SOURCES = {
     "lease that is none": ([*NEW, "table.csv", "--lease", "nan"], "--lease nan is out of range; give minutes"),
     "no strategy": ([*NEW, "table.csv", "--strategy", "bagde"], "did you mean 'badge'?"),
     "strategy of another task": (
-        [*NEW, "table.csv", "--regression", "--strategy", "margin"],
+        [*NEW, "table.csv", "--task", "regression", "--strategy", "margin"],
         "strategy 'margin' is not defined for regression",
     ),
     "no model": ([*NEW, "table.csv", "--model", "vgg"], "unknown model 'vgg'"),
@@ -278,7 +278,7 @@ def test_answers_and_files(ally, answered, monkeypatch, case):
 
 @pytest.mark.parametrize("label", ["nan", "inf", "many", "true", "1e999", "1e151", "9" * 309, "9" * 5000])
 def test_targets_must_be_finite_numbers(ally, table, label):
-    ally("new", "size", "--from", "table.csv", "--regression", "--by-hand")
+    ally("new", "size", "--from", "table.csv", "--task", "regression", "--by-hand")
     assert "the label of 'r00' is" in ally("tell", "size", f"r00={label}", code=2).err
     with library.Campaign.open("size.db") as campaign:
         assert campaign.labels() == {}

@@ -99,10 +99,10 @@ def test_other_labels_of_the_same_file_are_named_by_annotator(ally, rows, tmp_pa
 
 
 def test_numbers_for_regression(ally, table, tmp_path):
-    ally("new", "size", "--from", "table.csv", "--regression", "--by-hand")
+    ally("new", "size", "--from", "table.csv", "--task", "regression", "--by-hand")
     ally("tell", "size", "r00=1.25", "r01=-3", "r02=2e3")
     ally("export", "size", "out.csv")
-    ally("new", "again", "--from", "table.csv", "--regression", "--by-hand")
+    ally("new", "again", "--from", "table.csv", "--task", "regression", "--by-hand")
     ally("import", "again", "out.csv")
     assert standing("again.db")[0] == {"r00": 1.25, "r01": -3, "r02": 2000.0}
 
@@ -135,7 +135,7 @@ def test_the_columns_of_the_source_serve_for_labels(ally, tmp_path):
     (tmp_path / "other.csv").write_text("nr\tverdict\nn2\tdog\nn3\tcat\n")
     told = ally("tell", "news", "other.csv", code=2).err
     assert "has no column 'id'; it needs id and label, and has nr, verdict" in told
-    assert "2 labels" in ally("tell", "news", "other.csv", "--id-column", "nr", "--label-column", "verdict").out
+    assert "2 labels" in ally("tell", "news", "other.csv", "--id-column", "nr", "--label", "verdict").out
     ally("retrain", "news")
     ally("export", "news", "wide.csv", "--with-columns")
     rows = list(csv.DictReader((tmp_path / "wide.csv").read_text().splitlines()))
@@ -202,7 +202,7 @@ def test_files_without_a_header_and_in_other_encodings(ally, rows, tmp_path):
     assert "say header=False (--no-header)" in ally("tell", "rows", "plain.csv", code=2).err
     assert "2 labels saved" in ally("tell", "rows", "plain.csv", "--no-header").out
     (tmp_path / "more.csv").write_bytes("low,r02,Köln\nhigh,r03,Ulm\n".encode("latin-1"))
-    columns = ("--id-column", "column 2", "--label-column", "column 1", "--no-header")
+    columns = ("--id-column", "column 2", "--label", "column 1", "--no-header")
     assert "is not utf-8" in ally("import", "rows", "more.csv", *columns, code=2).err
     assert "2 labels and" in ally("import", "rows", "more.csv", *columns, "--encoding", "latin-1").out
     assert "are for a file of answers" in ally("tell", "rows", "r04=low", "--no-header", code=2).err

@@ -35,7 +35,7 @@ def test_status_counts_and_shows_the_curve(ally, tmp_path, table, fill):
         "a",
         "--evaluate",
         20,
-        "--validate",
+        "--validation",
         5,
         "--batch",
         12,
@@ -208,7 +208,8 @@ def test_regression_from_numbers_of_the_source(ally, table):
         "size",
         "--from",
         "table.csv",
-        "--regression",
+        "--task",
+        "regression",
         "--label",
         "size",
         "--column",
@@ -265,7 +266,7 @@ def test_figures_that_fit_rare_classes(ally, tmp_path):
 def test_numbers_beyond_all_labels_are_marked(ally, tmp_path):
     rows = [f"s{n},{n / 10},{n / 5}" for n in range(30)]
     (tmp_path / "t.csv").write_text("\n".join(["id,a,y", *rows]))
-    ally("new", "t", "--from", "t.csv", "--label", "y", "--regression", "--by-hand", "--model", "mlp")
+    ally("new", "t", "--from", "t.csv", "--label", "y", "--task", "regression", "--by-hand", "--model", "mlp")
     ally("retrain", "t")
     (tmp_path / "new.csv").write_text("id,a\nnear,1.5\nfar,90\n")
     done = ally("predict", "t", "new.csv")
@@ -418,7 +419,8 @@ def test_few_numbers_have_no_interval_and_few_labels_no_prediction(ally, table):
         "size",
         "--from",
         "table.csv",
-        "--regression",
+        "--task",
+        "regression",
         "--column",
         "a",
         "--evaluate",

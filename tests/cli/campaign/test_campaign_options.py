@@ -61,7 +61,7 @@ def test_every_setting_is_an_option_with_its_meaning(capsys, monkeypatch, comman
         assert item.name in forms or item.meaning[:40] in shown, item
     if command == "change":
         assert "--seed" not in shown
-        assert "--validate" not in shown
+        assert "--validation" not in shown
 
 
 def test_every_setting_is_in_the_signature_of_create_and_in_the_documentation():

@@ -54,7 +54,7 @@ def test_names_and_targets_that_do_not_exist(tmp_path):
     with pytest.raises(UnknownName, match="unknown data set 'digit'; did you mean 'digits'"):
         load("digit", tmp_path)
     with pytest.raises(InputError, match="does not go with 'digits'"):
-        load("digits", tmp_path, target="y")
+        load("digits", tmp_path, label="y")
     with pytest.raises(InputError, match="does not exist; give a file"):
         load(str(tmp_path / "none.csv"))
     (tmp_path / "a.doc").write_text("x")

@@ -93,7 +93,7 @@ def gather(store: Store, samples: Samples, settings: Settings, turn: int) -> Tra
     free = len(rows)
     if free > settings.look_at:
         chosen = np.sort(
-            streams(settings.seed).child(f"look {turn}").numpy("rows").permutation(free)[: settings.look_at]
+            streams(settings.random_state).child(f"look {turn}").numpy("rows").permutation(free)[: settings.look_at]
         ).tolist()
         rows, ids = [rows[place] for place in chosen], [ids[place] for place in chosen]
     used = [id for part in labelled.values() for _, id in part] + ids

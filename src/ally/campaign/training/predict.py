@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ally.campaign.encoding import encoded_again
 from ally.campaign.source import CampaignSource
 from ally.campaign.training.models import check_about, origin
 from ally.data import Samples, open_source
+from ally.data.encoders.choosing import encoded_again
 from ally.data.encoders.samples import seen_by
 from ally.errors import DataError, InputError
 from ally.learning.trained import Trained
@@ -27,7 +27,7 @@ def predict(
     *,
     campaign: CampaignSource | None = None,
     encoder: Any = None,
-    every_class: bool = False,
+    probabilities: bool = False,
 ) -> pd.DataFrame:
     """Every readable sample of a source of the kind that the model was trained on; ``attrs["problems"]`` says what
     could not be read. `campaign` is the source of the model's campaign: its encoder is used, and vectors are kept with
@@ -36,6 +36,8 @@ def predict(
     fingerprint = trained.about.get("fingerprint")
     if fingerprint is None:
         raise InputError("the model has no record of how its features were made; use one from a campaign")
+    if campaign is not None:
+        options = {**campaign.kind_option(), **options}
     samples = open_source(
         source, **options, known={**fingerprint, "label": None} if "label" in fingerprint else fingerprint, other=True
     )
@@ -44,17 +46,17 @@ def predict(
     else:
         samples = campaign.encode(samples, fingerprint)
     ids = [sample.id for sample in samples.scan()]
-    table = predict_samples(trained, samples, ids, every_class=every_class)
+    table = predict_samples(trained, samples, ids, probabilities=probabilities)
     table.attrs["problems"] = [f"{problem.id}: {problem.reason}" for problem in samples.problems]
     return table
 
 
 def predict_samples(
-    trained: Trained, samples: Samples, ids: Sequence[str], *, every_class: bool = False
+    trained: Trained, samples: Samples, ids: Sequence[str], *, probabilities: bool = False
 ) -> pd.DataFrame:
-    """Columns id, label and, for classes, probability, with `every_class` that of each class too; for numbers, whether
-    they are beyond the labels seen. ``attrs["notes"]`` says what to be careful about, ``attrs["model"]`` on how many
-    labels the model was trained."""
+    """Columns id, label and, for classes, probability, with `probabilities` that of each class too; for numbers,
+    whether they are beyond the labels seen. ``attrs["notes"]`` says what to be careful about, ``attrs["model"]`` on how
+    many labels the model was trained."""
     if not ids:
         raise DataError("there is nothing to predict; every sample is labelled, or gone")
     seen = trained.look(seen_by(samples, trained.about).features(ids))
@@ -64,7 +66,7 @@ def predict_samples(
     if seen.probabilities is not None:
         chances = seen.probabilities.double().numpy()
         table["probability"] = chances.max(1)
-        if every_class:
+        if probabilities:
             named = [f"probability of {label}" for label in trained.fit.classes or ()]
             table = pd.concat([table, pd.DataFrame(chances, columns=named)], axis=1)
     elif "range" in trained.about:

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -62,10 +63,11 @@ def train(
     progress: Progress | None = None,
     *,
     at_once: bool = True,
+    cache: Path | None = None,
 ) -> int:
     """Train on everything labelled and record the model; returns its number. A failure, also to open the source, is
     recorded and raised. Without `at_once`, unlabelled samples that take long to encode are left for the next
-    training."""
+    training. `cache` is a folder for what can be made again."""
     turn = len(store.models.all())
     begun = begin(store, clock(), {"turn": turn})
     started = time.perf_counter()
@@ -76,7 +78,7 @@ def train(
         samples = source()
         data, encoding = encode_first(store, samples, gather(store, samples, settings, turn), stages, at_once)
         seen, labels = data.seen, len(data.training)
-        this = _Round(store, samples, settings, data, stages)
+        this = _Round(store, samples, settings, data, stages, cache)
         weights, report, ranking, measures = this.run()
         broken = {problem.id: problem.reason for problem in samples.problems if problem.kind in KINDS_GONE}
         set_aside(store, clock(), {**dict.fromkeys(data.gone, "it is gone"), **broken})
@@ -106,7 +108,13 @@ class _Round:
     """The steps of one training over one `TrainingData`."""
 
     def __init__(
-        self, store: Store, samples: Samples, settings: Settings, data: TrainingData, progress: StageRecorder
+        self,
+        store: Store,
+        samples: Samples,
+        settings: Settings,
+        data: TrainingData,
+        progress: StageRecorder,
+        cache: Path | None,
     ) -> None:
         self.store = store
         self.given = samples
@@ -116,7 +124,8 @@ class _Round:
         self.data = data
         self.progress = progress
         self.model: str | Learner
-        self.model, self.training = _learner(samples, settings, len(data.training))
+        self.model, training = _learner(samples, settings, len(data.training))
+        self.training = replace(training, graphs=None if cache is None else cache / "graphs")
         newest = store.models.newest()
         before = None if newest is None else newest.report.get("choice")
         if self.model == "auto":
@@ -170,7 +179,7 @@ class _Round:
         does better on them."""
         loop = self._loop(self.data.training)
         samples = self.samples
-        if not isinstance(samples, EncodedSamples) or samples.kind != "images":
+        if not isinstance(samples, EncodedSamples) or samples.kind.beside_encoder != "rival":
             return loop
         vectors = chosen_by(loop.learner)
         if vectors is None or not vectors.measured:
@@ -196,7 +205,7 @@ class _Round:
         """Draws the map, and names the labelled samples nearest to each that is asked about."""
         labelled, candidates = self.data.training, self.data.candidates
         asked = {entry.row for entry in ranking}
-        order = streams(self.settings.seed).child("map").numpy("rows").permutation(len(candidates)).tolist()
+        order = streams(self.settings.random_state).child("map").numpy("rows").permutation(len(candidates)).tolist()
         order.sort(key=lambda place: candidates.rows[place] not in asked)
         shown = candidates.at(sorted(order[: max(0, MOST - min(len(labelled), MOST // 2))]))
         known = labelled.at(range(min(len(labelled), MOST // 2)))
@@ -286,7 +295,7 @@ class _Round:
             classes=classes if classes is not None and len(classes) > 1 else None,
             ids=np.asarray([*labelled.rows, *candidates.rows], dtype=np.int64),
             hygiene=Hygiene(),
-            random_state=self.settings.seed,
+            random_state=self.settings.random_state,
             validation=validation,
             training=training or self.training,
             engine=self.settings.engine,
@@ -310,7 +319,7 @@ class _Round:
             self.samples,
             accumulating=lambda: self._loop(self.data.training, strategy="random", objective=objective),
             fit=self._arm,
-            seed=self.settings.seed,
+            seed=self.settings.random_state,
         )
 
     def _ranking(self, loop: Loop) -> list[Ranked]:
@@ -367,7 +376,7 @@ class _Round:
         values = (
             np.unique([str(label) for label in part.labels], return_inverse=True)[1] if classification else part.labels
         )
-        rng = streams(self.settings.seed).numpy("cross-validation")
+        rng = streams(self.settings.random_state).numpy("cross-validation")
         splits = repeated_splits(np.asarray(values, dtype=np.float64), FOLDS, 1, rng, classes=classification)
         truth: list[Any] = []
         said: list[Any] = []

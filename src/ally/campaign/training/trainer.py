@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
+from ally._renamed_arguments import renamed_arguments
 from ally.campaign.permissions import AllowedModels
 from ally.campaign.settings import Settings, current_settings
 from ally.campaign.source import CampaignSource, SourceOptions
@@ -204,30 +205,31 @@ class Trainer:
             for label in [labels[entry["row"]]]
         ]
 
+    @renamed_arguments(every_class="probabilities")
     def predict(
-        self, source: Any = None, *, every_class: bool = False, **options: Unpack[SourceOptions]
+        self, source: Any = None, *, probabilities: bool = False, **options: Unpack[SourceOptions]
     ) -> pd.DataFrame:
         """See `Campaign.predict`."""
         from ally.campaign.training.predict import predict
 
         trained = self.model()
         if source is not None:
-            return predict(trained, source, options, campaign=self.source, every_class=every_class)
+            return predict(trained, source, options, campaign=self.source, probabilities=probabilities)
         labelled = self.store.answers.labels(self._settings.store_policy)
         ids = [sample.id for sample in self.store.samples.all() if not sample.gone and sample.row not in labelled]
-        return self._predicted(trained, ids, every_class)
+        return self._predicted(trained, ids, probabilities)
 
     def predictions(self, ids: Sequence[str]) -> pd.DataFrame:
         """What the newest model of the curve says of samples of the campaign, labelled or not, with the probability of
         every class; it saw no held-out label. Samples that cannot be read are left out."""
-        return self._predicted(self.measured()[0], ids, every_class=True)
+        return self._predicted(self.measured()[0], ids, probabilities=True)
 
-    def _predicted(self, trained: Trained, ids: Sequence[str], every_class: bool) -> pd.DataFrame:
+    def _predicted(self, trained: Trained, ids: Sequence[str], probabilities: bool) -> pd.DataFrame:
         from ally.campaign.training.predict import predict_samples
 
         samples = self.source.samples
         gone = set(samples.missing(ids))
-        return predict_samples(trained, samples, [id for id in ids if id not in gone], every_class=every_class)
+        return predict_samples(trained, samples, [id for id in ids if id not in gone], probabilities=probabilities)
 
     def _newest(self) -> tuple[bytes, int]:
         """The stored form of the newest model, and its number."""
@@ -240,4 +242,12 @@ class Trainer:
     def _run(self, progress: Progress | None = None, *, at_once: bool = True) -> int:
         from ally.campaign.training.run import train
 
-        return train(self.store, lambda: self.source.samples, self._settings, self.clock, progress, at_once=at_once)
+        return train(
+            self.store,
+            lambda: self.source.samples,
+            self._settings,
+            self.clock,
+            progress,
+            at_once=at_once,
+            cache=self.source.cache,
+        )

@@ -114,7 +114,7 @@ def tell(
         int | None, typer.Option(help="Number of the query (default: as in the file).", metavar="N")
     ] = None,
     id_column: IdColumn = None,
-    label_column: LabelColumn = None,
+    label: LabelColumn = None,
     encoding: Encoding = None,
     no_header: NoHeader = False,
     add_classes: AddClasses = False,
@@ -130,7 +130,7 @@ def tell(
     """
     written = given_options(encoding=encoding, no_header=no_header)
     with opened(name) as campaign:
-        read = partial(campaign.answers.read, id_column=id_column, label_column=label_column)
+        read = partial(campaign.answers.read, id_column=id_column, label=label)
         given = told_answers.read(answers or [], read, written)
         number = given.query if query is None else query
         try:

@@ -41,7 +41,7 @@ def import_labels(
         str | None, typer.Option(help="Who labelled, if the file does not say (default: import).")
     ] = None,
     id_column: IdColumn = None,
-    label_column: LabelColumn = None,
+    label: LabelColumn = None,
     encoding: Encoding = None,
     no_header: NoHeader = False,
     add_classes: AddClasses = False,
@@ -51,7 +51,7 @@ def import_labels(
 
     Example: ally import pets labels.csv
     """
-    reading = given_options(id_column=id_column, label_column=label_column, encoding=encoding, no_header=no_header)
+    reading = given_options(id_column=id_column, label=label, encoding=encoding, no_header=no_header)
     with opened(name) as campaign:
         try:
             told = campaign.import_labels(path, annotator=annotator, add_classes=add_classes, **reading)

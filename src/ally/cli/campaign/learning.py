@@ -15,7 +15,7 @@ from ally.cli.campaign.opening import FEW, AsJson, Moved, Name, opened, typed
 from ally.cli.campaign.printing import counted, dump, note, problem_lines, say
 from ally.cli.campaign.sheets import check_out, write_rows
 from ally.cli.console import live_progress, stderr
-from ally.cli.reading import Encoding, NoHeader, given_options
+from ally.cli.reading import Encoding, NoHeader, OwnKind, given_options
 from ally.errors import InputError
 
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ def predict(
             "or a folder."
         ),
     ] = None,
+    kind: OwnKind = None,
     encoding: Encoding = None,
     no_header: NoHeader = False,
     probabilities: Annotated[
@@ -103,7 +104,9 @@ def predict(
     Example: ally predict pets --out predictions.csv
     """
     check_out(out, (".csv", ".jsonl", ".parquet"))
-    given = given_options(embeddings=embeddings, ids=ids, folder=folder, encoding=encoding, no_header=no_header)
+    given = given_options(
+        kind=kind, embeddings=embeddings, ids=ids, folder=folder, encoding=encoding, no_header=no_header
+    )
     if data is None and given:
         option = "no-header" if "header" in given else next(iter(given))
         raise InputError(f"--{option} is for new data; name it too: ally predict {name} NEWDATA")
@@ -118,7 +121,7 @@ def predict(
             raise InputError("--encoder is for a model file; a campaign names its own: ally trust NAME")
         else:
             with opened(name, source) as campaign:
-                table = campaign.predict(data, every_class=probabilities, **given)
+                table = campaign.predict(data, probabilities=probabilities, **given)
     note(*(f"note: {line}" for line in problem_lines(table.attrs.get("problems", []), FEW)))
     note(*(f"note: {line}" for line in table.attrs.get("notes", [])))
     note(f"note: {table.attrs['model']}")
@@ -130,11 +133,11 @@ def predict(
         note(f"{counted(len(table), 'prediction')} written to {out}")
 
 
-def _by_model(path: str, data: str, options: dict[str, Any], encoder: str | None, every_class: bool) -> pd.DataFrame:
+def _by_model(path: str, data: str, options: dict[str, Any], encoder: str | None, probabilities: bool) -> pd.DataFrame:
     from ally.campaign.training.predict import predict as predict_by
     from ally.learning.trained import Trained
 
-    return predict_by(Trained.read(path), data, options, encoder=encoder, every_class=every_class)
+    return predict_by(Trained.read(path), data, options, encoder=encoder, probabilities=probabilities)
 
 
 def _rows(table: pd.DataFrame) -> Iterator[dict[str, Any]]:

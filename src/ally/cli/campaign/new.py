@@ -19,8 +19,10 @@ from ally.cli.reading import (
     IdsFile,
     ImageColumn,
     ImageFolder,
+    ImageSize,
     MissingLabel,
     NoHeader,
+    OwnKind,
     TextColumn,
     given_options,
     of_source,
@@ -32,12 +34,6 @@ if TYPE_CHECKING:
 
 COLUMNS = 40
 """Columns that are printed."""
-WORDS = {
-    "images": ("image", "images"),
-    "text": ("text", "texts"),
-    "table": ("row", "rows"),
-    "features": ("row of features", "rows of features"),
-}
 
 
 @takes_settings()
@@ -54,6 +50,7 @@ def new(
             metavar="SOURCE",
         ),
     ],
+    kind: OwnKind = None,
     id_column: IdColumn = None,
     text: TextColumn = None,
     image: ImageColumn = None,
@@ -70,15 +67,9 @@ def new(
     folder: ImageFolder = None,
     encoding: Encoding = None,
     no_header: NoHeader = False,
-    size: Annotated[
-        int | None,
-        of_source(help="Side of the images that the learner sees, in pixels (default: 32).", min=8, metavar="N"),
-    ] = None,
+    size: ImageSize = None,
     channels: ChannelAxis = None,
     missing_label: MissingLabel = None,
-    regression: Annotated[
-        bool, typer.Option("--regression", help="Labels are numbers: --task regression.", rich_help_panel="Labels")
-    ] = False,
     flat: Annotated[bool, of_source("--flat", help="Ignore subfolders.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be read, and create nothing.")] = False,
     as_json: AsJson = False,
@@ -92,11 +83,8 @@ def new(
 
     if not name:
         raise InputError("the name of the campaign is empty; give one, such as pets")
-    if regression:
-        if settings["task"] == "classification":
-            raise InputError("--regression and --task classification are given; leave one out")
-        settings["task"] = "regression"
     given = given_options(
+        kind=kind,
         id_column=id_column,
         text=text,
         image=image,
@@ -135,9 +123,10 @@ def new(
 
 def _hint(campaign: Campaign) -> list[str]:
     """What an encoder would add, if one would help and none is installed."""
-    from ally.campaign.encoding import missing_encoder
+    from ally.data.encoders.choosing import missing_encoder
 
-    words = missing_encoder(campaign.source.samples, campaign.settings)
+    settings = campaign.settings
+    words = missing_encoder(campaign.source.samples, settings.model, settings.options.get("embeddings"))
     return [] if words is None else [words]
 
 
@@ -145,7 +134,7 @@ def _page(campaign: Campaign, status: Status, place: str, source: str, following
     from ally.data.samples import notes_beside_columns
 
     settings, samples = campaign.settings, campaign.source.samples
-    one, many = WORDS[samples.kind]
+    one, many = samples.kind.words
     if settings.task == "regression":
         wanted = "labels are numbers"
     elif settings.classes is None:
@@ -193,7 +182,7 @@ def _column_lines(columns: dict[str, str]) -> list[str]:
 def _data(campaign: Campaign, status: Status, following: str, hint: list[str]) -> dict[str, Any]:
     return {
         "name": campaign.name,
-        "kind": campaign.source.samples.kind,
+        "kind": campaign.source.samples.kind.name,
         "task": status.task,
         "classes": None if campaign.settings.classes is None else list(campaign.settings.classes),
         "samples": status.samples,

@@ -93,6 +93,7 @@ FORMS = {
         metavar="N|cv",
     ),
     "lease_seconds": Form("lease", float, LEASE, in_seconds, 60.0, metavar="MINUTES"),
+    "random_state": Form("seed", int, "Seed of the random order of samples and of the training.", default=0),
     "automatic": Form(
         "by_hand", bool, "Train only on `ally retrain`.", lambda by_hand: not by_hand, False, ("--by-hand",)
     ),
@@ -141,7 +142,7 @@ def takes_settings(*, later: bool = False) -> Callable[[Command], Command]:
 
 def option_of(argument: str) -> str:
     """The option for an argument of the library."""
-    others = {"columns": "column", "lease_seconds": "lease", "smoothing": "smooth"}
+    others = {"columns": "column", "lease_seconds": "lease", "random_state": "seed"}
     return f"--{others.get(argument, argument).replace('_', '-')}"
 
 

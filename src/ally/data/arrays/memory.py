@@ -16,10 +16,14 @@ from ally.types import AnyArray, IntArray
 class ArraySource(Source):
     """A numeric array or memory map of shape ``(n, *shape)``. Integers are read as floats that hold them exactly."""
 
-    divisible = True
-
     def __init__(
-        self, array: AnyArray, columns: Sequence[str] | None = None, name: str = "X", *, vectors: bool = False
+        self,
+        array: AnyArray,
+        columns: Sequence[str] | None = None,
+        name: str = "X",
+        *,
+        vectors: bool = False,
+        words: Source | None = None,
     ) -> None:
         if array.ndim < 2:
             raise InputError(f"{name} has shape {array.shape}; pass one row per sample: reshape to (n, features)")
@@ -36,11 +40,14 @@ class ArraySource(Source):
         self._array = array
         self.names = () if columns is None else tuple(columns)
         self.vectors = vectors
+        self.words = words
+        self.divisible = words is None or words.divisible
         self.by_path = file_map(array) is not None
 
     def part(self, run: slice) -> ArraySource:
         """A run of the rows, not copied."""
-        return ArraySource(self._array[run], self.names or None, vectors=self.vectors)
+        words = None if self.words is None else self.words.part(run)
+        return ArraySource(self._array[run], self.names or None, vectors=self.vectors, words=words)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_array": file_map(self._array) or self._array}

@@ -15,18 +15,19 @@ from ally.data.arrays.memory import Channels
 from ally.data.base import Source
 from ally.data.given_labels import array_labels
 from ally.data.identity import Index, SeenIds, content_hash, id_keys, odd_id
+from ally.data.kinds import KINDS, SampleKind
 from ally.data.paths import ensure_readable
 from ally.data.problems import Problems
-from ally.data.samples import ById, Kind, Sample, Shown, ensure_none_gone, note_gone
+from ally.data.samples import ById, Sample, Samples, Shown, ensure_none_gone, note_gone
 from ally.data.tables.frames import is_frame
-from ally.errors import DataError, IdError, InputError
+from ally.errors import DataError, IdError
 from ally.types import AnyArray
 
 SHOWN = 20
 """Numbers of a sample that a person is shown."""
 
 
-class ArraySamples:
+class ArraySamples(Samples):
     """`values` (n, *shape). Without `ids` a sample is its row number: rows may then be added at the end, never
     moved."""
 
@@ -53,17 +54,14 @@ class ArraySamples:
         self._index: Index | None = None
 
     @property
-    def kind(self) -> Kind:
-        return "features"
+    def kind(self) -> SampleKind:
+        return KINDS["features"]
 
     @property
     def notes(self) -> tuple[str, ...]:
         numbered = ("ids are row numbers: add rows at the end only, or give ids",) if self._ids is None else ()
         given = () if self._labels is None else (f"the array y of {self._place} holds the labels",)
         return (*numbered, *given, *self._source.notes)
-
-    def columns(self) -> dict[str, str]:
-        return {}
 
     def scan(self) -> Iterator[Sample]:
         self.problems.clear()
@@ -122,9 +120,6 @@ class ArraySamples:
             sparse=sparse,
             vectors=vectors,
         )
-
-    def contents(self, ids: Sequence[str]) -> list[str | Path | None]:
-        raise InputError("rows of an array are neither texts nor images; leave out the encoder")
 
     def fingerprint(self, *, learned: bool = True) -> dict[str, Any]:
         return {

@@ -19,19 +19,19 @@ from ally.data.encoders.base import Encoder, EncoderKind
 from ally.data.encoders.places import InUse, machine_folder, scratch_folder
 from ally.data.encoders.vectors import BATCH, Kept, windows
 from ally.data.fingerprint import ENCODED
+from ally.data.kinds import SampleKind
 from ally.data.problems import Problems
-from ally.data.samples import ById, Kind, ensure_none_gone
+from ally.data.samples import ById, ensure_none_gone
 from ally.errors import InputError
 from ally.types import AnyArray, Progress
 
-KINDS: dict[Kind, EncoderKind] = {"text": "text", "images": "image"}
 WORDS = "words"
 """In what the fingerprint keeps of an encoder of texts: whether words are kept too. Campaigns of 0.1.0 do not say."""
 PIXELS = "pixels"
 """What a model says of the features it was trained on, where they are not the encoder's."""
 
 
-class EncodedSamples:
+class EncodedSamples(Samples):
     """`samples` seen through an encoder. `about` is what the fingerprint keeps of it: its name, identity and width."""
 
     def __init__(
@@ -51,8 +51,13 @@ class EncodedSamples:
         self._one_at_a_time = threading.RLock()
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> SampleKind:
         return self.samples.kind
+
+    @property
+    def encoder_kind(self) -> EncoderKind:
+        assert self.kind.encoder is not None
+        return self.kind.encoder
 
     @property
     def width(self) -> int:
@@ -106,7 +111,7 @@ class EncodedSamples:
         ids were checked. Samples whose content has changed are encoded again."""
         started = time.monotonic()
         done = 0
-        for window in windows(len(ids), KINDS[self.kind]):
+        for window in windows(len(ids), self.encoder_kind):
             with self._one_at_a_time:
                 self._find([ids[place] for place in window])
             done = window.stop
@@ -119,7 +124,7 @@ class EncodedSamples:
     def _load(self, ids: Sequence[str]) -> AnyArray:
         with self._one_at_a_time:
             unknown = [id for id in ids if id not in self._rows]
-            for window in windows(len(unknown), KINDS[self.kind]):
+            for window in windows(len(unknown), self.encoder_kind):
                 self._find([unknown[place] for place in window])
             rows = np.fromiter((self._rows[id] for id in ids), np.int64, len(ids))
             return self._cache().read(rows)
@@ -139,7 +144,7 @@ class EncodedSamples:
         if self._kept is None:
             if self._folder.parent == machine_folder():
                 self._in_use = InUse(self._folder)
-            self._kept = Kept(self._folder, KINDS[self.kind], str(self.about["identity"]), self.width)
+            self._kept = Kept(self._folder, self.encoder_kind, str(self.about["identity"]), self.width)
         return self._kept
 
     def _opened(self) -> Encoder:

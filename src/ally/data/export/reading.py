@@ -9,6 +9,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ally._renamed_arguments import renamed_arguments
 from ally.data.export.answers import Answer, plain_answer, reads
 from ally.data.export.cells import read_label, read_text
 from ally.data.export.label_studio import read_tasks, tasks_as_answers
@@ -29,6 +30,7 @@ RECORD = ("kind", "undoes")
 """Columns of a whole record: of every answer ever given."""
 
 
+@renamed_arguments(label_column="label")
 def read_answers(
     path: str | Path,
     *,
@@ -36,7 +38,7 @@ def read_answers(
     task: Task | None = None,
     known: Container[str] | None = None,
     id_column: str | None = None,
-    label_column: str | None = None,
+    label: str | None = None,
     own: Mapping[str, str | None] = {},
     encoding: str = "utf-8",
     header: bool = True,
@@ -44,7 +46,7 @@ def read_answers(
     """Answers of a table with the columns ``id`` and ``label``, of a .json file that Label Studio exported, or of a
     folder of folders of images.
 
-    `id_column` and `label_column` name other columns; without them, and where a table has no column ``id`` or
+    `id_column` and `label` name other columns; without them, and where a table has no column ``id`` or
     ``label``, those of `own` (``"id"`` and ``"label"``) serve, such as the columns that a campaign's source has.
     Without a `header`, the columns are ``column 1`` … and the first two of them hold ids and labels.
 
@@ -65,7 +67,7 @@ def read_answers(
         rows = open_rows(path, encoding, header=header)
         if not header and not all(own.get(role) in rows.columns for role in FIRST):
             own = FIRST
-        found = _from_table(path, rows, {"id": id_column, "label": label_column}, own)
+        found = _from_table(path, rows, {"id": id_column, "label": label}, own)
     return check_answers(found, classes=classes, task=task, known=known)
 
 
@@ -171,7 +173,7 @@ def _from_table(
     if lost is not None and not (lost == named["label"] and "skip" in rows.columns):
         raise DataError(
             f"{path} has no column {lost!r}; it needs id and label, and has {', '.join(rows.columns[:20])}: name them "
-            "by id_column (--id-column) and label_column (--label-column), or say header=False (--no-header) if the "
+            "with id_column= (--id-column) and label= (--label), or say header=False (--no-header) if the "
             "first line holds an answer"
         )
     if all(name in rows.columns for name in RECORD):

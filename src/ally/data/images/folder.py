@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from ally.data.base import Source
 from ally.data.embeddings import Embeddings
-from ally.data.identity import odd_id
+from ally.data.folders import FolderSamples
 from ally.data.images.thumbnails import NEUTRAL, Thumbnails, check_image
-from ally.data.paths import MIME, PICTURES, inside, is_image, os_reason, text_of
+from ally.data.kinds import KINDS, SampleKind, SourceRequest
+from ally.data.paths import MIME, PICTURES, inside, os_reason
 from ally.data.problems import Problems
-from ally.data.samples import ById, Kind, Sample, Shown, ensure_none_gone, note_gone
-from ally.errors import DataError, IdError, InputError
+from ally.data.samples import Shown
+from ally.errors import DataError
 from ally.types import AnyArray
 
 
-class ImageFolder:
+class ImageFolder(FolderSamples):
     """Images in `folder` and, if `recursive`, below it. With `label` ``"folder"`` the first folder an image lies in is
-    its label.
+    its label."""
 
-    Hidden files and folders are not looked at; links to folders are not followed.
-    """
+    endings = tuple(MIME)
 
     def __init__(
         self,
@@ -36,128 +35,50 @@ class ImageFolder:
         thumbnails: Thumbnails = Thumbnails(),
         embeddings: Embeddings | None = None,
     ) -> None:
-        if label not in (None, "folder"):
-            raise InputError.about(
-                "label", label, "is not known for a folder of images; use 'folder' if its subfolders are classes"
-            )
-        self.folder = folder
-        self.problems = Problems()
-        self._recursive = recursive
-        self._label = label
+        super().__init__(folder, recursive=recursive, label=label, embeddings=embeddings)
         self._thumbnails = thumbnails
-        self._embeddings = embeddings
+
+    @classmethod
+    def open(cls, request: SourceRequest) -> Self:
+        samples = super().open(request)
+        samples._thumbnails = open_thumbnails(request)
+        return samples
 
     @property
-    def kind(self) -> Kind:
-        return "images"
+    def kind(self) -> SampleKind:
+        return KINDS["images"]
 
     @property
     def notes(self) -> tuple[str, ...]:
-        if self._embeddings is not None:
-            return (f"the learner reads embeddings of {self._embeddings.shape[0]} numbers",)
         side = self._thumbnails.side
-        return (f"the learner reads the middle square of every image, scaled to {side}×{side}",)
+        return super().notes or (f"the learner reads the middle square of every image, scaled to {side}×{side}",)
 
-    def columns(self) -> dict[str, str]:
-        return {}
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._thumbnails.shape
 
-    def scan(self) -> Iterator[Sample]:
-        self.problems.clear()
-        found = 0
-        for id in self._names():
-            content, problem = self._checked(id)
-            if problem is not None:
-                self.problems.add(id.encode("utf-8", "backslashreplace").decode(), "unreadable", problem)
-                continue
-            found += 1
-            top, slash, _ = id.partition("/")
-            yield Sample(id, content, text_of(top) if self._label and slash else None)
-        if not found:
-            put = f"put images into it: {', '.join(MIME)}"
-            if not len(self.problems):
-                where = "" if self._recursive else " itself (subfolders are ignored)"
-                raise DataError(f"there are no images in the folder {self.folder}{where}; {put}")
-            why = f"{len(self.problems)} cannot be read: {self.problems.first}"
-            raise DataError(f"{self.folder} has no image that can be read ({why}); {put}")
+    def read_file(self, path: Path) -> AnyArray:
+        return self._thumbnails.read(path)
 
-    def show(self, id: str) -> Shown:
-        try:
-            if not is_image(id):
-                raise DataError(f"{id!r} is not the name of an image")
-            path = inside(self.folder, id)
-        except DataError as error:
-            raise IdError(f"no image {id!r} in {self.folder}: {error}") from error
-        return Shown(
-            id,
-            path=path,
-            mime=MIME[path.suffix.lower()] if path.suffix.lower() in MIME else MIME[Path(id).suffix.lower()],
-        )
+    def hash_file(self, path: Path) -> str:
+        return check_image(path)
 
-    def missing(self, ids: Sequence[str]) -> list[str]:
-        return note_gone(ids, map(self._there, ids), self.problems)
+    def show_file(self, id: str, path: Path) -> Shown:
+        ending = path.suffix.lower()
+        return Shown(id, path=path, mime=MIME[ending if ending in MIME else Path(id).suffix.lower()])
 
-    def features(self, ids: Sequence[str]) -> Source:
-        ensure_none_gone(self.missing(ids), ids, self.folder)
-        if self._embeddings is not None:
-            return self._embeddings.of(ids)
-        return ById(ids, self._thumbnails.shape, self._load)
+    def why_skipped(self, name: str) -> str | None:
+        if os.path.splitext(name)[1].lower() in PICTURES:
+            return "pictures of this kind are not read; save it as PNG or JPEG"
+        return None
 
     def contents(self, ids: Sequence[str]) -> list[str | Path | None]:
         return [self._path(id) for id in ids]
 
     def fingerprint(self, *, learned: bool = True) -> dict[str, Any]:
-        kept: dict[str, Any] = {
-            "version": 1,
-            "kind": "images",
-            "from": "folder",
-            "recursive": self._recursive,
-            "label": self._label,
-        }
-        if self._embeddings is not None:
-            return {**kept, "embeddings": list(self._embeddings.shape)}
-        return {**kept, "size": self._thumbnails.side}
-
-    def _checked(self, id: str) -> tuple[str | None, str | None]:
-        """The hash of an image, or why it is no sample."""
-        problem = odd_id(id) or (None if self._embeddings is None else self._embeddings.problem(id))
-        try:
-            return (check_image(inside(self.folder, id)), None) if problem is None else (None, problem)
-        except DataError as error:
-            return None, str(error)
-
-    def _names(self) -> Iterator[str]:
-        def unreadable(error: OSError) -> None:
-            place = os.path.relpath(error.filename, self.folder) if error.filename else "."
-            self.problems.add(place, "unreadable", f"the folder cannot be opened ({os_reason(error)})")
-
-        for here, folders, files in os.walk(self.folder, onerror=unreadable):
-            prefix = Path(here).relative_to(self.folder).as_posix()
-            prefix = "" if prefix == "." else f"{prefix}/"
-            folders[:] = sorted(name for name in folders if not name.startswith("."))
-            for name in folders:
-                if os.path.islink(os.path.join(here, name)):
-                    self.problems.add(
-                        f"{prefix}{name}", "skipped", "it is a link to a folder, and such links are not followed"
-                    )
-                elif is_image(name):
-                    self.problems.add(f"{prefix}{name}", "skipped", "it is a folder that is named like an image")
-            if not self._recursive:
-                folders.clear()
-            for name in sorted(name for name in files if not name.startswith(".")):
-                if is_image(name):
-                    yield f"{prefix}{name}"
-                elif os.path.splitext(name)[1].lower() in PICTURES:
-                    reason = "pictures of this kind are not read; save it as PNG or JPEG"
-                    self.problems.add(f"{prefix}{name}", "skipped", reason)
-
-    def _there(self, id: str) -> bool:
-        if self._embeddings is not None and id not in self._embeddings:
-            return False
-        try:
-            inside(self.folder, id)
-        except DataError:
-            return False
-        return is_image(id)
+        kept = {**super().fingerprint(learned=learned), "from": "folder"}
+        del kept["own"]
+        return kept if self._embeddings is not None else {**kept, "size": self._thumbnails.side}
 
     def _path(self, id: str) -> Path | None:
         try:
@@ -168,6 +89,12 @@ class ImageFolder:
 
     def _load(self, ids: Sequence[str]) -> AnyArray:
         return load_images(self.folder, ids, ids, self._thumbnails, self.problems)
+
+
+def open_thumbnails(request: SourceRequest) -> Thumbnails:
+    """Images of the size that is asked for, or that they had before."""
+    size = request.options.get("size", Thumbnails().side)
+    return Thumbnails(int((request.known or {}).get("size", size)), request.cache)
 
 
 def load_images(

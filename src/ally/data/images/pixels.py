@@ -25,14 +25,6 @@ def read_square(source: Path | IO[bytes], name: str, side: int, near: int | None
         return _scale_square(picture, side)
 
 
-def read_small(source: Path | IO[bytes], name: str, largest: int, side: int) -> tuple[AnyArray, tuple[int, int]]:
-    """All pixels of a picture with edges up to `largest`, the middle square of another; and height and width before."""
-    with open_picture(source, name) as picture:
-        keep = max(picture.size) <= largest
-        pixels = turn(convert_pixels(picture), find_orientation(picture)) if keep else _scale_square(picture, side)
-        return pixels, _find_size(picture)
-
-
 def read_size(source: Path | IO[bytes], name: str) -> tuple[int, int]:
     """Height and width, upright."""
     with open_header(source, name) as picture:

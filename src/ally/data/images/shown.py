@@ -5,11 +5,12 @@ A source file is never served directly: only its pixels are passed on.
 
 from __future__ import annotations
 
+import io
 import os
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from ally.data.identity import content_hash
 from ally.data.images.opening import open_picture
@@ -52,14 +53,15 @@ class Pictures:
     folder: Path
     _turns: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(AT_ONCE), repr=False)
 
-    def frame(self, path: Path) -> ImageFrame:
-        """From the head of the file alone. Raises `DataError` with the reason if it is no image."""
-        height, width = read_size(path, path.name)
-        return ImageFrame(width, height, _stamp(path))
+    def frame(self, image: Path | bytes) -> ImageFrame:
+        """Of a file, or of the bytes of one, from its head alone. Raises `DataError` with the reason if it is no
+        image."""
+        height, width = read_size(*_readable(image))
+        return ImageFrame(width, height, _stamp(image))
 
-    def make(self, path: Path, size: str) -> Picture:
+    def make(self, image: Path | bytes, size: str) -> Picture:
         """The image at one of the `EDGES`."""
-        stamp = _stamp(path)
+        stamp = _stamp(image)
         stem = self.folder / stamp[1:3] / f"{stamp}-{size}"
         for ending, mime in MIMES.items():
             if stem.with_suffix(ending).exists():
@@ -67,35 +69,45 @@ class Pictures:
         seen = self.folder / stamp[1:3] / f"{stamp}-view.jpg"
         with self._turns:
             # A large photo takes seconds to decode: its thumbnail is made from the copy that was looked at.
-            image = _upright(seen if size == "thumb" and seen.exists() else path, EDGES[size])
-            ending = ".png" if image.mode == "RGBA" or image.width * image.height <= LOSSLESS else ".jpg"
+            upright = _upright(seen if size == "thumb" and seen.exists() else image, EDGES[size])
+            ending = ".png" if upright.mode == "RGBA" or upright.width * upright.height <= LOSSLESS else ".jpg"
             kept = stem.with_suffix(ending)
             kept.parent.mkdir(parents=True, exist_ok=True)
             partial = kept.with_name(f"{kept.name}.{os.getpid()}.{threading.get_ident()}.part")
             try:
                 if ending == ".png":
-                    image.save(partial, "PNG", compress_level=1)
+                    upright.save(partial, "PNG", compress_level=1)
                 else:
-                    image.save(partial, "JPEG", quality=QUALITY)
+                    upright.save(partial, "JPEG", quality=QUALITY)
                 partial.replace(kept)
             finally:
                 partial.unlink(missing_ok=True)
         return Picture(kept, MIMES[ending], stamp)
 
 
-def _stamp(path: Path) -> str:
+DRAWN = "the picture.png"
+"""What errors call a picture that is no file."""
+
+
+def _readable(image: Path | bytes) -> tuple[Path | IO[bytes], str]:
+    return (io.BytesIO(image), DRAWN) if isinstance(image, bytes) else (image, image.name)
+
+
+def _stamp(image: Path | bytes) -> str:
+    if isinstance(image, bytes):
+        return content_hash(image)
     try:
-        state = path.stat()
+        state = image.stat()
     except OSError as error:
         raise DataError(f"the image cannot be read ({os_reason(error)})") from error
-    return content_hash(str(path).encode("utf-8", "surrogateescape"), f"{state.st_size} {state.st_mtime_ns}".encode())
+    return content_hash(str(image).encode("utf-8", "surrogateescape"), f"{state.st_size} {state.st_mtime_ns}".encode())
 
 
-def _upright(path: Path, edge: int) -> Any:
+def _upright(source: Path | bytes, edge: int) -> Any:
     """RGB, L or RGBA, turned as the camera was held, and no longer than `edge` on either side."""
     from PIL import Image, ImageOps
 
-    with open_picture(path, path.name, near=edge // 2) as picture:
+    with open_picture(*_readable(source), near=edge // 2) as picture:
         picture.load()
         if is_deep(picture):
             image: Any = Image.fromarray(convert_pixels(picture)[0])

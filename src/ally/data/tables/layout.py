@@ -6,10 +6,9 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from ally.data.identity import SeenIds, is_missing
-from ally.data.samples import Kind
 from ally.data.tables import Row, Rows
 from ally.data.tables.columns import ENOUGH, HARDLY, MOSTLY, ColumnKind, as_number
 from ally.errors import DataError, InputError
@@ -57,7 +56,7 @@ class Layout:
     """An error that asks about columns that may hold labels and would be ignored, unless the labels are elsewhere."""
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> Literal["images", "text", "table"]:
         return "images" if self.image is not None else "text" if self.text is not None else "table"
 
     @property

@@ -17,9 +17,10 @@ from ally.data.given_labels import is_marked
 from ally.data.identity import Index, KeptIndex, SeenIds, content_hash, id_keys, is_missing, odd_id, row_hash
 from ally.data.images.folder import load_images
 from ally.data.images.thumbnails import Thumbnails, check_image
+from ally.data.kinds import KINDS, SampleKind
 from ally.data.paths import MIME, inside, is_image
 from ally.data.problems import Problems
-from ally.data.samples import ById, Kind, Sample, Shown, ensure_none_gone, note_gone
+from ally.data.samples import ById, Sample, Samples, Shown, ensure_none_gone, note_gone
 from ally.data.tables import BadRow, Row, Rows
 from ally.data.tables.columns import ColumnEncoder
 from ally.data.tables.layout import Layout
@@ -30,7 +31,7 @@ from ally.types import AnyArray
 BATCH = 1024
 
 
-class RowSamples:
+class RowSamples(Samples):
     """`reopen` reads the rows again when the file has changed. `kept` is an earlier fingerprint, if there was one."""
 
     def __init__(
@@ -61,8 +62,8 @@ class RowSamples:
         self._suspected = layout.suspected
 
     @property
-    def kind(self) -> Kind:
-        return self._layout.kind
+    def kind(self) -> SampleKind:
+        return KINDS[self._layout.kind]
 
     @property
     def layout(self) -> Layout:
@@ -149,7 +150,7 @@ class RowSamples:
     def contents(self, ids: Sequence[str]) -> list[str | Path | None]:
         layout = self._layout
         if layout.text is None and layout.image is None:
-            raise InputError("rows of a table are neither texts nor images; leave out the encoder")
+            return super().contents(ids)
         found: list[str | Path | None] = []
         for id, row in zip(ids, self._read(ids), strict=True):
             value = row.get(layout.text or layout.image or "")
@@ -181,7 +182,7 @@ class RowSamples:
 
     def fingerprint(self, *, learned: bool = True) -> dict[str, Any]:
         """The layout and, if wanted, what was learned from the rows; the first call then reads them all."""
-        kept: dict[str, Any] = {"version": 1, "kind": self.kind, "from": "rows", "layout": self._layout.to_json()}
+        kept: dict[str, Any] = {"version": 1, "kind": self.kind.name, "from": "rows", "layout": self._layout.to_json()}
         if self._rows.decimal == ",":
             kept["decimal"] = ","
         if self._embeddings is not None:

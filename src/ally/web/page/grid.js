@@ -41,7 +41,7 @@ export function open(main, app) {
       button.setAttribute("aria-pressed", String(!out.has(id)));
       button.setAttribute("aria-label", words());
       said();
-    } }, app.about.kind === "images" ? h("img", { src: imageOf(id, "thumb"), alt: "", width: "144", height: "144" }) : small(app, id), h("span.quiet", {}, percent(probability)));
+    } }, app.about.widget === "image" ? h("img", { src: imageOf(id, "thumb"), alt: "", width: "144", height: "144" }) : small(app, id), h("span.quiet", {}, percent(probability)));
     return h("li", {}, button);
   };
 

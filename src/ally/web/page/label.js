@@ -52,7 +52,7 @@ export class Label {
     this.noted = h("p.noted.quiet", { "aria-label": "Your note" });
     this.why = h("div.why", { "aria-label": "Why this one" });
     this.help = h("div.help", { hidden: true });
-    main.replaceChildren(h("div.label", { data: { kind: app.about.kind } },
+    main.replaceChildren(h("div.label", { data: { widget: app.about.widget } },
       h("div.work", {}, this.stage, this.tools, this.strip),
       h("aside.side", {}, this.panel, this.noted, this.noteField, this.actions, this.help, this.why)));
     this.#drawStrip();
@@ -409,8 +409,8 @@ export class Label {
       const index = this.app.about.classes.findIndex((one) => one.text === text);
       caption.replaceChildren(...[index >= 0 && mark(index), text ?? id].filter(Boolean));
     });
-    if (this.app.about.kind === "images") line.prepend(h("img", { src: imageOf(id, "thumb"), alt: `labelled sample ${id}`, width: "72", height: "72", loading: "eager" }));
-    if (this.app.about.kind === "text") {
+    if (this.app.about.widget === "image") line.prepend(h("img", { src: imageOf(id, "thumb"), alt: `labelled sample ${id}`, width: "72", height: "72", loading: "eager" }));
+    if (this.app.about.widget === "text") {
       const snippet = line.appendChild(h("span.snippet"));
       get(`/samples?${new URLSearchParams({ id })}`).then((found) => snippet.replaceChildren((found.text ?? "").slice(0, 90), (found.text ?? "").length > 90 ? "…" : ""), () => {});
     }
@@ -440,7 +440,7 @@ export class Label {
       const position = from + place;
       const index = this.app.about.classes.findIndex(({ label }) => label === given.label);
       const text = given.skip ? "skipped" : this.#text(given.label);
-      const inside = this.app.about.kind === "images" ? h("img", { src: imageOf(given.id, "thumb"), alt: "", width: "40", height: "40" }) : h("span.tick", {}, index >= 0 ? "" : text);
+      const inside = this.app.about.widget === "image" ? h("img", { src: imageOf(given.id, "thumb"), alt: "", width: "40", height: "40" }) : h("span.tick", {}, index >= 0 ? "" : text);
       return h("li", {}, h("button.past", {
         type: "button", title: `${given.id}: ${text}`, "aria-label": `${given.id}, ${text}, change`, "aria-current": this.looking === position ? "true" : undefined,
         onclick: () => this.look(position), data: { state: given.number ? "saved" : "waiting", key: given.key ?? "" },

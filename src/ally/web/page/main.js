@@ -85,7 +85,7 @@ class App {
       this.training, this.dot, this.tally,
       h("button.theme", { type: "button", "aria-label": "Light, dark or high contrast", title: "Light, dark or high contrast", onclick: () => nextTheme() }, "◐"));
     document.title = `${this.about.name} · ally`;
-    document.body.dataset.kind = this.about.kind;
+    document.body.dataset.widget = this.about.widget;
     document.addEventListener("click", (event) => {
       const link = event.target.closest("a[data-go]");
       if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;

@@ -314,7 +314,7 @@ export class Cloud {
     const guess = this.app.label.guesses ? text(this.points.predicted[best]) : null;
     this.picked.replaceChildren(
       h("button", { type: "button", "aria-label": "Close", onclick: () => this.#close() }, "×"),
-      this.app.about.kind === "images" ? h("img", { src: imageOf(id, "view"), alt: `sample ${id}` }) : small(this.app, id),
+      this.app.about.widget === "image" ? h("img", { src: imageOf(id, "view"), alt: `sample ${id}` }) : small(this.app, id),
       h("p.quiet.id", {}, id),
       h("p", {}, text(this.points.labels[best]) === null ? "not labelled" : ["labelled ", h("strong", {}, text(this.points.labels[best]))]),
       guess !== null && h("p.quiet", {}, `guess ${guess}`, this.points.probability[best] === null ? "" : ` ${percent(this.points.probability[best])}`, this.beyond.includes(best) ? ", beyond all numbers so far" : ""));

@@ -7,7 +7,7 @@ const LETTERS = 400;
 const COLUMNS = 6;
 
 export function small(app, id) {
-  if (app.about.kind === "images") return h("img.small", { src: imageOf(id, "thumb"), alt: `sample ${id}`, width: "96", height: "96", loading: "lazy" });
+  if (app.about.widget === "image") return h("img.small", { src: imageOf(id, "thumb"), alt: `sample ${id}`, width: "96", height: "96", loading: "lazy" });
   const place = h("div.small", {}, "…");
   get(`/samples?${new URLSearchParams({ id })}`).then((content) => {
     if (content.problem ?? content.text) place.textContent = (content.problem ?? content.text).slice(0, LETTERS);
