@@ -386,7 +386,8 @@ LINES = {
 
 
 def _draw_pool(sets: dict[str, pd.DataFrame]) -> Figure:
-    """Means over seeds, a panel for each set."""
+    """Means over seeds, a panel for each set, which says its seeds if others have more."""
+    seeds = {name: part["seed"].nunique() for name, part in sets.items()}
     rows = -(-len(sets) // 3)
     figure = Figure(figsize=(12, 3.4 * rows + 0.5), layout="constrained")
     panels = list(figure.subplots(rows, 3, squeeze=False).flat)
@@ -394,8 +395,10 @@ def _draw_pool(sets: dict[str, pd.DataFrame]) -> Figure:
         for series, (label, colour, style) in LINES.items():
             curve = part[part["series"] == series].groupby("labels")["value"].mean()
             ax.plot(curve.index, curve.to_numpy(dtype=float), label=label, color=colour, linestyle=style)
-        ax.set(title=name, xlabel="labels")
+        told = "" if seeds[name] == max(seeds.values()) else f" ({seeds[name]} seed{'s' * (seeds[name] > 1)})"
+        ax.set(title=f"{name}{told}", xlabel="labels")
         ax.grid(alpha=0.3)
+    figure.suptitle('model="auto", chosen again as labels grow')
     panels[0].set_ylabel("accuracy")
     for ax in panels[len(sets) :]:
         ax.remove()

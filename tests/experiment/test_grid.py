@@ -255,9 +255,23 @@ time.sleep(60)
     assert len(run_grid(trial, CELLS[:1], finished.out, workers=0)) == 5
 
 
+def test_a_learner_chosen_once_is_not_continued(tmp_path):
+    """As it was before learners were chosen again: another file name, and a setting that says so."""
+    one = replace(cell("random", rounds=0), model="auto", init=8)
+    run_grid(trial, [("blobs", one)], tmp_path, workers=0)
+    (path,) = (tmp_path / "cells").iterdir()
+    first, rest = path.read_text().split("\n", 1)
+    settings = json.loads(first)["settings"] | {"chooses_again": "False"}
+    path.with_stem(f"{path.stem[:-10]}0123456789").write_text(json.dumps({"settings": settings}) + "\n" + rest)
+    path.unlink()
+    with pytest.raises(InputError, match="the same campaign with a learner chosen once, from its first labels"):
+        run_grid(trial, [("blobs", one)], tmp_path, workers=0)
+
+
 def test_other_data_under_the_same_name_is_refused(finished):
     with pytest.raises(
-        InputError, match=r"holds blobs-ally.*, made when blobs had other data or another target; choose another folder"
+        InputError,
+        match=r"holds blobs-ally.*, made when blobs had other data, labels or settings",
     ):
         run_grid(changed, CELLS[:1], finished.out, workers=0)
 

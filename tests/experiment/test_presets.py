@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from ally.data.catalogue import DATASETS
+from ally.data.catalogue.own_data import DataOptions
 from ally.errors import InputError
 from ally.experiment.estimate import estimate, in_words
-from ally.experiment.folder import trial
+from ally.experiment.opening import open_trial
 from ally.experiment.presets import PRESETS, SCALES
 from ally.experiment.run import CellsFailed
 from ally.experiment.simulate import campaign
@@ -24,7 +25,7 @@ NOWHERE = Path("no-such-folder")
 
 
 def smallest(name):
-    return trial(None, None, "auto", name)
+    return open_trial(DataOptions(), name)
 
 
 def test_every_experiment_has_a_preset():
@@ -175,7 +176,7 @@ def test_missing_data_is_a_clear_error(tmp_path):
 
     grid = PRESETS["svhn-200"].build("small", tmp_path)
     with pytest.raises(Exception, match=r"the data set 'svhn' is not in .*ally datasets fetch svhn"):
-        run(grid, tmp_path / "out", data_dir=tmp_path)
+        run(grid, tmp_path / "out", data=DataOptions(tmp_path))
     assert not (tmp_path / "out").exists()
 
 

@@ -205,8 +205,6 @@ def make_device(folder: Path) -> Path:
     return photos
 
 
-BENCH: Words = ("bench", "--data", "{path}", "--strategies", "random", "--seeds", "1", "--rounds", "1", "--out", "run")
-
 CASES = [
     *(
         HostileCase(

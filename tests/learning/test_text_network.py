@@ -119,12 +119,24 @@ def test_what_is_no_text_is_refused(tokenizer):
     model = Network.of_texts(tiny(), tokenizer, QUICK)
     with pytest.raises(InputError, match="has a tokenizer, and the samples are not texts"):
         ally.query(np.zeros((20, 3)), [0, 1] * 5 + [None] * 10, n=3, model=model)
-    with pytest.raises(InputError, match="sample 70 is None, a NoneType, and the model reads texts"):
+    with pytest.raises(InputError, match="entry 70 of X is None and others are texts"):
         ally.query([*TEXTS[:70], None, *TEXTS[71:]], KNOWN, n=3, model=model)
     with pytest.raises(ModelError, match=r"the last linear layer 'transformer.classifier' .* 2 outputs and 3"):
         ally.query(TEXTS, KNOWN, n=3, model=Network.of_texts(tiny(labels=2), tokenizer, QUICK))
     with pytest.raises(ModelError, match="of_texts was given a str and a"):
         Network.of_texts("bert-base-uncased", tokenizer)
+
+
+def test_a_model_that_predicts_token_by_token_is_passed_without_its_head(tokenizer):
+    sizes = {"vocab_size": 17, "n_positions": 12, "n_embd": 16, "n_layer": 1, "n_head": 2}
+    config = transformers.GPT2Config(**sizes, num_labels=3, pad_token_id=0, bos_token_id=2, eos_token_id=3)
+    with pytest.raises(ModelError, match=r"GPT2ForSequenceClassification has no linear layer .* without its head"):
+        ally.query(
+            TEXTS, KNOWN, n=3, model=Network.of_texts(transformers.GPT2ForSequenceClassification(config), tokenizer)
+        )
+    model = Network.of_texts(transformers.GPT2Model(config), tokenizer, QUICK)
+    loop = Loop(TEXTS, KNOWN, model=model, strategy="margin", random_state=0)
+    assert (loop.predict(TEXTS) == np.asarray(LABELS)).mean() > 0.9
 
 
 def test_it_is_not_kept_in_a_file(tokenizer):

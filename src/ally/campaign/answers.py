@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from ally.campaign.setting_checks import LONGEST_CLASS
 from ally.campaign.settings import Settings
 from ally.data import Answer, check_answers
 from ally.data.export.answers import as_answers, reads
+from ally.data.source_labels import ensure_storable, spell_like_first
 from ally.errors import AnswerError
 from ally.store import Label, NewAnswer, Store, StoredAnswer
 from ally.store.validation import LATEST
-from ally.types import SKIP, find_text_fault
+from ally.types import SKIP
 
 ENOUGH = 20
 """How many distinct numbers are needed before an outlier is reported."""
@@ -39,49 +39,15 @@ def new_answers(
     first = dict(known) if settings.task == "classification" and settings.classes is None else {}
     given = as_answers(answers)
     for answer in given:
-        _ensure_said(answer)
-    checked = [_alike_first(one, settings, first) for one in _possible(given, settings)]
+        ensure_storable(answer)
+    possible = check_answers(given, classes=settings.classes, task=settings.task)
+    checked = [spell_like_first(one, settings.task, settings.classes, first) for one in possible]
     if not checked:
         raise AnswerError("there are no answers; pass at least one, such as {'a.jpg': 'cat'}")
     (id, _), times = Counter((answer.id, answer.annotator) for answer in checked).most_common(1)[0]
     if times > 1:
         raise AnswerError(f"the sample {id!r} is answered {times} times by one annotator; keep one answer")
     return [_new(answer) for answer in checked]
-
-
-def settled(answer: Answer, settings: Settings, first: dict[str, Any]) -> Answer:
-    """The answer in this campaign's form: a valid label, in the spelling of the equal one in `first`, which it joins
-    if new."""
-    _ensure_said(answer)
-    (answer,) = _possible([answer], settings)
-    return _alike_first(answer, settings, first)
-
-
-def _possible(answers: Sequence[Answer], settings: Settings) -> list[Answer]:
-    return check_answers(answers, classes=settings.classes, task=settings.task)
-
-
-def _ensure_said(answer: Answer) -> None:
-    if isinstance(answer.label, str) and not answer.label.strip():
-        raise AnswerError(f"the label of {answer.id!r} is empty; give a class, or ally.SKIP to leave the sample out")
-    fault = find_text_fault(answer.label, LONGEST_CLASS) if isinstance(answer.label, str) else None
-    if fault is not None:
-        raise AnswerError(f"the label {answer.label!r:.80} of {answer.id!r} {fault}")
-
-
-def _alike_first(answer: Answer, settings: Settings, first: dict[str, Any]) -> Answer:
-    label = answer.label
-    if label is SKIP or settings.task == "regression" or settings.classes is not None:
-        return answer
-    # Spaces around a label are typos, and a table with gaps stores 3 as 3.0: neither makes a new class.
-    label = (
-        label.strip()
-        if isinstance(label, str)
-        else int(label)
-        if isinstance(label, float) and label.is_integer()
-        else label
-    )
-    return answer._replace(label=first.setdefault(reads(label), label))
 
 
 def _new(answer: Answer) -> NewAnswer:

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import shutil
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from ally.campaign.changing import check_names, kept_model
-from ally.campaign.encoding import encode_samples
 from ally.campaign.places import KIND, beside, kept_options, kept_place, on_disk, open_cache, vectors_folder
 from ally.campaign.settings import Evaluate, Settings, allow_settings, declarations
-from ally.campaign.source import check_options, new_sample, note_problems
+from ally.campaign.source import check_options, note_problems
 from ally.campaign.status import GIVEN
 from ally.catalogue_names import ANY_SHAPE, LEARNERS
 from ally.data import Samples, open_source
-from ally.data.fingerprint import ENCODED
-from ally.data.given_labels import ensure_single
-from ally.data.tables.columns import NOTHING
-from ally.data.task_rule import decide_task
-from ally.errors import LabelError
+from ally.data.encoders.choosing import encode_samples
+from ally.data.fingerprint import ENCODED, WHOLE_IDS
+from ally.data.ids import are_whole
+from ally.data.source_labels import LabelReader
 from ally.store import NewSample, Store, new_id
 from ally.store import create as create_store
 from ally.store.values import Role
@@ -82,8 +79,8 @@ def _create(
     options = {name: value for name, value in given.items() if name not in names}
     check_options(options, names)
     chosen = {item.name: given.get(item.name, item.default) for item in declared}
-    automatic = chosen["task"] == "auto"
-    if automatic:
+    task = chosen["task"]
+    if task == "auto":
         chosen["task"] = "classification"
     chosen["model"] = kept_model(chosen["model"]) or "auto"
     evaluate: Evaluate | None = chosen["evaluate"]
@@ -107,7 +104,7 @@ def _create(
         options[KIND] = samples.kind
     embeddings, kept_in = options.get("embeddings"), vectors_folder(cache)
     samples = encode_samples(samples, chosen["encoder"], draft.model, embeddings, kept_in, folder)
-    reading = _Reading(samples, draft, progress, automatic and draft.classes is None)
+    reading = _Reading(samples, LabelReader(task, draft.classes, draft.place or "the source"), progress)
 
     def evaluated() -> Evaluate:
         return evaluate if evaluate is not None else evaluate_by_default(reading.found)
@@ -118,10 +115,9 @@ def _create(
         return {role: n for role, n in sizes.items() if n}
 
     def finished() -> dict[str, Any]:
-        reading.ensure_single()
         reading.decide_task()
         check_model(draft, samples)
-        return settings(samples.fingerprint(), evaluated()).to_json()
+        return settings(samples.fingerprint() | reading.describe_ids(), evaluated()).to_json()
 
     store = create_store(
         place, finished, reading, now=clock(), seed=draft.random_state, reserve=reserve, labelled_by=GIVEN, id=id
@@ -130,17 +126,14 @@ def _create(
 
 
 class _Reading:
-    """New samples of a source, counted on the way."""
+    """New samples of a source, counted on the way, and the labels that came with them."""
 
-    def __init__(self, samples: Samples, settings: Settings, progress: Progress | None, automatic: bool) -> None:
-        """`automatic`: the labels decide the task."""
+    def __init__(self, samples: Samples, labels: LabelReader, progress: Progress | None) -> None:
         self.samples = samples
-        self.settings = settings
+        self.labels = labels
         self.progress = progress
-        self.automatic = automatic
         self.found = 0
-        self.counts: Counter[Any] = Counter()
-        self.first: dict[str, Any] = {}
+        self.whole_ids = True
         self.note: str | None = None
 
     def __iter__(self) -> Iterator[NewSample]:
@@ -148,31 +141,21 @@ class _Reading:
             self.found += 1
             if self.progress is not None and self.found % 1000 == 0:
                 self.progress("reading samples", self.found, 0)
-            new = new_sample(sample, self.settings, self.first)
-            if self.automatic and new.label is not None:
-                self.counts[new.label] += 1
-            yield new
+            self.whole_ids = self.whole_ids and are_whole([sample.id])
+            yield NewSample(sample.id, sample.hash, label=self.labels.read(sample))
 
-    def ensure_single(self) -> None:
-        """Refuse labels that join others."""
-        if self.settings.task == "classification" and self.settings.classes is None:
-            ensure_single(self.first.values(), self.settings.place or "the source")
+    def describe_ids(self) -> dict[str, bool]:
+        """What the fingerprint says of ids that are all whole numbers, and no hashes."""
+        layout = self.samples.fingerprint(learned=False).get("layout")
+        return {WHOLE_IDS: True} if self.whole_ids and (layout is None or layout["id"] is not None) else {}
 
     def decide_task(self) -> None:
         """Ask the rule, if there are labels. Raises `_NumbersFound` if they are numbers."""
-        if not self.counts:
-            return
-        words = [label for label in self.counts if isinstance(label, str) and label.strip() in NOTHING]
-        numbers = Counter({label: times for label, times in self.counts.items() if label not in words})
-        if words and numbers and decide_task(numbers).task == "regression":
-            raise LabelError(
-                f"the labels are numbers, and {self.counts[words[0]]} of them {words[0]!r}; if that marks samples "
-                f"without a label say missing_label={words[0]!r} (--missing-label={words[0]}), or "
-                "task='classification' (--task) if all are classes"
-            )
-        task, self.note = decide_task(self.counts)
-        if task == "regression":
-            raise _NumbersFound(self.note)
+        verdict = self.labels.decide()
+        if verdict is not None:
+            self.note = verdict.note
+            if verdict.task != self.labels.task:
+                raise _NumbersFound(verdict.note)
 
 
 def evaluate_by_default(samples: int) -> int:

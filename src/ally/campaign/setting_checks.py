@@ -8,12 +8,13 @@ from typing import Any, TypeAlias
 
 from ally.catalogue_names import KEPT_MODEL
 from ally.checks import check_count, check_number
+from ally.data.source_labels import LONGEST_CLASS
 from ally.errors import InputError, LabelError
 from ally.types import Task, find_text_fault
 
 Check: TypeAlias = Callable[[str, Any], object]
 MOST_THREADS = 4096
-LONGEST_SETTING, LONGEST_CLASS, LONGEST_ESTIMATOR = 4000, 1000, 2**20
+LONGEST_SETTING, LONGEST_ESTIMATOR = 4000, 2**20
 MOST_CLASSES = 20_000
 """They are checked whenever the settings are read, and shown to whoever labels."""
 LONGEST_LEASE = 366 * 86400.0

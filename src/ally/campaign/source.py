@@ -9,8 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
 
-from ally.campaign.answers import Vocabulary, settled
-from ally.campaign.encoding import encoded_again
+from ally.campaign.answers import Vocabulary
 from ally.campaign.permissions import PLACE_OF_SOURCE
 from ally.campaign.places import (
     KIND,
@@ -28,6 +27,8 @@ from ally.campaign.settings import Settings, allow_settings, current_settings
 from ally.campaign.status import GIVEN
 from ally.campaign.values import Scanned
 from ally.data import Answer, Sample, SampleKind, Samples, open_source
+from ally.data.encoders.choosing import encoded_again
+from ally.data.source_labels import normalize_answer
 from ally.errors import DataError, InputError, NotTrusted
 from ally.store import NewSample, Store
 from ally.types import Progress
@@ -230,8 +231,10 @@ def moved_settings(
 
 def new_sample(sample: Sample, settings: Settings, first: dict[str, Any]) -> NewSample:
     """A sample in the store's form; its label, if any, is checked. `first` maps written forms to labels and grows."""
-    label = None if sample.label is None else settled(Answer(sample.id, sample.label), settings, first).label
-    return NewSample(sample.id, sample.hash, label=label)
+    if sample.label is None:
+        return NewSample(sample.id, sample.hash)
+    answer = normalize_answer(Answer(sample.id, sample.label), settings.task, settings.classes, first)
+    return NewSample(sample.id, sample.hash, label=answer.label)
 
 
 SOURCE = "source"

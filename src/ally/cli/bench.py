@@ -11,14 +11,15 @@ from rich.text import Text
 
 from ally.cli.console import live_progress, stderr
 from ally.cli.reading import (
+    ChannelAxis,
     Columns,
     EmbeddingsFile,
-    EncoderChoice,
     Encoding,
     IdColumn,
     IdsFile,
     ImageColumn,
     ImageFolder,
+    ImageSize,
     MissingLabel,
     NoHeader,
     TextColumn,
@@ -26,6 +27,7 @@ from ally.cli.reading import (
     of_source,
 )
 from ally.cli.report import BandChoice, report
+from ally.errors import InputError
 
 TaskName = Literal["auto", "classification", "regression"]
 of_strategies = partial(typer.Option, rich_help_panel="Strategies")
@@ -34,10 +36,16 @@ of_campaigns = partial(typer.Option, rich_help_panel="Campaigns")
 
 def bench(
     out: Annotated[Path, typer.Option(help="Folder for the results; run again with the same folder to continue.")],
+    campaign: Annotated[
+        list[str] | None,
+        typer.Argument(help="Campaigns with labels: pets means the file pets.db. They are only read.", metavar="NAME"),
+    ] = None,
     dataset: Annotated[
-        list[str],
-        of_source(help="A name listed by `ally datasets`, a table file, or a folder of images by class.", metavar="D"),
-    ],
+        list[str] | None,
+        of_source(
+            help="A name listed by `ally datasets`, a table or array file, or a folder of images by class.", metavar="D"
+        ),
+    ] = None,
     strategy: Annotated[
         list[str] | None,
         of_strategies(help="Names listed by `ally strategies` (default: ally, badge, margin, random).", metavar="S"),
@@ -56,7 +64,14 @@ def bench(
             metavar="TASK",
         ),
     ] = "auto",
-    encoder: EncoderChoice = None,
+    encoder: Annotated[
+        str,
+        of_source(
+            help="A pretrained encoder for texts or images: a name, the folder of a model, none, or auto: the one that "
+            "is installed, for data of your own.",
+            metavar="NAME|FOLDER",
+        ),
+    ] = "auto",
     id_column: IdColumn = None,
     text: TextColumn = None,
     image: ImageColumn = None,
@@ -67,6 +82,8 @@ def bench(
     encoding: Encoding = None,
     no_header: NoHeader = False,
     missing_label: MissingLabel = None,
+    size: ImageSize = None,
+    channels: ChannelAxis = None,
     seeds: Annotated[int, of_campaigns(help="Campaigns per strategy.", min=1, metavar="N")] = 5,
     init: Annotated[
         int | None, of_campaigns(help="Random labels at the start (default: one batch).", min=1, metavar="N")
@@ -109,14 +126,20 @@ def bench(
 ) -> None:
     """Compare strategies on data with known labels. Interrupt it, run it again, and it continues.
 
+    Your own data are opened as `ally new` opens them; a campaign's labels are the answers.
+
     Example: ally bench --dataset digits --strategy ally --strategy random --out runs/digits
     """
+    from ally.cli.campaign.opening import place_of
     from ally.experiment import bench as run
     from ally.experiment.bench import STRATEGIES
 
+    names = [*map(place_of, campaign or ()), *(dataset or ())]
+    if not names:
+        raise InputError("there is nothing to compare strategies on; name a campaign, or a data set (--dataset)")
     with live_progress() as progress:
         run(
-            dataset,
+            names,
             strategy or STRATEGIES,
             out=out,
             seeds=seeds,
@@ -141,6 +164,8 @@ def bench(
                 encoding=encoding,
                 no_header=no_header,
                 missing_label=missing_label,
+                size=size,
+                channels=channels,
             ),
             encoder=encoder,
             data_dir=data_dir,

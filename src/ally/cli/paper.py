@@ -104,10 +104,12 @@ def show(
 
 def _data_notes(name: str, data_dir: Path | None) -> list[str]:
     """Notes about a data set, or why it cannot be read."""
-    from ally.experiment.folder import data_notes, trial
+    from ally.data.catalogue.own_data import DataOptions
+    from ally.experiment.folder import data_notes
+    from ally.experiment.opening import open_trial
 
     try:
-        return data_notes(partial(trial, data_dir, None, "auto"), [name])
+        return data_notes(partial(open_trial, DataOptions(data_dir)), [name])
     except DataError as error:
         return [str(error)]
 
@@ -128,6 +130,7 @@ def run(
 
     Example: ally paper run mnist-200 --scale smoke
     """
+    from ally.experiment import DataOptions
     from ally.experiment import run as run_grid
     from ally.experiment.presets import PRESETS
 
@@ -147,5 +150,5 @@ def run(
         stderr.print(Text(words), soft_wrap=True)
 
     with live_progress() as progress:
-        run_grid(grid, folder, data_dir=data_dir, workers=workers, progress=progress, say=say)
+        run_grid(grid, folder, data=DataOptions(data_dir), workers=workers, progress=progress, say=say)
     report(folder, None, BandChoice.ci, as_json)

@@ -49,6 +49,10 @@ Encoding: TypeAlias = Annotated[str | None, of_source(help="Text file encoding (
 NoHeader: TypeAlias = Annotated[
     bool, of_source("--no-header", help="The file has no header line; columns are named column 1, column 2 …")
 ]
+ImageSize: TypeAlias = Annotated[
+    int | None,
+    of_source(help="Side of the images that the learner sees, in pixels (default: 32).", min=8, metavar="N"),
+]
 ChannelAxis: TypeAlias = Annotated[
     Literal["first", "last"] | None, of_source(help="Which axis of an image array has the channels (default: detect).")
 ]

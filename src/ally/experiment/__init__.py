@@ -1,5 +1,6 @@
 """Simulated campaigns: a strategy asks, an oracle answers, a held-out set measures."""
 
+from ally.data.catalogue.own_data import DataOptions
 from ally.experiment.bench import bench
 from ally.experiment.cell import COLUMNS, Cell, Record, Round
 from ally.experiment.folder import Grid, run
@@ -12,6 +13,7 @@ __all__ = [
     "Cell",
     "CellsFailed",
     "Copies",
+    "DataOptions",
     "Grid",
     "Record",
     "Round",

@@ -26,8 +26,8 @@ def encoded_trial(data: Dataset, encoder: str, kept_in: Path, progress: Progress
     note = f"samples are {model.width} numbers that the encoder {Path(encoder).name} makes of each"
     # What the catalogue says of its texts and images is about features that are not used here.
     read = () if data.name in DATASETS else data.notes
+    notes, name = (*read, note), Path(encoder).name
     # What a campaign of the same texts gives `auto` beside their vectors.
-    words = (data.pool, data.test) if data.kind == "text" else None
-    return Trial(
-        data.name, data.task, pool, data.pool_labels, test, data.test_labels, (*read, note), vectors=True, words=words
-    )
+    words = (data.pool, data.test) if KINDS[data.kind].beside_encoder == "joined" else None
+    arrays: tuple[Any, Any, Any, Any] = (pool, data.pool_labels, test, data.test_labels)
+    return Trial(data.name, data.task, *arrays, notes=notes, vectors=True, words=words, encoder=name)

@@ -8,25 +8,23 @@ import os
 import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
-from typing import Literal
 
 import pandas as pd
 
 import ally
-from ally.data.catalogue import Reading, load
+from ally.data.catalogue.own_data import DataOptions
 from ally.execution.resolve import ensure_named, is_ray
 from ally.experiment.cell import Cell, model_name, objective_name
-from ally.experiment.encoded import encoded_trial
 from ally.experiment.estimate import estimate, in_words
 from ally.experiment.journal import Journal
+from ally.experiment.opening import open_trial
 from ally.experiment.ray_tasks import cpus
 from ally.experiment.run import Load, cells_folder, journal, locked, missing, run_in
-from ally.experiment.trial import Trial
 from ally.files import write_whole
 from ally.learning.auto_objective import objective_of
-from ally.types import Progress, Task
+from ally.types import Progress
 
 
 @dataclass(frozen=True)
@@ -49,11 +47,7 @@ def run(
     grid: Grid,
     out: Path,
     *,
-    data_dir: Path | None = None,
-    label: str | None = None,
-    task: Task | Literal["auto"] = "auto",
-    reading: Reading = Reading(),
-    encoder: tuple[str, Path] | None = None,
+    data: DataOptions = DataOptions(),
     workers: int | None = None,
     engine: str = "local",
     progress: Progress | None = None,
@@ -61,7 +55,7 @@ def run(
 ) -> pd.DataFrame:
     """Run the missing cells of a grid in the folder `out`. `say` gets the notes and the estimated time."""
     ensure_named(engine)
-    load_trial: Load = partial(trial, data_dir, label, task, reading=reading, encoder=encoder)
+    load_trial: Load = partial(open_trial, data)
     for name, cell in grid.cells:
         cell.ensure_fits(load_trial(name))
     with locked(out):
@@ -126,21 +120,6 @@ def _versions(out: Path) -> list[str]:
         for part, version in now.items()
         if (others := {str(settings[part]) for settings in found if settings.get(part, version) != version})
     ]
-
-
-@lru_cache(maxsize=4)
-def trial(
-    data_dir: Path | None,
-    label: str | None,
-    task: Task | Literal["auto"],
-    name: str,
-    *,
-    reading: Reading = Reading(),
-    encoder: tuple[str, Path] | None = None,
-) -> Trial:
-    """A data set by name; through the `encoder` of a name or folder, with a folder that keeps its vectors."""
-    data = load(name, data_dir, label=label, task=task, reading=reading)
-    return Trial.of(data) if encoder is None else encoded_trial(data, *encoder)
 
 
 def available_cores() -> int:

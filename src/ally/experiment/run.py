@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import pandas as pd
 
 import ally
-from ally.errors import AllyError, InputError
+from ally.errors import AllyError, DataError, InputError
 from ally.execution.resolve import is_ray
 from ally.experiment.cell import COLUMNS, Cell, Record
 from ally.experiment.journal import Journal
@@ -76,7 +76,8 @@ def run_in(
             )
             progress("rounds", sum(done), sum(wanted))
 
-    calls = [(load, *cells[number], journal(out.absolute(), *cells[number])) for number in todo]
+    data = {name: load(name).fingerprint for name in dict.fromkeys(cells[number][0] for number in todo)}
+    calls = [(load, *cells[number], journal(out.absolute(), *cells[number]), data[cells[number][0]]) for number in todo]
     through = tasks_through(_record, calls, engine) if is_ray(engine) else work_through(_record, calls, workers)
     with closing(through) as ended:
         for one in ended:
@@ -115,8 +116,8 @@ def missing(out: Path, load: Load, cells: Cells) -> list[int]:
         before = done.settings.get("data", fingerprints[name])
         if before != fingerprints[name]:
             raise InputError(
-                f"{out} holds {done.path.stem}, made when {name} had other data or another target; choose another "
-                "folder"
+                f"{out} holds {done.path.stem}, made when {name} had other data, labels or settings, or was read in "
+                "another way; choose another folder"
             )
         if len(done.rounds()) <= cell.rounds:
             todo.append(number)
@@ -169,9 +170,11 @@ def _run(load: Load, name: str, cell: Cell) -> list[Record]:
     return list(simulate(load(name), cell))
 
 
-def _record(load: Load, name: str, cell: Cell, journal: Journal) -> None:
-    """Run the missing rounds of a cell."""
+def _record(load: Load, name: str, cell: Cell, journal: Journal, fingerprint: str) -> None:
+    """Run the missing rounds of a cell, on data of this fingerprint."""
     trial = load(name)
+    if trial.fingerprint != fingerprint:
+        raise DataError(f"{name} changed while the benchmark ran; run it again in another folder")
     with journal.writing(_settings(trial, name, cell)):
         for done in campaign(trial, cell, journal.rounds()):
             journal.add(done)

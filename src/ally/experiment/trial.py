@@ -30,19 +30,24 @@ class Trial:
     notes: tuple[str, ...] = ()
     """Notes for readers of the results, as sentences."""
     vectors: bool = False
-    """Whether the samples are vectors of an encoder, whose distances are meaningful."""
+    """Whether the samples are vectors whose distances are meaningful."""
     words: tuple[AnyArray, AnyArray] | None = field(default=None, repr=False)
     """Of texts that are vectors here: sparse matrices (n, features) of the words of the pool and of the test set."""
+    encoder: str = ""
+    """The name of the encoder that made the vectors."""
+    declared: tuple[Any, ...] = ()
+    """Classes that were declared, whether samples show them or not."""
 
     @staticmethod
     def of(data: Dataset) -> Trial:
         sides = (data.pool, data.pool_labels, data.test, data.test_labels)
-        return Trial(data.name, data.task, *sides, data.notes, data.vectors)
+        return Trial(data.name, data.task, *sides, data.notes, data.vectors, data.words, data.encoder)
 
     @cached_property
     def fingerprint(self) -> str:
         """Changes with the data, whatever their name."""
-        digest = hashlib.sha256(repr((self.task, self.pool.shape, self.test.shape)).encode())
+        declared = (self.declared,) if self.declared else ()
+        digest = hashlib.sha256(repr((self.task, self.pool.shape, self.test.shape, *declared)).encode())
         parts: tuple[Any, ...] = (self.pool, self.pool_labels, self.test, self.test_labels, *(self.words or ()))
         for part in parts:
             for array in (part.data, part.indices, part.indptr) if hasattr(part, "indptr") else (part,):
@@ -78,7 +83,8 @@ class Trial:
         """All classes of the data, known to every strategy from the start."""
         if self.task == "regression":
             return None
-        return list(np.union1d(self.pool_labels, self.test_labels).tolist())
+        shown = np.union1d(self.pool_labels, self.test_labels)
+        return list((np.union1d(shown, np.asarray(self.declared)) if self.declared else shown).tolist())
 
     @property
     def metric(self) -> str:

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from ally.errors import ModelError
-from ally.models.split import Split, read_logits
+from ally.models.split import Split, find_head, read_logits
 
 ROWS_AT_ONCE = 64
 """How many texts are predicted at once; each such part is as wide as its longest text."""
@@ -77,7 +77,16 @@ class TextBuilder:
             answer = network.eval().answer(tokens)
             width = network(tokens).shape[-1]
         network.train()
-        return network if read_logits(answer) is not answer else Split(network, nn.Linear(width, outputs))
+        if read_logits(answer) is answer:
+            return Split(network, nn.Linear(width, outputs))
+        try:
+            find_head(network, tokens)
+        except ModelError as error:
+            raise ModelError(
+                f"{type(self.transformer).__name__} has no linear layer that gives its logits for a whole text; pass "
+                "the model without its head (AutoModel), which gets a new one"
+            ) from error
+        return network
 
     def __repr__(self) -> str:
         return f"TextBuilder({type(self.transformer).__name__})"

@@ -104,7 +104,7 @@ def test_each_setting_has_a_check():
 
 def test_an_unknown_argument_of_create_names_those_there_are(tmp_path):
     with pytest.raises(
-        InputError, match=r"colour= is not known; a source takes id_column, .*; a campaign has the settings .*batch"
+        InputError, match=r"colour= is not known; a source takes kind, id_column, .*; a campaign has .*batch"
     ):
         ally.Campaign.create(tmp_path / "a.db", np.zeros((30, 2)), colour="red")
 
@@ -118,7 +118,7 @@ def test_an_empty_file_is_reported(capsys, monkeypatch, tmp_path):
         with pytest.raises(SystemExit):
             main()
         told = {
-            "none.npy": "has no rows; give at least one",
+            "none.npy": "has 0 sample(s), while a minimum of 1",
             "none.csv": "has no sample that can be read (it has a header",
         }
         assert capsys.readouterr().err.startswith(f"error: {name} {told[name]}")

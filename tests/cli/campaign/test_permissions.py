@@ -234,8 +234,8 @@ def test_an_encoder_that_a_file_names_is_not_fetched(here, foreign, monkeypatch)
 
 
 def test_an_encoder_that_a_model_file_names_is_not_fetched(here, monkeypatch):
-    from ally.campaign.encoding import encoded_again
     from ally.data import open_source
+    from ally.data.encoders.choosing import encoded_again
 
     Path("texts.csv").write_text("id,text\n" + "\n".join(f"s{n},{'cat purrs' * (n % 2)} {n}" for n in range(40)))
     fingerprint = {"encoded": {"name": "somebody/model", "identity": "x", "width": 384}}

@@ -18,7 +18,7 @@ import ally
 from ally.campaign.places import open_cache, vectors_folder
 from ally.campaign.training import data
 from ally.cli import main
-from ally.data.arrays.files import read_pool
+from ally.data.catalogue.own_data import DataOptions
 from ally.data.catalogue.reading import Reading
 from ally.data.encoders import Function
 from ally.data.encoders import opening as openings
@@ -26,8 +26,10 @@ from ally.data.encoders.places import InUse, keep_within, machine_folder
 from ally.data.encoders.samples import EncodedSamples
 from ally.errors import BrokenPart, DataError, InputError
 from ally.experiment import Cell, Copies, simulate
-from ally.experiment.folder import trial
+from ally.experiment.opening import open_trial
+from ally.learning.candidates import slate_for
 from ally.learning.linear import LinearLearner
+from ally.learning.training import Training
 from ally.learning.words import OfWords
 from ally.rng import streams
 
@@ -122,7 +124,7 @@ def test_a_model_of_texts_learns_from_vectors_and_words(mails):
 
 
 def test_texts_from_the_command_line(mails, run, minilm, monkeypatch):
-    monkeypatch.setattr("ally.campaign.encoding.open_encoder", lambda *given: minilm)
+    monkeypatch.setattr("ally.data.encoders.choosing.open_encoder", lambda *given: minilm)
     said = run(
         "new",
         "mails",
@@ -159,7 +161,7 @@ def test_texts_from_the_command_line(mails, run, minilm, monkeypatch):
 
 
 def test_photos_from_the_command_line(photos, run, lite0, monkeypatch):
-    monkeypatch.setattr("ally.campaign.encoding.open_encoder", lambda *given: lite0)
+    monkeypatch.setattr("ally.data.encoders.choosing.open_encoder", lambda *given: lite0)
     monkeypatch.setenv("ALLY_ENCODER", "auto")
     said = run("new", "shapes", "--from", "photos", "--classes", "disk,stripe", "--by-hand", "--model", "linear")
     assert "the learner reads 1280 numbers that the encoder efficientnet-lite0 makes of each sample" in said
@@ -318,7 +320,7 @@ def test_encoders_are_refused_where_they_do_not_apply(mails, here, monkeypatch):
 
 def test_a_missing_encoder_is_suggested_in_one_line(photos, mails, run, monkeypatch):
     monkeypatch.setenv("ALLY_ENCODER", "auto")
-    for module in ("ally.campaign.encoding", "ally.data.encoders.opening"):
+    for module in ("ally.data.encoders.choosing", "ally.data.encoders.opening"):
         monkeypatch.setattr(f"{module}.default_encoder", lambda kind: None)
     assert openings.default_encoder("text") is None
     assert "pip install 'ally-learn[photos]'" in run("new", "p", "--from", "photos", "--by-hand")
@@ -381,23 +383,45 @@ def test_a_benchmark_through_an_encoder(here, run, tiny_vit, photos):
         ally.bench("digits", "random", out="other", encoder=tiny_vit)
 
 
-def test_a_benchmark_reads_a_text_column_through_an_encoder(here, minilm, monkeypatch):
-    monkeypatch.setattr("ally.experiment.encoded.open_encoder", lambda *given: minilm)
-    rows = [f"{number},{body},{label}" for number in range(8) for body, label in (("A cat", "cat"), ("Bonds", "money"))]
+def test_a_benchmark_reads_photos_through_the_encoder_of_campaigns(here, photos, tiny_vit, monkeypatch):
+    for path in sorted(photos.iterdir()):
+        (photos / path.name[:-6]).mkdir(exist_ok=True)
+        path.rename(photos / path.name[:-6] / path.name)
+    monkeypatch.setenv("ALLY_ENCODER", str(tiny_vit))
+    with ally.Campaign.create("memory", "photos", automatic=False, label="folder") as campaign:
+        source = campaign.source.samples.features([answer.id for answer in campaign.answers.current()])
+        vectors = source.read(np.arange(len(source)))
+    trial = open_trial(DataOptions(encoder="auto", kept_in=here / "vectors"), "photos")
+    assert trial.encoder
+    assert trial.vectors
+    found = np.concatenate([trial.pool, trial.test])
+    assert sorted(map(bytes, found)) == sorted(map(bytes, vectors))
+    pixels = open_trial(DataOptions(encoder="auto", model="cnn"), "photos")
+    assert (pixels.pool.shape[1:], pixels.encoder) == ((3, 32, 32), "")
+
+
+def test_a_benchmark_of_encoded_texts_keeps_their_words(here, tiny_bert):
+    rows = [
+        f"{n},{body},{label}" for n in range(20) for body, label in (("a cat purrs", "cat"), ("bonds fell", "money"))
+    ]
     (here / "mails.csv").write_text("\n".join(["number,body,label", *rows]) + "\n")
-    read = Reading(text="body")
-    found = trial(None, "label", "auto", "mails.csv", reading=read, encoder=("all-MiniLM-L6-v2", here / "encoded"))
+    data = DataOptions(None, "label", "auto", Reading(text="body"), str(tiny_bert), None, here / "encoded")
+    found = open_trial(data, "mails.csv")
     assert found.vectors
-    assert found.pool.shape[1] == found.test.shape[1] == 384
-    assert list(found.classes) == ["cat", "money"]
+    assert found.words[0].shape[0] == len(found.pool)
+    assert "words" in [candidate.name for candidate in slate_for(found.open_pool(), Training())]
+    assert found.classes == ["cat", "money"]
+    labels = [label if row < 12 else None for row, label in enumerate(found.pool_labels)]
+    loop = ally.Loop(found.open_pool(), labels, strategy="random", random_state=0)
+    assert set(loop.predict(found.open_test())) <= {"cat", "money"}
 
 
 def test_a_benchmark_of_encoded_texts_sees_their_words_as_a_campaign_does(here, minilm, monkeypatch):
-    monkeypatch.setattr("ally.experiment.encoded.open_encoder", lambda *given: minilm)
+    monkeypatch.setattr("ally.data.encoders.choosing.open_encoder", lambda *given: minilm)
     rows = [f"A {word} {n},{label}" for n in range(30) for word, label in (("zyx", "left"), ("qwv", "right"))]
     (here / "mails.csv").write_text("\n".join(["body,label", *rows]) + "\n")
-    encoder = ("all-MiniLM-L6-v2", here / "encoded")
-    found = trial(None, "label", "auto", "mails.csv", reading=Reading(text="body"), encoder=encoder)
+    options = DataOptions(None, "label", "auto", Reading(text="body"), "all-MiniLM-L6-v2", None, here / "encoded")
+    found = open_trial(options, "mails.csv")
     pool, test = found.words
     fewer, double = found.measured_on(5), Copies(2)(found, streams(0))
     assert (pool.shape[0], test.shape[0]) == (found.size, len(found.test_labels))
@@ -430,8 +454,8 @@ def test_a_query_reads_photos_through_an_encoder(photos, run, tiny_vit):
     assert set(found["ids"]) <= {path.name for path in photos.iterdir()}
     assert len(found["ids"]) == 3
     np.save("X.npy", np.zeros((4, 2)))
-    with pytest.raises(InputError, match=r"an encoder reads texts or images, and X\.npy holds numbers"):
-        read_pool(Path("X.npy"), through=lambda samples: samples)
+    with pytest.raises(InputError, match="encodes texts or photos, and the samples are neither"):
+        ally.query(Path("X.npy"), n=2, encoder=tiny_vit)
 
 
 def test_each_campaign_keeps_its_vectors_in_a_folder_of_this_machine(monkeypatch, tmp_path):

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ally.campaign.encoding import encoded_again
 from ally.campaign.source import CampaignSource
 from ally.campaign.training.models import check_about, origin
 from ally.data import Samples, open_source
+from ally.data.encoders.choosing import encoded_again
 from ally.data.encoders.samples import seen_by
 from ally.errors import DataError, InputError
 from ally.learning.trained import Trained

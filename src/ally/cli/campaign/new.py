@@ -19,6 +19,7 @@ from ally.cli.reading import (
     IdsFile,
     ImageColumn,
     ImageFolder,
+    ImageSize,
     MissingLabel,
     NoHeader,
     OwnKind,
@@ -66,10 +67,7 @@ def new(
     folder: ImageFolder = None,
     encoding: Encoding = None,
     no_header: NoHeader = False,
-    size: Annotated[
-        int | None,
-        of_source(help="Side of the images that the learner sees, in pixels (default: 32).", min=8, metavar="N"),
-    ] = None,
+    size: ImageSize = None,
     channels: ChannelAxis = None,
     missing_label: MissingLabel = None,
     flat: Annotated[bool, of_source("--flat", help="Ignore subfolders.")] = False,
@@ -125,9 +123,10 @@ def new(
 
 def _hint(campaign: Campaign) -> list[str]:
     """What an encoder would add, if one would help and none is installed."""
-    from ally.campaign.encoding import missing_encoder
+    from ally.data.encoders.choosing import missing_encoder
 
-    words = missing_encoder(campaign.source.samples, campaign.settings)
+    settings = campaign.settings
+    words = missing_encoder(campaign.source.samples, settings.model, settings.options.get("embeddings"))
     return [] if words is None else [words]
 
 

@@ -44,7 +44,11 @@ class Dataset:
     """For an encoder: the texts, or the paths of the photos, of the pool and of the test set. None if `pool` and `test`
     are the images themselves, or there is nothing to encode."""
     vectors: bool = False
-    """Whether the samples are given vectors whose distances are meaningful."""
+    """Whether the samples are vectors whose distances are meaningful."""
+    words: tuple[Any, Any] | None = field(default=None, repr=False)
+    """Weights of words (n, d) of the pool and of the test set, where the samples are vectors of texts."""
+    encoder: str = ""
+    """The name of the encoder that made the vectors."""
 
     def __post_init__(self) -> None:
         for side, X, y in (("pool", self.pool, self.pool_labels), ("test", self.test, self.test_labels)):

@@ -7,19 +7,17 @@ from pathlib import Path
 from typing import Literal
 
 from ally._renamed_arguments import renamed_arguments
+from ally.data.arrays.samples import is_array_file
 from ally.data.catalogue.catalogue import DATASETS
 from ally.data.catalogue.dataset import Dataset
 from ally.data.catalogue.fetch import fetch_entry
+from ally.data.catalogue.own_data import DataOptions, read_own_data
 from ally.data.catalogue.places import default_data_dir, ensure_here
 from ally.data.catalogue.reading import Reading
-from ally.data.catalogue.tables import read_table_file
-from ally.data.catalogue.user_files import read_arrays, read_folder
 from ally.data.catalogue.verify import Check, verify_entry
 from ally.data.tables import TABLES, is_table
 from ally.errors import InputError
 from ally.types import Progress, Task
-
-ARRAYS = (".npz", ".npy")
 
 
 @renamed_arguments(target="label")
@@ -41,51 +39,43 @@ def load(
         label: the column of a table that holds the labels, if its name does not say so; for .npy the path of a second
             .npy file.
         task: the task of a file; by default the labels tell, by the same rule as in `ally.query`.
-        reading: how a table is read, if that cannot be detected: a column of texts, no header, vectors by id.
+        reading: how a file or folder is read, if that cannot be detected: a column of texts, no header, vectors by id.
 
     All seeds of an experiment share one test set.
     """
-    name = str(name)
-    if name in DATASETS:
-        if label is not None:
-            raise InputError.about(
-                "label", label, f"does not go with {name!r}, a data set of the catalogue; leave label out"
-            )
-        reading.refuse(f"{name!r}, a data set of the catalogue")
-        entry = DATASETS[name]
-        folder = default_data_dir() if data_dir is None else Path(data_dir)
-        ensure_here(name, entry, folder)
-        parts = entry.read(folder)
-        return Dataset(name, entry.task, *parts[:4], kind=entry.kind, notes=parts.notes, raw=parts.raw)
-    return _load_path(Path(name).expanduser(), name, label, task, reading)
+    if str(name) not in DATASETS:
+        return read_own_data(find_own(str(name)), str(name), DataOptions(None, label, task, reading))
+    if label is not None:
+        raise InputError.about(
+            "label", label, f"does not go with {name!r}, a data set of the catalogue; leave label out"
+        )
+    reading.refuse(f"{name!r}, a data set of the catalogue")
+    return load_named(str(name), data_dir)
 
 
-def _load_path(path: Path, name: str, label: str | None, wanted: Task | Literal["auto"], reading: Reading) -> Dataset:
-    if path.is_dir():
-        if label is not None:
-            raise InputError.about(
-                "label", label, "does not go with a folder of images, whose classes are its folders; leave label out"
-            )
-        reading.refuse("a folder of images")
-        parts = read_folder(path)
-        return Dataset(name, "classification", *parts[:4], kind="images", notes=parts.notes, raw=parts.raw)
-    known = is_table(path) or path.suffix.lower() in ARRAYS
-    if not path.is_file():
-        if known or os.sep in name:
-            raise InputError(
-                f"{path} does not exist; give a file, a folder of images, or a name listed by `ally datasets`"
-            )
-        DATASETS[name]
-    if not known:
-        readable = ", ".join((*TABLES, *ARRAYS))
+def load_named(name: str, data_dir: Path | None = None) -> Dataset:
+    """A data set of the catalogue."""
+    entry = DATASETS[name]
+    folder = default_data_dir() if data_dir is None else Path(data_dir)
+    ensure_here(name, entry, folder)
+    parts = entry.read(folder)
+    return Dataset(name, entry.task, *parts[:4], kind=entry.kind, notes=parts.notes, raw=parts.raw)
+
+
+def find_own(name: str) -> Path:
+    """The file or folder of that name; raises if it is none that can be read."""
+    path = Path(name).expanduser()
+    if path.is_dir() or (path.is_file() and (is_table(path) or is_array_file(path))):
+        return path
+    if path.is_file():
+        readable = ", ".join((*TABLES, ".npz", ".npy"))
         raise InputError(
             f"{path} has the ending {path.suffix or '(none)'!r}; use one of {readable} and folders of images"
         )
-    if is_table(path):
-        return read_table_file(path, name, label, wanted, reading)
-    reading.refuse("an array")
-    task, kind, parts = read_arrays(path, label, wanted)
-    return Dataset(name, task, *parts[:4], kind=kind, notes=parts.notes)
+    if is_table(path) or is_array_file(path) or os.sep in name:
+        raise InputError(f"{path} does not exist; give a file, a folder of images, or a name listed by `ally datasets`")
+    DATASETS[name]
+    return path
 
 
 def fetch(name: str, data_dir: Path | None = None, progress: Progress | None = None) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ally.data.tables.columns import ColumnKind
 from ally.errors import InputError
@@ -26,6 +26,9 @@ class Reading:
     embeddings: str | None = None
     ids: str | None = None
     missing_label: str | int | None = None
+    size: int | None = None
+    channels: Literal["first", "last"] | None = None
+    kind: str | None = None
 
     @classmethod
     def of(cls, options: Mapping[str, Any] | None) -> Reading:

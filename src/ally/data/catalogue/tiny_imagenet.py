@@ -8,8 +8,9 @@ import numpy as np
 
 from ally.data.catalogue.archives import Tree
 from ally.data.catalogue.dataset import Parts
-from ally.data.catalogue.images import decode, is_image
+from ally.data.catalogue.images import decode_images
 from ally.data.catalogue.places import locate
+from ally.data.paths import is_image
 from ally.errors import DataError
 from ally.types import AnyArray
 
@@ -30,7 +31,8 @@ def read_tiny_imagenet(folder: Path) -> Parts:
         if unknown is not None:
             raise DataError(f"{unknown} is not in {ANNOTATIONS} of {tree.place}; fetch the data set again")
         names = _label(train, root)
-        return _parts(tree, train, names, test, np.asarray([classes[PurePosixPath(name).name] for name in test]))
+        test_classes = np.asarray([classes[PurePosixPath(name).name] for name in test])
+        return _parts(tree, train, names, test, test_classes, 64)
 
 
 def read_tiny_imagenet_32(folder: Path) -> Parts:
@@ -39,7 +41,7 @@ def read_tiny_imagenet_32(folder: Path) -> Parts:
         sides = [
             [name for name in tree.names if name.startswith(f"{side}/") and is_image(name)] for side in ("train", "val")
         ]
-        parts = _parts(tree, sides[0], _label(sides[0], ""), sides[1], _label(sides[1], ""))
+        parts = _parts(tree, sides[0], _label(sides[0], ""), sides[1], _label(sides[1], ""), 32)
     note = "a subset of Tiny ImageNet re-encoded at 32×32: not comparable with figures for Tiny ImageNet"
     return parts._replace(notes=(note, *parts.notes))
 
@@ -63,16 +65,13 @@ def _label(names: list[str], root: str) -> AnyArray:
     return np.asarray([name[len(root) :].split("/")[1] for name in names])
 
 
-def _parts(tree: Tree, train: list[str], classes: AnyArray, test: list[str], test_classes: AnyArray) -> Parts:
+def _parts(
+    tree: Tree, train: list[str], classes: AnyArray, test: list[str], test_classes: AnyArray, side: int
+) -> Parts:
     if not train or not test:
         raise DataError(
             f"{tree.place} holds {len(train)} training and {len(test)} validation images; fetch the data set again"
         )
-    pool, kept, notes = decode(tree, train)
-    measured, test_kept, test_notes = decode(tree, test)
-    if pool.shape[1:] != measured.shape[1:]:
-        raise DataError(
-            f"{tree.place} has training images of shape {pool.shape[1:]} and others of {measured.shape[1:]}; fetch it "
-            "again"
-        )
+    pool, kept, notes = decode_images(tree, train, side)
+    measured, test_kept, test_notes = decode_images(tree, test, side)
     return Parts(pool, classes[kept], measured, test_classes[test_kept], (VALIDATION_NOTE, *notes, *test_notes))

@@ -1,4 +1,4 @@
-"""The encoder of a campaign: which one it is, how it is found again, and where its vectors are stored."""
+"""The encoder of samples: which one unless it is named, how it is found again, and where its vectors are kept."""
 
 from __future__ import annotations
 
@@ -7,15 +7,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ally.campaign.settings import Settings
 from ally.catalogue_names import ANY_SHAPE, MODELS
-from ally.data import Samples
-from ally.data.encoders import Encoder, default_encoder, open_encoder
+from ally.data.encoders.base import Encoder
 from ally.data.encoders.image import ImageModel
-from ally.data.encoders.opening import DEFAULTS, open_installed, open_named, suggestion
+from ally.data.encoders.opening import (
+    DEFAULTS,
+    default_encoder,
+    open_encoder,
+    open_installed,
+    open_named,
+    suggestion,
+)
 from ally.data.encoders.samples import WORDS, EncodedSamples, ensure_same
 from ally.data.encoders.text import TextModel
 from ally.data.fingerprint import ENCODED
+from ally.data.samples import Samples
 from ally.errors import InputError
 
 AUTO, NONE = "auto", "none"
@@ -26,8 +32,8 @@ VARIABLE = "ALLY_ENCODER"
 def encode_samples(
     samples: Samples, given: Any, model: str | None, embeddings: Any, kept_in: Path | None, folder: Path | None
 ) -> Samples:
-    """The samples of a new campaign through the encoder that was `given`, or as they are. Vectors are kept in
-    `kept_in`; `folder` is that of the campaign's file.
+    """Samples through the encoder that was `given`, or as they are: of a new campaign, or of a benchmark. Vectors are
+    kept in `kept_in`; `folder` is that of the campaign's file.
 
     "auto" is the encoder on this machine for texts or photos; none where vectors are given, or a network of pixels.
     """
@@ -50,7 +56,7 @@ def _chosen(samples: Samples, given: Any, model: str | None, embeddings: Any) ->
     kind = samples.kind.encoder
     if isinstance(given, str) and given == AUTO:
         named = os.environ.get(VARIABLE, AUTO)
-        if kind is None or named == NONE or embeddings is not None or _of_pixels(model):
+        if kind is None or named == NONE or embeddings is not None or reads_pixels(model):
             return None, ""
         name = default_encoder(kind) if named == AUTO else named
         return (None, "") if name is None else (open_encoder(name, kind), name)
@@ -67,7 +73,7 @@ def _chosen(samples: Samples, given: Any, model: str | None, embeddings: Any) ->
     return encoder, str(getattr(encoder, "name", encoder.identity))
 
 
-def _of_pixels(model: str | None) -> bool:
+def reads_pixels(model: str | None) -> bool:
     """Whether a model is a network that reads images only."""
     return model in MODELS and model not in ANY_SHAPE
 
@@ -117,11 +123,10 @@ def _kept_folder(path: Path, folder: Path | None) -> str:
     return path.relative_to(folder).as_posix() if folder is not None and path.is_relative_to(folder) else str(path)
 
 
-def missing_encoder(samples: Samples, settings: Settings) -> str | None:
-    """What a campaign without an encoder would gain from installing one, in words."""
+def missing_encoder(samples: Samples, model: str | None, embeddings: Any) -> str | None:
+    """What samples without an encoder would gain from installing one, in words."""
     kind = samples.kind.encoder
-    given = "embeddings" in settings.options or _of_pixels(settings.model)
-    unwanted = given or os.environ.get(VARIABLE) == NONE
-    if kind is None or settings.encoder is not None or unwanted or default_encoder(kind) is not None:
+    unwanted = embeddings is not None or reads_pixels(model) or os.environ.get(VARIABLE) == NONE
+    if kind is None or isinstance(samples, EncodedSamples) or unwanted or default_encoder(kind) is not None:
         return None
     return suggestion(kind)
