@@ -48,7 +48,7 @@ def test_a_bad_answer_takes_none():
     before = loop.labelled.tolist()
     outside = next(row for row in range(60) if row not in q.ids)
     for answers, error, message in (
-        ({a: 0.0, outside: 1.0}, AnswerError, f"id {outside} is not part of query 'q1'"),
+        ({a: 0.0, outside: 1.0}, AnswerError, f"id {outside} is not part of query 1"),
         ({a: 0.0, 999: 1.0}, IdError, "id 999 is not a row number"),
         ({a: 0.0, b: "cat"}, LabelError, "mixes"),
         ({a: 0.0, b: None}, LabelError, "label None cannot be a class; give a class, or ally.SKIP"),
@@ -64,8 +64,8 @@ def test_a_bad_answer_takes_none():
     for other in (1.0, ally.SKIP):
         with pytest.raises(AnswerError, match=rf"id {a} is already labelled 0.0, and the new answer differs"):
             loop.tell(q.id, {a: other})
-    with pytest.raises(AnswerError, match=r"query 'q9' was never asked; queries so far: q1"):
-        loop.tell("q9", {a: 0.0})
+    with pytest.raises(AnswerError, match=r"query 9 was never asked; queries so far: 1 to 1"):
+        loop.tell(9, {a: 0.0})
 
 
 def test_declared_classes_are_closed_and_found_ones_are_open():
@@ -97,7 +97,7 @@ def test_a_released_query_cannot_be_answered():
     assert loop.release(first.id) == 0
     assert not set(loop.ask(5).ids.tolist()) & set(second.ids.tolist())
     gone = next(row for row in first.ids.tolist() if row not in second.ids)
-    with pytest.raises(AnswerError, match=f"id {gone} was released from query 'q1'"):
+    with pytest.raises(AnswerError, match=f"id {gone} was released from query 1"):
         loop.tell(first.id, {gone: 0.0})
 
 
@@ -210,6 +210,7 @@ def test_every_container_gives_the_same_ids():
     }
     # Zeros of a sparse matrix mean absence: its features are not centred, so that the network sees other numbers.
     assert found.pop("sparse") == found.pop("sparse coo")
+    found["pandas"] = [id - 500 for id in found["pandas"]]
     assert all(ids == found["array"] for ids in found.values()), found
 
 

@@ -79,6 +79,8 @@ def test_query_signature_is_the_contract():
         "progress",
         "hygiene",
         "channels",
+        "encoder",
+        "reading",
     ]
 
 

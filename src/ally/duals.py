@@ -11,8 +11,8 @@ import torch
 
 from ally.constrained import Eps, resolve_eps
 from ally.constrained.diagnostics import find_ties
-from ally.data import Ids, as_source, parse_labels
-from ally.data.query_input import as_features
+from ally.data import Ids, open_pool, parse_labels
+from ally.data.aligning import align_rows, labels_by_row
 from ally.errors import InputError, ModelError, NoDuals
 from ally.learning.auto import AutoLearner
 from ally.learning.learner import Examples, Fitted, Learner
@@ -91,8 +91,10 @@ def dual_report(
             f"objective={objective!r} has no dual variables of labels; use 'pdcl', 'feasibility' or 'resilient'"
         )
     ensure_reads(model, X)
-    samples, own, notes, _ = as_features(X, read=not takes_objects(model), labelled=True)
-    source = as_source(samples, objects=takes_objects(model))
+    y, _, _, _, aligned = align_rows(X, y, None, None, None)
+    pool = open_pool(X, ids=ids, labelled=True, objects=takes_objects(model), encoder=None)
+    source, known_ids = pool.source, Ids(len(pool.source), pool.ids)
+    y = labels_by_row(y, known_ids)
     parsed = parse_labels(y, len(source), task=task, classes=classes, missing_label=missing_label)
     rows = np.flatnonzero(parsed.known)
     if not len(rows):
@@ -125,12 +127,12 @@ def dual_report(
         costless = "every dual is 0: no label is costly to fit at this eps, and the ranking is that of the slacks"
         more = (*more, f"{costless}; lower eps, or pass eps='auto'")
     return DualReport(
-        Ids(len(source), own if ids is None else ids).of(rows),
+        known_ids.of(rows),
         duals,
         _read_losses(fitted, examples) - numbers,
         numbers,
         report.dual_residual,
-        (*notes, *parsed.notes, *more, *report.notes, *find_ties(duals)),
+        (*aligned, *pool.notes, *parsed.notes, *more, *report.notes, *find_ties(duals)),
     )
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 import pandas as pd
@@ -17,16 +18,17 @@ from ally.data import (
     Ids,
     LabelCode,
     Pool,
+    ReadOptions,
     State,
     Vectors,
-    as_source,
     chunks,
     is_lazy_dataset,
+    open_pool,
     open_vectors,
     parse_labels,
 )
-from ally.data.aligning import align_rows
-from ally.data.given_labels import tensor_labels
+from ally.data.aligning import align_rows, labels_by_row
+from ally.data.given_labels import agree_labels
 from ally.errors import AllyError, AnswerError, InputError, LabelError
 from ally.execution.engine import Engine, LocalEngine
 from ally.execution.memory import Scratch
@@ -38,7 +40,7 @@ from ally.learning.auto_objective import objective_of
 from ally.learning.learner import Fitted, Learner
 from ally.learning.objectives import Objective
 from ally.learning.pool_learner import PoolLearner, blind
-from ally.learning.resolve import ensure_reads, learner_of, suit_method, takes_objects
+from ally.learning.resolve import ensure_reads, is_own_network, learner_of, suit_method, takes_objects
 from ally.learning.snapshot import Snapshot
 from ally.learning.trained import Trained
 from ally.learning.training import Training
@@ -55,7 +57,8 @@ FEW_POSITIVE_DUALS = 0.1
 class Query:
     """The answer to "what should be labelled next?"."""
 
-    id: str
+    id: int
+    """Its number: 1, 2, …"""
     ids: AnyArray
     """(n,) your ids, or row numbers of X, in the order they were picked."""
     scores: FloatArray
@@ -117,21 +120,41 @@ class Loop:
         progress: Progress | None = None,
         channels: Literal["auto", "first", "last"] = "auto",
         engine: str | Engine = "local",
+        encoder: Any = "auto",
+        **reading: Unpack[ReadOptions],
     ) -> None:
         self._strategy = resolve_strategy(strategy)
         if is_lazy_dataset(X):
             ensure_room("the blocks of the Ray Dataset")
         y, candidates, embeddings, validation, aligned = align_rows(X, y, candidates, embeddings, validation)
-        if y is None and (y := tensor_labels(X)) is not None:
-            aligned = (*aligned, "the second tensor of the TensorDataset holds the labels")
-        ensure_reads(model, X)
-        source = as_source(X, objects=takes_objects(model), channels=channels)
+        if encoder in (None, "auto", "none"):
+            ensure_reads(model, X)
+        pool = open_pool(
+            X,
+            ids=ids,
+            labelled=y is not None,
+            objects=takes_objects(model),
+            fills=not is_own_network(model),
+            encoder=encoder,
+            channels=channels,
+            missing_label=missing_label,
+            progress=progress,
+            **reading,
+        )
+        source = pool.source
+        self._ids = Ids(len(source), pool.ids)
+        if y is not None and pool.labels is not None:
+            aligned = (*aligned, "y= holds the labels; those in X are not used")
+        if y is None and pool.labels is not None:
+            y = agree_labels(pool.labels, automatic=task == "auto" and classes is None)
+        y = labels_by_row(y, self._ids)
+        if isinstance(validation, (tuple, list)) and len(validation) == 2:
+            validation = (pool.open_other(validation[0], "validation"), validation[1])
         parsed = parse_labels(y, len(source), task=task, classes=classes, missing_label=missing_label)
         if parsed.known.any() or task != "auto" or classes is not None:
             self._strategy.ensure_task(
                 parsed.code.task, f"strategy {strategy!r}" if isinstance(strategy, str) else "this strategy"
             )
-        self._ids = Ids(len(source), ids)
         self._pool = Pool(parsed.labels)
         self._code = parsed.code
         self._task_notes = parsed.notes
@@ -146,7 +169,7 @@ class Loop:
         next(chunks(1, chunk_size))
         self._streams = streams(random_state)
         self._engine = resolve_engine(engine)
-        self._source = source
+        self._source, self._open_other = source, pool.open_other
         self._rows = np.sort(np.concatenate([self._pool.rows(state) for state in (State.FREE, State.LABELLED)]))
         self._chunk_size = chunk_size
         self._progress = progress
@@ -168,9 +191,9 @@ class Loop:
         )
         self._copies: EqualInputs | None = None
         self._budget = memory_budget
-        self._open: dict[str, IntArray] = {}
+        self._open: list[IntArray] = []
         self._fits: list[Fitted] = []
-        self._notes = [*aligned, *source.notes, *notes, *method_notes]
+        self._notes = [*aligned, *pool.notes, *notes, *method_notes]
         if self._decided or len(self.labelled):
             self._ensure_supported()
 
@@ -185,6 +208,10 @@ class Loop:
     def labelled(self) -> AnyArray:
         """Ids that have a label."""
         return self._ids.of(self._pool.rows(State.LABELLED))
+
+    def known_labels(self) -> set[Any]:
+        """The different labels so far."""
+        return set(self._code.decode(self._pool.labels(self._pool.rows(State.LABELLED))).tolist())
 
     @property
     def free(self) -> int:
@@ -207,11 +234,12 @@ class Loop:
 
     def predict(self, X: Any) -> AnyArray:
         """Labels or targets predicted for other samples."""
-        return self._code.decode(self._learner.predict(self.fit(), X).predictions.numpy())
+        source = self._open_other(X, "X")
+        return self._code.decode(self._learner.predict(self.fit(), source).predictions.numpy())
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probabilities (n, C) of the classes, in the order of `classes`, for other samples."""
-        found = self._learner.predict(self.fit(), X).probabilities
+        found = self._learner.predict(self.fit(), self._open_other(X, "X")).probabilities
         if found is None:
             raise InputError("the task is regression, and numbers have no probabilities; use predict")
         return np.asarray(found.double().numpy())
@@ -254,22 +282,24 @@ class Loop:
         report.update(
             scored.report, candidates=len(rows), set_aside=asdict(aside), seconds=time.perf_counter() - started
         )
-        query_id = self._lend(selection.rows)
-        return Query(query_id, self._ids.of(selection.rows), selection.values, frame, tuple(notes), report)
+        return Query(
+            self._lend(selection.rows), self._ids.of(selection.rows), selection.values, frame, tuple(notes), report
+        )
 
-    def tell(self, query_id: str, answers: Mapping[Any, Any]) -> Answered:
-        """Take labels or `ally.SKIP` by id, for all or part of a query: all answers or none.
+    def tell(self, query: int | Query, answers: Mapping[Any, Any]) -> Answered:
+        """Take labels or `ally.SKIP` by id, for all or part of a query, given as itself or as its id: all answers or
+        none.
 
         Repeating an answer changes nothing. Unanswered samples stay pending until told or released. A skipped sample
         may still be labelled; a label is never replaced.
         """
-        number = self._number(query_id)
+        number = self._number(query)
         if not isinstance(answers, Mapping):
             raise AnswerError(
                 f"answers is a {type(answers).__name__}; pass a mapping from id to label, such as {{id: 'cat'}}"
             )
         rows = self._ids.rows(answers)
-        self._ensure_asked(rows, number, query_id)
+        self._ensure_asked(rows, number)
         labels = list(answers.values())
         code, notes = self._code_for([label for label in labels if label is not SKIP])
         values = [None if label is SKIP else code.encode(label) for label in labels]
@@ -288,7 +318,7 @@ class Loop:
         skipped = values.count(None)
         return Answered(len(values) - skipped, skipped, tuple(self._ids.of(self._pool.held(number)).tolist()))
 
-    def reopen(self, ids: Any) -> str:
+    def reopen(self, ids: Any) -> int:
         """Mark ids pending that an earlier process asked about, instead of asking; return their query's id.
 
         After the same queries and answers in the same order, the next query is the one that process would have asked.
@@ -298,20 +328,19 @@ class Loop:
             raise InputError("a query without ids cannot be reopened; pass the ids that were asked about")
         return self._lend(rows)
 
-    def release(self, query_id: str) -> int:
+    def release(self, query: int | Query) -> int:
         """Give up on a query: its unanswered samples become free again. Returns how many there were."""
-        released = self._pool.release(self._number(query_id))
+        released = self._pool.release(self._number(query))
         if any("unlabelled" in fit.duals for fit in self._fits):
             self._fits = []
         return released
 
-    def _lend(self, rows: IntArray) -> str:
-        """A new query of free rows; its id."""
+    def _lend(self, rows: IntArray) -> int:
+        """A new query of free rows; its number."""
         number = len(self._open) + 1
         self._pool.lend(rows, number)
-        query_id = f"q{number}"
-        self._open[query_id] = rows
-        return query_id
+        self._open.append(rows)
+        return number
 
     def _ensure_supported(self) -> None:
         strategy = self._strategy
@@ -401,23 +430,29 @@ class Loop:
                 error.args = (f"{error} (the id of sample {error.sample} is {self._ids.one(error.sample)!r})",)
             raise
 
-    def _number(self, query_id: str) -> int:
-        if not isinstance(query_id, str) or query_id not in self._open:
-            raise AnswerError(f"query {query_id!r} was never asked; queries so far: {', '.join(self._open) or 'none'}")
-        return list(self._open).index(query_id) + 1
+    def _number(self, query: Any) -> int:
+        """The number of a query that was asked."""
+        number = query.id if isinstance(query, Query) else query
+        if isinstance(number, str) and number.startswith("q") and number[1:].isdecimal():
+            warnings.warn(f"ids of queries are numbers: {number[1:]}, not {number!r}", DeprecationWarning, stacklevel=3)
+            number = int(number[1:])
+        if number not in range(1, len(self._open) + 1):
+            asked = f"1 to {len(self._open)}" if self._open else "none"
+            raise AnswerError(f"query {number!r} was never asked; queries so far: {asked}")
+        return int(number)
 
-    def _ensure_asked(self, rows: IntArray, number: int, query_id: str) -> None:
+    def _ensure_asked(self, rows: IntArray, number: int) -> None:
         """The rows belong to this query and have not been released since."""
-        stray = np.setdiff1d(rows, self._open[query_id])
+        stray = np.setdiff1d(rows, self._open[number - 1])
         if len(stray):
             raise AnswerError(
-                f"id {self._ids.of(stray).tolist()[0]!r} is not part of query {query_id!r}; answer its ids only"
+                f"id {self._ids.of(stray).tolist()[0]!r} is not part of query {number}; answer its ids only"
             )
         open_rows = [row for row in rows.tolist() if self._pool.state(row) in (State.FREE, State.PENDING)]
         gone = np.setdiff1d(np.asarray(open_rows, dtype=np.int64), self._pool.held(number))
         if len(gone):
             name = self._ids.of(gone).tolist()[0]
-            raise AnswerError(f"id {name!r} was released from query {query_id!r}; ask again and answer the new query")
+            raise AnswerError(f"id {name!r} was released from query {number}; ask again and answer the new query")
 
     def _ensure_not_replaced(self, row: int, value: float | None) -> None:
         """An answer never replaces a different label."""

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
-import numpy as np
-
-from ally.data.aligning import align_rows
-from ally.data.query_input import as_features
+from ally.data import ReadOptions
 from ally.errors import PoolExhausted
 from ally.execution.engine import Engine
 from ally.hygiene import Hygiene
 from ally.learning.objectives import Objective
-from ally.learning.resolve import ensure_reads, takes_objects
 from ally.loop import Loop, Query
 from ally.strategies import Strategy
 from ally.types import NULL, Progress, Task
@@ -42,15 +38,19 @@ def query(
     progress: Progress | None = None,
     hygiene: Hygiene | None = Hygiene(),
     channels: Literal["auto", "first", "last"] = "auto",
+    encoder: Any = "auto",
+    **reading: Unpack[ReadOptions],
 ) -> Query:
     """Which n samples to label next.
 
     Args:
-        X: all samples, labelled and not: array, memory map, sparse matrix, table, tensor, torch Dataset, Ray Dataset
-            or a folder of .npy or Parquet parts; also a list or series of texts, a list of dictionaries, and frames
-            with texts, categories and gaps, which are read as in a campaign (the notes say how).
-        y: one label per row (if X and y are of pandas, they are brought together by the index); None or NaN (or
-            `missing_label`) where unlabelled. None for no labels beside those that X holds.
+        X: all samples, labelled and not, in anything that a campaign takes: an array, a memory map, a sparse matrix, a
+            table, a dictionary of columns, a tensor, a torch or Hugging Face data set, a list of texts, dictionaries or
+            pictures, the path of a file or a folder; also a Ray Dataset, or a folder of .npy or Parquet parts. The
+            notes say how it is read (docs/sources.md).
+        y: one label per row (if X and y are of pandas, they are brought together by the index), or a dictionary from
+            ids to labels; None or NaN (or `missing_label`) where unlabelled. None for no labels beside those that X
+            holds.
         n: how many; exactly this many distinct unlabelled ids come back, or an error says how many there are.
         strategy: a name of the catalogue (``ally strategies`` lists it) or an `ally.Strategy`.
         objective: how the learner is trained, if not as the strategy says: a name or an objective.
@@ -66,7 +66,8 @@ def query(
             classes (0 to 9), and numbers above that. Where the labels do not tell, an error asks. The decision is in
             the query's notes.
         classes: all classes, if the labels may not show every one yet.
-        ids: one id per row; otherwise the index of a pandas frame, if it does not only number the rows, or row numbers.
+        ids: one id per row; otherwise those that X holds (the index of a pandas frame, if it does not only number the
+            rows; a column of ids), or row numbers.
         candidates: ids, or a mask over all rows, that may be asked about.
         embeddings: vectors to measure distances in, one for each row of X: anything X may be, of shape (n, d), such as
             the output of a pretrained encoder, taken as they are; or ``"inputs"`` for the samples themselves,
@@ -89,11 +90,12 @@ def query(
             `ally.Hygiene`. The notes say how many. None for no hygiene.
         channels: where images hold their channels; ``"auto"``: last, if the last axis has 1, 3 or 4 and the first has
             more. The notes say so.
+        encoder: what texts and pictures are seen through: a pretrained encoder by name, the folder of a model, an
+            `ally.data.encoders.Encoder` or a function of a list of them; ``"auto"`` for the one on this machine, if
+            there is one; None for none.
+        reading: how X is read, as in `ally.data.open_source`: id_column, text, image, label, columns, collate,
+            recursive, folder, encoding, header, size.
     """
-    y, candidates, embeddings, validation, aligned = align_rows(X, y, candidates, embeddings, validation)
-    ensure_reads(model, X)
-    X, own, notes, labels = as_features(X, read=not takes_objects(model), labelled=y is not None)
-    y = labels if y is None else y
     loop = Loop(
         X,
         y,
@@ -102,7 +104,7 @@ def query(
         model=model,
         task=task,
         classes=classes,
-        ids=own if ids is None else ids,
+        ids=ids,
         candidates=candidates,
         embeddings=embeddings,
         validation=validation,
@@ -115,14 +117,17 @@ def query(
         progress=progress,
         channels=channels,
         engine=engine,
+        encoder=encoder,
+        **reading,
     )
+    known = loop.known_labels()
     try:
         found = loop.ask(n)
-        marker = _likely_marker(y) if missing_label is NULL else None
+        marker = _likely_marker(known) if missing_label is NULL else None
         marked = () if marker is None else (f"{marker!r} is a class like the others; {_meant(marker)}",)
-        return replace(found, notes=(*aligned, *notes, *marked, *found.notes))
+        return replace(found, notes=(*marked, *found.notes))
     except PoolExhausted as error:
-        marker = None if error.available else _likely_marker(y, surely=False)
+        marker = None if error.available else _likely_marker(known, surely=False)
         if marker is None or missing_label is not NULL:
             raise
         hint = f"every label is taken as known; {_meant(marker)}"
@@ -133,12 +138,11 @@ def _meant(marker: Any) -> str:
     return f"if {marker!r} marks unlabelled samples, pass missing_label={marker!r} (--missing-label={marker})"
 
 
-def _likely_marker(y: Any, *, surely: bool = True) -> Any:
+def _likely_marker(labels: set[Any], *, surely: bool = True) -> Any:
     """-1 or an empty text among the labels, as other libraries and tables mark what is not labelled; `surely`: -1
     only beside whole numbers from 0 on, as -1 and 1 are two classes."""
-    found = np.asarray(y, dtype=object).ravel().tolist()
-    if "" in (values := {value for value in found if isinstance(value, (int, float, str))}):
+    if "" in labels:
         return ""
-    numbers = {value for value in values if not isinstance(value, str) and value == value}
+    numbers = {label for label in labels if isinstance(label, (int, float))}
     likely = not surely or (0 in numbers and min(numbers) == -1 and all(float(value).is_integer() for value in numbers))
     return -1 if -1 in numbers and likely else None

@@ -352,14 +352,14 @@ def test_labels_are_imported_from_memory(make, kind):
     campaign = make(np.arange(12.0).reshape(6, 2))
     told = campaign.import_labels(LABELS_IN_MEMORY[kind])
     assert told.labelled == 2
-    assert campaign.labels() == {"1": "no", "2": "yes"}
+    assert campaign.labels() == {1: "no", 2: "yes"}
 
 
 def test_named_columns_of_a_frame_in_memory_are_labels(make):
     campaign = make(np.arange(12.0).reshape(6, 2))
     rows = pd.DataFrame({"who": [1, 2], "what": ["no", "yes"]})
     campaign.import_labels(rows, id_column="who", label="what")
-    assert campaign.labels() == {"1": "no", "2": "yes"}
+    assert campaign.labels() == {1: "no", 2: "yes"}
 
 
 def test_what_holds_no_labels_in_memory_is_refused(make):

@@ -50,7 +50,7 @@ def test_a_class_is_renamed_with_its_labels_and_back():
         before = campaign.labels()
         change = campaign.classes.by("eve").rename("cat", "feline")
         assert (change.said, change.classes) == (3, ("feline", "dog"))
-        assert campaign.labels() == {"0": "dog", "1": "dog", "2": "feline"}, "bob answered last and still does"
+        assert campaign.labels() == {0: "dog", 1: "dog", 2: "feline"}, "bob answered last and still does"
         assert campaign.answers.disagreements() == {"0": {"ann": "feline", "bob": "dog"}}
         assert {(one.sample, one.annotator) for one in campaign.answers.all() if one.value == "feline"} == {
             ("0", "ann"),
@@ -58,7 +58,7 @@ def test_a_class_is_renamed_with_its_labels_and_back():
         }
         campaign.relabel({"4": "dog"}, annotator="ann")
         campaign.classes.undo()
-        assert campaign.labels() == {**before, "4": "dog"}
+        assert campaign.labels() == {**before, 4: "dog"}
         assert campaign.settings.classes == ("cat", "dog")
         with pytest.raises(LabelError, match="no change of the classes left to undo"):
             campaign.classes.undo()
@@ -68,14 +68,14 @@ def test_classes_are_merged_and_votes_with_them():
     with made(classes=["cat", "cta", "dog"], policy="majority", opinions=3) as campaign:
         for who, label in (("ann", "cat"), ("bob", "cta"), ("eve", "dog")):
             campaign.relabel({"0": label}, annotator=who)
-        assert campaign.labels() == {"0": "dog"}
+        assert campaign.labels() == {0: "dog"}
         change = campaign.classes.merge(["cta"], "cat")
         assert change.classes == ("cat", "dog")
-        assert campaign.labels() == {"0": "cat"}
+        assert campaign.labels() == {0: "cat"}
         assert campaign.status().labels == 3
         assert campaign.status().labelled == 1
         campaign.classes.undo()
-        assert campaign.labels() == {"0": "dog"}
+        assert campaign.labels() == {0: "dog"}
         assert campaign.answers.disagreements()["0"]["bob"] == "cta"
 
 
@@ -111,6 +111,6 @@ def test_new_classes_are_stripped_and_near_ones_named():
     with made(classes=["x", "dog"]) as campaign:
         told = campaign.relabel({"0": "X ", "1": "X", "2": "owl"}, add_classes=True)
         assert campaign.settings.classes == ("x", "dog", "X", "owl")
-        assert campaign.labels() == {"0": "X", "1": "X", "2": "owl"}
+        assert campaign.labels() == {0: "X", 1: "X", 2: "owl"}
         assert [slip.partition(";")[0] for slip in told.slips] == ["'X' is a new class and looks like 'x'"]
         assert campaign.classes.add([" cat "]).old == ("cat",)

@@ -167,7 +167,7 @@ def test_duplicates_and_outliers(command, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["query", "nowhere.npy", "--n", "2"], "error: nowhere.npy is missing; give the path of a .npy"),
+        (["query", "nowhere.npy", "--n", "2"], "error: nowhere.npy is missing; give the path of a file"),
         (["query", "{X.npy}", "--labels", "nowhere.csv", "--n", "2"], "error: nowhere.csv is missing"),
         (
             ["query", "{X.npy}", "--labels", "{rows.csv}", "--n", "99"],

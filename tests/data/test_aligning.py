@@ -26,7 +26,7 @@ def test_rows_in_another_order_are_brought_together_by_the_index(door, frames):
         frames = X
     vectors = pd.DataFrame(rng.normal(size=(40, 3)), index=NAMES)
     mask = pd.Series(np.arange(40) > 5, index=NAMES)
-    check = X.iloc[:6], pd.Series(["no"] * 3 + ["yes"] * 3, index=NAMES[:6])
+    check = frames.iloc[:6], pd.Series(["no"] * 3 + ["yes"] * 3, index=NAMES[:6])
     same = ask(frames, Y, door, embeddings=vectors, candidates=mask, validation=check)
     shuffled = ask(
         frames,

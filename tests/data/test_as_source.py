@@ -5,8 +5,8 @@ import pytest
 import torch
 from scipy import sparse
 
-from ally.data import BLOCK, Source, as_source, blocks, chunks, fit_scaler
-from ally.data.arrays.files import read_labels, read_pool
+from ally.data import BLOCK, Source, as_source, blocks, chunks, fit_scaler, open_pool
+from ally.data.labels_file import read_labels
 from ally.data.samples import ById
 from ally.errors import AllyError, IdError, InputError, LabelError
 
@@ -74,7 +74,7 @@ def test_datasets_of_every_kind_of_item():
         data = type("Data", (), {"__len__": lambda self: 3, "__getitem__": lambda self, row, item=item: item(row)})()
         assert as_source(data).read(np.arange(3)).tolist() == X.tolist(), name
     words = type("Words", (), {"__len__": lambda self: 3, "__getitem__": lambda self, row: "word"})()
-    with pytest.raises(InputError, match="sample 0 of the data set is a str"):
+    with pytest.raises(InputError, match="X holds texts, and numbers are needed"):
         as_source(words)
 
 
@@ -123,11 +123,11 @@ def test_files_round_trip(tmp_path):
         ("X.parquet", "vwxyz", None),
         ("key.csv", "vwxyz", "key"),
     ):
-        pool, found, labels, _, _ = read_pool(tmp_path / name, column)
-        assert labels == {}
-        np.testing.assert_allclose(as_source(pool).read(np.arange(5)), X)
-        assert found is None if ids is None else found.tolist() == list(ids)
-    assert isinstance(read_pool(tmp_path / "X.npy")[0], np.memmap)
+        pool = open_pool(tmp_path / name, **({} if column is None else {"id_column": column}))
+        assert pool.labels is None
+        np.testing.assert_allclose(pool.source.read(np.arange(5)), X)
+        assert pool.ids is None if ids is None else pool.ids.tolist() == list(ids)
+    assert open_pool(tmp_path / "X.npy").source.by_path, "it stays on disk"
 
 
 def test_bad_files(tmp_path):
@@ -141,8 +141,8 @@ def test_bad_files(tmp_path):
     np.save(tmp_path / "objects.npy", np.asarray([{}], dtype=object), allow_pickle=True)
     (tmp_path / "good.csv").write_text("a\n1\n")
     for name, message in (
-        ("missing.csv", "is missing"),
-        ("", "a folder"),
+        ("missing.csv", "does not exist"),
+        ("", "holds both .npy and .parquet files"),
         ("pool.xls", r"has the ending '.xls'; use .csv, .tsv, .csv.gz, .tsv.gz, .xlsx, .parquet"),
         ("broken.npy", "is not a complete .npy file"),
         ("broken.npz", "cannot be read as an .npz file"),
@@ -153,9 +153,9 @@ def test_bad_files(tmp_path):
         ("objects.npy", "is not a complete .npy file"),
     ):
         with pytest.raises(AllyError, match=message):
-            read_pool(tmp_path / name)
+            open_pool(tmp_path / name)
     with pytest.raises(InputError, match=r"has no column 'key' \(id_column\); its columns are a"):
-        read_pool(tmp_path / "good.csv", "key")
+        open_pool(tmp_path / "good.csv", id_column="key")
 
 
 def test_labels_file(tmp_path):

@@ -6,7 +6,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import ally
-from ally.data.arrays.files import read_pool
+import ally.data.catalogue
+from ally.data import open_pool
 from ally.errors import DataError, InputError, LabelError, ModelError
 
 RNG = np.random.default_rng(0)
@@ -25,7 +26,7 @@ def test_several_labels_in_one_cell_are_refused(tmp_path):
     with pytest.raises(LabelError, match=r"'x;y' of .* joins several classes, and a sample has one label here"):
         ally.Campaign.create("memory", path)
     with pytest.raises(LabelError, match="joins several classes"):
-        read_pool(path)
+        open_pool(path)
     with pytest.raises(LabelError, match="joins several classes"):
         ally.data.catalogue.load(path)
     with ally.Campaign.create("memory", path, classes=["x", "y", "x;y"]) as campaign:
@@ -40,7 +41,7 @@ def test_minus_one_is_noted_and_can_mark_what_is_not_labelled(tmp_path):
     with ally.Campaign.create("memory", path, missing_label=-1, automatic=False) as campaign:
         assert campaign.status().given == 12
         assert not campaign.status().notes
-    assert len(read_pool(path, missing_label="-1").labels) == 12
+    assert sum(label is not None for label in open_pool(path, missing_label="-1").labels) == 12
 
 
 def test_the_labels_of_an_npz_file_are_taken(tmp_path):
@@ -48,15 +49,15 @@ def test_the_labels_of_an_npz_file_are_taken(tmp_path):
     np.savez(tmp_path / "t.npz", X=X, y=y)
     with ally.Campaign.create("memory", tmp_path / "t.npz", automatic=False) as campaign:
         assert (campaign.status().given, set(campaign.status().classes)) == (12, {"0", "1"})
-    pool = read_pool(tmp_path / "t.npz")
-    assert pool.labels == {row: label for row, label in enumerate(KNOWN) if label is not None}
-    assert pool.notes == (f"the array y of {tmp_path / 't.npz'} holds the labels",)
-    assert not read_pool(tmp_path / "t.npz", label="none").labels
-    with pytest.raises(InputError, match="text='a' does not apply to an array"):
-        read_pool(tmp_path / "t.npz", text="a")
+    pool = open_pool(tmp_path / "t.npz")
+    assert pool.labels == KNOWN
+    assert pool.notes == (f"the array y of {tmp_path / 't.npz'} holds the labels (label='none', --label none if not)",)
+    assert not open_pool(tmp_path / "t.npz", label="none").labels
+    with pytest.raises(InputError, match="text= does not apply to an array"):
+        open_pool(tmp_path / "t.npz", text="a")
     np.savez(tmp_path / "two.npz", X=X, y=np.zeros((30, 2)))
     with pytest.raises(DataError, match="several labels of a sample are not supported"):
-        read_pool(tmp_path / "two.npz")
+        open_pool(tmp_path / "two.npz")
 
 
 def test_query_says_that_a_mark_is_a_class():
@@ -81,7 +82,7 @@ def test_a_column_named_like_the_answer_is_never_a_feature_of_a_query():
 def test_ids_of_a_query_are_what_the_notes_say(tmp_path):
     path = tmp_path / "t.csv"
     pd.DataFrame({"a": X[:, 0], "b": X[:, 1]}).to_csv(path, index=False)
-    pool = read_pool(path)
+    pool = open_pool(path)
     assert pool.ids is None
     assert "ids are row numbers, from 0 on" in pool.notes
     assert not any("hashes" in note for note in pool.notes)

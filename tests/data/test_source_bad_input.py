@@ -271,7 +271,12 @@ UNUSABLE = {
         "no sample that can be read",
     ),
     "an ending that is not known": (lambda folder: folder / "conftest.xyz", {}, DataError, "does not exist"),
-    "ids for a table": (csv(GOOD), {"ids": ["a"]}, InputError, "ids= belongs to an array"),
+    "ids for a table": (
+        csv(GOOD),
+        {"ids": ["a"]},
+        InputError,
+        "ids= belongs to an array",
+    ),
 }
 
 
@@ -324,10 +329,10 @@ def test_arrays_that_do_not_fit(tmp_path):
         open_source(tmp_path / "X.npy", ids=tmp_path / "ids.txt")
     with pytest.raises(InputError, match="one row per sample"):
         open_source(np.zeros(3))
-    with pytest.raises(DataError, match="has no rows"):
+    with pytest.raises(InputError, match=r"0 sample\(s\)"):
         open_source(np.zeros((0, 3)))
-    with pytest.raises(DataError, match=r"holds nan in feature 1|no sample that can be read"):
-        list(open_source(np.array([[1.0, math.nan]])).scan())
+    with pytest.raises(DataError, match=r"no sample that can be read .*holds inf in feature 1"):
+        list(open_source(np.array([[1.0, math.inf]])).scan())
 
 
 def test_parquet_without_pyarrow(tmp_path, monkeypatch):

@@ -8,10 +8,8 @@ import pandas as pd
 import pytest
 
 from ally.campaign import Campaign
-from ally.data import open_source
-from ally.data.arrays.files import read_labels, read_pool
+from ally.data import open_pool, open_source
 from ally.data.catalogue import Reading, load
-from ally.data.query_input import as_features
 from ally.data.tables import Row, open_rows
 from ally.errors import DataError, InputError
 
@@ -58,8 +56,8 @@ def test_every_kind_of_file_is_read_alike_by_all(tmp_path, kind):
     assert ids == FRAME["id"].tolist()
     assert features.names == ("price", "kind=a", "kind=b")
     np.testing.assert_allclose(features.read(np.arange(N))[:, 0], FRAME["price"])
-    pool = read_pool(path)
-    np.testing.assert_allclose(pool.X[:, 0], FRAME["price"])
+    pool = open_pool(path)
+    np.testing.assert_allclose(pool.source.read(np.arange(N))[:, 0], FRAME["price"])
     assert pool.ids.tolist() == ids
     benched = load(path, label="kind")
     assert benched.pool.shape[1] == 1
@@ -149,11 +147,6 @@ def test_lists_series_and_indices_are_sources():
     assert open_source([[1.0, 2.0], [3.0, 4.0]]).features(["1"]).read(np.arange(1)).tolist() == [[3.0, 4.0]]
 
 
-def test_labels_from_other_columns_and_kinds(tmp_path):
-    (tmp_path / "l.csv").write_text("article;said\n1;cat\n2;\n3;dog\n")
-    assert read_labels(tmp_path / "l.csv", "article", "said") == {1: "cat", 3: "dog"}
-
-
 def test_a_file_that_is_not_a_workbook_is_refused(tmp_path):
     (tmp_path / "t.xlsx").write_bytes(b"nothing")
     with pytest.raises(DataError, match="cannot be read as a workbook"):
@@ -172,22 +165,22 @@ def test_a_mostly_empty_column_is_not_learned_from_unasked(tmp_path):
     path = mostly_empty(tmp_path / "t.csv")
     told = r"the column 'area' is filled in 10 of 40 rows .* label='area' \(--label\) .* \(--column\)"
     with pytest.raises(InputError, match=told):
-        read_pool(path)
+        open_pool(path)
     with pytest.raises(InputError, match=told):
         open_source(path).fingerprint()
     with pytest.raises(InputError, match=told):
-        as_features(pd.read_csv(path))
+        open_pool(pd.read_csv(path))
     assert len(open_source(path, label="area").features(["r0"]).names) == 3
     assert open_source(path, label="none").features(["r0"]).names[-1] == "area is missing"
     assert open_source(path, columns=["price", "area"]).features(["r0"]).names[-1] == "area is missing"
-    assert read_pool(path, labelled=True).names[-1] == "area is missing", "the labels are elsewhere"
-    assert as_features(pd.read_csv(path), labelled=True).X.shape[1] == 5
+    assert open_pool(path, labelled=True).names[-1] == "area is missing", "the labels are elsewhere"
+    assert open_pool(pd.read_csv(path), labelled=True).source.shape == (5,)
 
 
 @pytest.mark.parametrize("frame", [FRAME.iloc[:6], FRAME.assign(price=FRAME["price"].where(FRAME.index < 12))])
 def test_few_rows_and_several_gaps_tell_nothing_of_the_answer(tmp_path, frame):
     frame.assign(area=frame["price"].where(frame.index < 2)).to_csv(tmp_path / "t.csv", index=False)
-    assert read_pool(tmp_path / "t.csv").names[-1] == "area is missing"
+    assert open_pool(tmp_path / "t.csv").names[-1] == "area is missing"
 
 
 @pytest.mark.parametrize(
@@ -244,9 +237,9 @@ def test_labels_beside_texts_are_not_dropped_unasked(tmp_path, column, values, n
     with pytest.raises(InputError, match=told):
         Campaign.create("memory", path, **named)
     with pytest.raises(InputError, match=told):
-        as_features(frame)
-    assert as_features(frame, labelled=True).labels is None
-    assert len(read_pool(path, labelled=True, **named).X) == 200
+        open_pool(frame)
+    assert open_pool(frame, labelled=True).labels is None
+    assert len(open_pool(path, labelled=True, **named).source) == 200
     assert len(list(open_source(path, label="none", **named).scan())) == 200
     given = [sample.label for sample in open_source(path, label=column, **named).scan()]
     assert sum(label is not None for label in given) == 29

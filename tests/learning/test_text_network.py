@@ -119,7 +119,7 @@ def test_what_is_no_text_is_refused(tokenizer):
     model = Network.of_texts(tiny(), tokenizer, QUICK)
     with pytest.raises(InputError, match="has a tokenizer, and the samples are not texts"):
         ally.query(np.zeros((20, 3)), [0, 1] * 5 + [None] * 10, n=3, model=model)
-    with pytest.raises(InputError, match="sample 70 is None, a NoneType, and the model reads texts"):
+    with pytest.raises(InputError, match="entry 70 of X is None and others are texts"):
         ally.query([*TEXTS[:70], None, *TEXTS[71:]], KNOWN, n=3, model=model)
     with pytest.raises(ModelError, match=r"the last linear layer 'transformer.classifier' .* 2 outputs and 3"):
         ally.query(TEXTS, KNOWN, n=3, model=Network.of_texts(tiny(labels=2), tokenizer, QUICK))

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 
 from ally.campaign.settings import Settings, current_settings
 from ally.campaign.values import AskedSample, CampaignQuery
 from ally.checks import check_count
+from ally.data.ids import SampleId
 from ally.errors import PoolExhausted
 from ally.store import Store, StoredQuery
 from ally.store.values import AskKind
 
 
-def ask(store: Store, annotator: str, n: int | None, now: float, key: str | None, at_most: bool) -> CampaignQuery:
+def ask(store: Store, annotator: str, n: int | None, now: float, key: str | None, at_most: bool) -> StoredQuery:
     """See `Campaign.ask`."""
-    return store.together(lambda: given_query(_ask(store, annotator, n, now, key, at_most)))
+    return store.together(lambda: _ask(store, annotator, n, now, key, at_most))
 
 
 def _ask(store: Store, annotator: str, n: int | None, now: float, key: str | None, at_most: bool) -> StoredQuery:
@@ -39,8 +41,11 @@ def _ask(store: Store, annotator: str, n: int | None, now: float, key: str | Non
         )
 
 
-def given_query(stored: StoredQuery) -> CampaignQuery:
-    samples = tuple(AskedSample(asked.id, asked.kind, asked.score, asked.why or {}) for asked in stored.samples)
+def describe_query(stored: StoredQuery, show_id: Callable[[str], SampleId]) -> CampaignQuery:
+    """A query as its asker sees it, with ids as they came."""
+    samples = tuple(
+        AskedSample(show_id(asked.id), asked.kind, asked.score, asked.why or {}) for asked in stored.samples
+    )
     return CampaignQuery(stored.number, stored.annotator, samples, stored.until, stored.model, stored.total)
 
 

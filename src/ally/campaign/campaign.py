@@ -27,12 +27,14 @@ from ally.campaign.record import AnswerRecord
 from ally.campaign.settings import Settings, allow_permissions, allow_settings, current_settings, lists_settings
 from ally.campaign.source import CampaignSource, SourceOptions, check_options
 from ally.campaign.status import status_of
-from ally.campaign.telling import Telling
+from ally.campaign.telling import Telling, texts_by_id
 from ally.campaign.training.trainer import Trainer
 from ally.campaign.values import CampaignQuery, Status, Suspect, Told, Undone
 from ally.checks import check_count
 from ally.data import Samples, Shown
 from ally.data.export.in_memory import read_answers_in_memory
+from ally.data.fingerprint import WHOLE_IDS
+from ally.data.ids import AnswersById, SampleId, as_text, as_whole, read_whole
 from ally.errors import AnswerError
 from ally.store import Store
 from ally.store import open as open_store
@@ -194,6 +196,15 @@ class Campaign:
         keep_change(self._store, self._clock(), changed, chosen)
         return changed
 
+    @property
+    def _has_whole_ids(self) -> bool:
+        fingerprint = self.settings.fingerprint
+        return bool(fingerprint.get("numbered") or fingerprint.get(WHOLE_IDS))
+
+    def _show_id(self, id: str) -> SampleId:
+        """An id of the store as it came."""
+        return as_whole(id) if self._has_whole_ids else id
+
     # Asking and telling
 
     def ask(
@@ -204,24 +215,26 @@ class Campaign:
         The same `key` gives the same query again. A sample reserved for someone else is never returned. With
         `at_most`, fewer than n are returned if there are no more.
         """
-        return asking.ask(self._store, person(annotator), n, self._clock(), key, at_most)
+        stored = asking.ask(self._store, person(annotator), n, self._clock(), key, at_most)
+        return asking.describe_query(stored, self._show_id)
 
     def query(self, number: int) -> CampaignQuery:
         """A query on record, with all its samples."""
-        return asking.given_query(self._store.query(number))
+        return asking.describe_query(self._store.query(number), self._show_id)
 
-    def release(self, query: int | CampaignQuery, only: Sequence[str] | None = None) -> int:
+    def release(self, query: int | CampaignQuery, only: Sequence[SampleId] | None = None) -> int:
         """Free the unanswered samples of a query, or some of them, for others; returns how many."""
-        return self._store.release(query.id if isinstance(query, CampaignQuery) else query, only)
+        some = None if only is None else [as_text(id) for id in only]
+        return self._store.release(query.id if isinstance(query, CampaignQuery) else query, some)
 
-    def show(self, id: str) -> Shown:
+    def show(self, id: SampleId) -> Shown:
         """What a person sees to label a sample."""
-        return self.source.samples.show(id)
+        return self.source.samples.show(as_text(id))
 
     def tell(
         self,
         query: int | CampaignQuery,
-        answers: Mapping[str, Any],
+        answers: AnswersById,
         *,
         annotator: str | None = None,
         key: str | None = None,
@@ -230,11 +243,12 @@ class Campaign:
         """Save labels, or `ally.SKIP`, by id, for all or part of a query: all of them or none. They are on disk when
         this returns. With `add_classes`, unknown labels become new classes."""
         number = query.id if isinstance(query, CampaignQuery) else query
-        return self._telling.tell(number, answers, annotator, key, add_classes)
+        told = self._telling.tell(number, texts_by_id(answers), annotator, key, add_classes)
+        return replace(told, waiting=tuple(map(self._show_id, map(str, told.waiting))))
 
     def relabel(
         self,
-        answers: Mapping[str, Any],
+        answers: AnswersById,
         *,
         annotator: str | None = None,
         key: str | None = None,
@@ -244,9 +258,9 @@ class Campaign:
         """Label samples of your own choice, whether or not they were asked about or labelled before. Earlier answers
         stay on record. With `add_classes`, unknown labels become new classes. With `settle`, the samples are no longer
         listed as disagreements, unless someone answers again."""
-        return self._telling.relabel(answers, annotator, key, add=add_classes, settle=settle)
+        return self._telling.relabel(texts_by_id(answers), annotator, key, add=add_classes, settle=settle)
 
-    def skip(self, ids: Iterable[str], *, annotator: str | None = None, key: str | None = None) -> Told:
+    def skip(self, ids: Iterable[SampleId], *, annotator: str | None = None, key: str | None = None) -> Told:
         """Skip samples: they are not asked about again."""
         if isinstance(ids, str):
             raise AnswerError(f"ids is the text {ids!r}; pass a list of ids, such as [{ids!r}]")
@@ -255,13 +269,13 @@ class Campaign:
     def undo(self, *, annotator: str | None = None, number: int | None = None, key: str | None = None) -> Undone:
         """Undo the annotator's last answer, or the one with this number. The sample can be asked about again."""
         _, taken = self._store.undo(person(annotator), self._clock(), number, key)
-        return Undone(taken.sample, taken.kind, said(taken), taken.number)
+        return Undone(self._show_id(taken.sample), taken.kind, said(taken), taken.number)
 
     # Labels
 
-    def labels(self) -> dict[str, Any]:
+    def labels(self) -> dict[SampleId, Any]:
         """The label that counts, for each labelled sample."""
-        return {answer.id: answer.label for answer in self.answers.current(skips=False)}
+        return {self._show_id(answer.id): answer.label for answer in self.answers.current(skips=False)}
 
     @renamed_arguments(label_column="label")
     def import_labels(
@@ -311,7 +325,8 @@ class Campaign:
     def review(self, n: int = 20, *, by: Literal["duals", "loss"] = "duals") -> list[Suspect]:
         """Labels that may be wrong according to the newest model, most suspicious first: by their duals (how hard they
         were to fit), or by their loss under a model that did not see them. Labels changed since then are left out."""
-        return self.training.suspects(check_count("n", n), by)
+        suspects = self.training.suspects(check_count("n", n), by)
+        return [replace(suspect, id=self._show_id(str(suspect.id))) for suspect in suspects]
 
     @renamed_arguments(every_class="probabilities")
     def predict(
@@ -320,7 +335,8 @@ class Campaign:
         """A table of ids, predicted labels and how probable they are (with `probabilities`, the probability of every
         class), for other data of the same kind or for the unlabelled pool. Numbers outside the range of the labels are
         marked."""
-        return self.training.predict(source, probabilities=probabilities, **options)
+        table = self.training.predict(source, probabilities=probabilities, **options)
+        return table.assign(id=read_whole(table["id"].tolist())) if self._has_whole_ids else table
 
     # The campaign as a whole
 

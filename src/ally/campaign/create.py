@@ -15,7 +15,8 @@ from ally.campaign.status import GIVEN
 from ally.catalogue_names import ANY_SHAPE, LEARNERS
 from ally.data import Samples, open_source
 from ally.data.encoders.choosing import encode_samples
-from ally.data.fingerprint import ENCODED
+from ally.data.fingerprint import ENCODED, WHOLE_IDS
+from ally.data.ids import are_whole
 from ally.data.source_labels import LabelReader
 from ally.store import NewSample, Store, new_id
 from ally.store import create as create_store
@@ -116,7 +117,7 @@ def _create(
     def finished() -> dict[str, Any]:
         reading.decide_task()
         check_model(draft, samples)
-        return settings(samples.fingerprint(), evaluated()).to_json()
+        return settings(samples.fingerprint() | reading.describe_ids(), evaluated()).to_json()
 
     store = create_store(
         place, finished, reading, now=clock(), seed=draft.random_state, reserve=reserve, labelled_by=GIVEN, id=id
@@ -132,6 +133,7 @@ class _Reading:
         self.labels = labels
         self.progress = progress
         self.found = 0
+        self.whole_ids = True
         self.note: str | None = None
 
     def __iter__(self) -> Iterator[NewSample]:
@@ -139,7 +141,13 @@ class _Reading:
             self.found += 1
             if self.progress is not None and self.found % 1000 == 0:
                 self.progress("reading samples", self.found, 0)
+            self.whole_ids = self.whole_ids and are_whole([sample.id])
             yield NewSample(sample.id, sample.hash, label=self.labels.read(sample))
+
+    def describe_ids(self) -> dict[str, bool]:
+        """What the fingerprint says of ids that are all whole numbers, and no hashes."""
+        layout = self.samples.fingerprint(learned=False).get("layout")
+        return {WHOLE_IDS: True} if self.whole_ids and (layout is None or layout["id"] is not None) else {}
 
     def decide_task(self) -> None:
         """Ask the rule, if there are labels. Raises `_NumbersFound` if they are numbers."""

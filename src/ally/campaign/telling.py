@@ -16,7 +16,8 @@ from ally.campaign.training.trainer import Trainer
 from ally.campaign.values import Told, Value
 from ally.data import Answer
 from ally.data.export.answers import reads
-from ally.errors import InputError, StoreError, UnknownClasses
+from ally.data.ids import as_text, as_whole
+from ally.errors import AnswerError, InputError, StoreError, UnknownClasses
 from ally.store import ANYTHING, AnswerCall, NewAnswer, Recorded, Store
 
 
@@ -142,6 +143,17 @@ class Telling:
         """Called after answers were saved: if no training can start, that must not look like a failure to save."""
         with suppress(OSError, StoreError):
             self.training.start_if_due()
+
+
+def texts_by_id(answers: Any) -> Any:
+    """Answers by id as the store has it, from a mapping whose ids may be numbers; anything else as it is."""
+    if not isinstance(answers, Mapping):
+        return answers
+    told = {as_text(id): label for id, label in answers.items()}
+    if len(told) < len(answers):
+        twice = next(id for id in answers if isinstance(id, str) and as_whole(id) != id and as_whole(id) in answers)
+        raise AnswerError(f"the id {twice} is answered as a number and as a text; keep one answer")
+    return told
 
 
 def _taken(outcome: Recorded, one: PageAnswer, settings: Settings, compared: Mapping[str, Any]) -> Taken:

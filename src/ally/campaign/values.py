@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from ally.campaign.advice import Advice
 from ally.campaign.training.schedule import TrainingState
+from ally.data.ids import SampleId
 from ally.metrics import METRICS
 from ally.store.values import AskKind
 from ally.types import SKIP, Task
@@ -29,8 +30,9 @@ class Value:
     """What JSON can hold."""
 
     def to_json(self) -> dict[str, Any]:
-        """Its fields by name; a skip is None, a tuple a list."""
-        return {name: _json(value) for name, value in asdict(self).items()}
+        """Its fields by name; a skip is None, a tuple a list, and ids of samples are texts."""
+        fields = {name: _json(value) for name, value in asdict(self).items()}
+        return fields | {name: str(fields[name]) for name in ("id",) if name in fields}
 
 
 def _json(value: Any) -> Any:
@@ -45,7 +47,7 @@ def _json(value: Any) -> Any:
 class AskedSample(Value):
     """A sample to label: why it was asked about (`kind`), and the model's score and prediction."""
 
-    id: str
+    id: SampleId
     kind: AskKind
     score: float | None
     why: Mapping[str, Any]
@@ -64,7 +66,8 @@ class CampaignQuery(Value):
     total: int
 
     @property
-    def ids(self) -> list[str]:
+    def ids(self) -> list[SampleId]:
+        """As they came: numbers, if all of the source are whole ones."""
         return [sample.id for sample in self.samples]
 
     def __len__(self) -> int:
@@ -86,7 +89,7 @@ class Told(Value):
     skipped: int
     query: int | None = None
     """The query they answer, if any."""
-    waiting: tuple[str, ...] = ()
+    waiting: tuple[SampleId, ...] = ()
     """Ids of the query without an answer yet."""
     known: int = 0
     """How many were already on record."""
@@ -96,14 +99,15 @@ class Told(Value):
 
     def to_json(self) -> dict[str, Any]:
         """Without `known`, so that a retry with the same key gets the same receipt."""
-        return {name: value for name, value in super().to_json().items() if name != "known"}
+        fields = {name: value for name, value in super().to_json().items() if name != "known"}
+        return fields | {"waiting": list(map(str, self.waiting))}
 
 
 @dataclass(frozen=True)
 class Undone(Value):
     """The answer that was undone."""
 
-    id: str
+    id: SampleId
     kind: str
     label: Any
     number: int
@@ -331,7 +335,7 @@ class Suspect(Value):
     """A label that may be wrong: its dual (how hard it is to fit), the prediction of a model that never saw it, and the
     loss of the label under that prediction."""
 
-    id: str
+    id: SampleId
     label: Any
     annotator: str
     dual: float | None

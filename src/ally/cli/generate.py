@@ -204,24 +204,23 @@ def _from_dataset(
 
 def _from_files(pool: Path, labels: Path | None, image_shape: str | None, others: dict[str, Any]) -> PoolWithLabels:
     """The samples and labels of the user; every label is trained on."""
+    import numpy as np
 
-    from ally.data import Ids
-    from ally.data.arrays.files import read_labels, read_pool
+    from ally.data import Ids, open_pool
+    from ally.data.aligning import labels_by_row
+    from ally.data.labels_file import read_labels
 
     given = next((option for option, value in others.items() if value is not None), None)
     if given is not None:
         raise InputError(f"{given} and POOL {pool} exclude each other; leave one out")
     if labels is None:
         raise InputError(f"POOL {pool} needs --labels: a table with columns id and label")
-    X, ids, _, _, features = read_pool(pool, labelled=True)
-    names = None if features is None else list(features)
-    known = Ids(len(X), ids)
-    y: list[Any] = [None] * len(X)
-    for id, label in read_labels(labels).items():
-        y[known.row(id)] = label
-    return PoolWithLabels(
-        pool.stem, _shaped(X, image_shape), y, "auto", ids=known, names=None if image_shape else names
-    )
+    opened = open_pool(pool, labelled=True, encoder=None)
+    known = Ids(len(opened.source), opened.ids)
+    X = opened.source.read(np.arange(len(known)))
+    y = labels_by_row(read_labels(labels), known)
+    names = None if opened.names is None or image_shape else list(opened.names)
+    return PoolWithLabels(pool.stem, _shaped(X, image_shape), y, "auto", ids=known, names=names)
 
 
 def _shaped(X: Any, image_shape: str | None) -> Any:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 import json
 import sys
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -28,9 +29,6 @@ from ally.cli.reading import (
 )
 from ally.errors import InputError
 
-if TYPE_CHECKING:
-    from ally.data import Samples
-
 TaskName = Literal["auto", "classification", "regression"]
 Duplicates = Literal["keep", "exact", "near"]
 of_labels = partial(typer.Option, rich_help_panel="Labels")
@@ -42,7 +40,7 @@ def query(
     pool: Annotated[
         Path,
         typer.Argument(
-            help="Features: .npy, .npz (X, ids), a table (.csv, .tsv, .xlsx, .parquet, .jsonl, .txt), a folder of "
+            help="Features: .npy, .npz (X, ids, y), a table (.csv, .tsv, .xlsx, .parquet, .jsonl, .txt), a folder of "
             "images, or one of .npy or .parquet parts.",
             metavar="POOL",
         ),
@@ -97,44 +95,48 @@ def query(
     Example: ally query pool.csv --labels labels.csv --n 20 --out next.csv
     """
     import ally
-    from ally.data.arrays.files import read_labels, read_pool
+    from ally.data import open_pool
+    from ally.data.labels_file import read_labels
 
     _ensure_writable(out)
     hygiene = ally.Hygiene(duplicates=duplicates, outliers=outliers)
-    given = given_options(
+    reading = given_options(
+        id_column=id_column,
         label=label,
         missing_label=missing_label,
         text=text,
         image=image,
         column=column,
-        embeddings=embeddings,
-        ids=ids,
         folder=folder,
         encoding=encoding,
         no_header=no_header,
     )
-    through = None if encoder is None else partial(_through, encoder, embeddings)
-    X, names, known, notes, _ = read_pool(pool, id_column, labelled=labels is not None, through=through, **given)
-    size = X.shape[0] if hasattr(X, "dtype") else len(X)
-    y, declared = _labels(read_labels(labels) if labels else known, size, names, classes)
+    samples = open_pool(
+        pool,
+        ids=ids,
+        labelled=labels is not None,
+        encoder=encoder or "auto",
+        channels=channels,
+        vectors=embeddings,
+        **reading,
+    )
+    y = None if labels is None else read_labels(labels, missing_label)
     with live_progress() as progress:
         q = ally.query(
-            X,
+            samples,
             y,
             n=n,
             strategy=strategy,
             model=model,
             objective=objective,
             task=task,
-            classes=declared,
-            ids=names,
+            classes=None if classes is None else _declare(classes, y.values() if y else samples.labels or ()),
             hygiene=hygiene,
             random_state=seed,
             progress=progress,
-            channels=channels,
             engine=engine,
         )
-    for note in (*notes, *q.notes):
+    for note in q.notes:
         print(f"note: {make_printable(note)}", file=sys.stderr)
     quality = q.report.get("rank_quality")
     if quality is not None:
@@ -153,28 +155,14 @@ def query(
         stderr.print(f"{len(q)} ids written to {out}", highlight=False)
 
 
-def _through(encoder: str, embeddings: Path | None, samples: Samples) -> Samples:
-    from ally.data.encoders.choosing import encode_samples
-
-    return encode_samples(samples, encoder, None, embeddings, None, None)
-
-
-def _labels(given: dict[Any, Any], n: int, ids: Any, classes: str | None) -> tuple[list[Any], list[Any] | None]:
-    """Labels in the order of the rows, and the declared classes in the labels' own type."""
-    from ally.data import Ids
-
-    known = Ids(n, ids)
-    y: list[Any] = [None] * n
-    for id, label in given.items():
-        y[known.row(id)] = label
-    if classes is None:
-        return y, None
+def _declare(classes: str, labels: Iterable[Any]) -> list[Any]:
+    """The declared classes in the labels' own type."""
     names = [name.strip() for name in classes.split(",")]
-    kind = type(next(iter(given.values()), ""))
+    kind = type(next((label for label in labels if label is not None), ""))
     try:
-        return y, [kind(name) for name in names] if kind in (int, float) else names
+        return [kind(name) for name in names] if kind in (int, float) else names
     except ValueError:
-        return y, names
+        return names
 
 
 def _csv(q: Any) -> str:

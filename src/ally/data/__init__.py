@@ -19,8 +19,8 @@ equal for any chunking, something to see of each sample, the ids that are missin
 samples that are collected and never fatal. The contract in full is in `ally.data.samples`, and
 `ally.testing.samples.check_samples` tries it.
 
-`as_source` wraps what is in memory as a `Source`: samples by row number, read in chunks. Nothing outside this folder
-looks at types and file endings.
+`open_pool` opens the same data by row number, for a query. `as_source` wraps numbers as a `Source`: samples by row
+number, read in chunks. Nothing outside this folder looks at types and file endings.
 """
 
 from ally.data.arrays.carried import carried
@@ -36,10 +36,11 @@ from ally.data.ids import Ids
 from ally.data.kinds import KINDS, SampleKind, SourceRequest, register_kind
 from ally.data.labels import LabelCode, ParsedLabels, parse_labels
 from ally.data.once import Once
-from ally.data.opening import open_source
+from ally.data.opening import ReadOptions, open_source
 from ally.data.oracle import Oracle
 from ally.data.pool import Pool, State
 from ally.data.problems import Problems, SampleProblem
+from ally.data.row_pool import RowPool, open_pool
 from ally.data.samples import ById, Sample, Samples, Shown
 from ally.data.task_rule import decide_task
 
@@ -58,6 +59,8 @@ __all__ = [
     "ParsedLabels",
     "Pool",
     "Problems",
+    "ReadOptions",
+    "RowPool",
     "Sample",
     "SampleKind",
     "SampleProblem",
@@ -77,6 +80,7 @@ __all__ = [
     "default_learner",
     "fit_scaler",
     "is_lazy_dataset",
+    "open_pool",
     "open_source",
     "open_vectors",
     "parse_labels",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import pandas as pd
 
+from ally.data.ids import Ids
 from ally.errors import InputError
 
 
@@ -52,3 +54,13 @@ def _align(value: Any, name: str, X: Any, rows: str, notes: list[str]) -> Any:
         f"the index of {name} does not match that of {rows}: {odd}; give both the same index, or pass an "
         "array (.to_numpy()) if the rows are in the same order"
     )
+
+
+def labels_by_row(y: Any, ids: Ids) -> Any:
+    """Labels by id, such as those of a file, in the order of the rows; others as they are."""
+    if not isinstance(y, Mapping):
+        return y
+    labels: list[Any] = [None] * len(ids)
+    for id, label in y.items():
+        labels[ids.row(id)] = label
+    return labels

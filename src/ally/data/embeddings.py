@@ -16,8 +16,10 @@ from ally.data.arrays.samples import read_array, read_ids, texts_of
 from ally.data.base import Source
 from ally.data.identity import Index, SeenIds, id_keys
 from ally.data.samples import ById, Samples
-from ally.data.tables import TABLES, Row, open_rows
+from ally.data.tables import TABLES, Row, Rows, open_rows
 from ally.data.tables.columns import as_number
+from ally.data.tables.frames import FrameRows, is_frame
+from ally.data.tables.layout import ID_NAMES
 from ally.errors import DataError, IdError, InputError, NonFiniteInput
 from ally.types import AnyArray, IntArray
 
@@ -70,21 +72,24 @@ class Embeddings:
 
 
 def open_embeddings(place: Any, id_column: str | None = None) -> Embeddings:
-    """From a table with an id column and numbers, an .npz file with ``X`` and ``ids``, a mapping, or a pair (array,
-    ids) of either kind."""
+    """From a table with an id column and numbers, a frame with such a column or ids as its index, an .npz file with
+    ``X`` and ``ids``, a mapping, or a pair (array, ids) of either kind."""
     if isinstance(place, Embeddings):
         return place
     if isinstance(place, Mapping):
         return Embeddings(np.asarray(list(place.values())), [str(id) for id in place])
     if isinstance(place, (tuple, list)) and len(place) == 2:
         return Embeddings(read_array(place[0]), read_ids(place[1]))
+    if is_frame(place):
+        return _from_table(FrameRows(place), id_column)
     if not isinstance(place, (str, Path)):
         raise DataError(
-            f"embeddings is a {type(place).__name__}; pass a file, a pair (array, ids) or a mapping from ids to vectors"
+            f"embeddings is a {type(place).__name__}; pass a file, a frame with ids, a pair (array, ids) or a mapping "
+            "from ids to vectors"
         )
     path = Path(place)
     if path.suffix.lower() in TABLES:
-        return _from_table(path, id_column)
+        return _from_table(open_rows(path), id_column)
     if path.suffix.lower() == ".npz":
         with open_arrays(path) as arrays:
             lost = next((name for name in ("X", "ids") if name not in arrays), None)
@@ -98,13 +103,17 @@ def open_embeddings(place: Any, id_column: str | None = None) -> Embeddings:
 
 
 def is_aligned(place: Any) -> bool:
-    """Whether these are vectors without ids: an array, or an .npy file."""
+    """Whether these are vectors without ids: an array, a frame whose rows are only numbered, or an .npy file."""
+    if is_frame(place):
+        rows = FrameRows(place)
+        return rows.index is None and not any(name in rows.columns for name in ID_NAMES)
     return isinstance(place, np.ndarray) or (isinstance(place, (str, Path)) and Path(place).suffix.lower() == ".npy")
 
 
-def aligned(vectors: Any, place: Any, samples: Samples) -> tuple[AnyArray, list[str]]:
+def align_vectors(vectors: Any, place: Any, samples: Samples) -> tuple[AnyArray, list[str]]:
     """Vectors with the ids of the samples in their order; raises unless there is one for each."""
-    values, ids = read_array(vectors), [sample.id for sample in samples.scan()]
+    values = read_array(vectors if not is_frame(vectors) else vectors.to_numpy())
+    ids = [sample.id for sample in samples.scan()]
     left = samples.problems.counts["unreadable"] + samples.problems.counts["duplicate"]
     if len(values) != len(ids) or left:
         more = f", and {left} that are left out" if left else ""
@@ -115,9 +124,8 @@ def aligned(vectors: Any, place: Any, samples: Samples) -> tuple[AnyArray, list[
     return values, ids
 
 
-def _from_table(path: Path, id_column: str | None) -> Embeddings:
-    rows = open_rows(path)
-    name = id_column or next((name for name in ("id", "ID", "Id", "name") if name in rows.columns), None)
+def _from_table(rows: Rows, id_column: str | None) -> Embeddings:
+    path, name = rows.source, id_column or rows.index or next((name for name in ID_NAMES if name in rows.columns), None)
     if name not in rows.columns:
         raise DataError(f"{path} has no column {name or 'id'!r}; its columns are {', '.join(rows.columns[:20])}")
     numbers = [column for column in rows.columns if column != name]

@@ -11,6 +11,8 @@ from ally.json_form import find_misfit
 
 ENCODED = "encoded"
 """The entry that says which encoder the samples are seen through."""
+WHOLE_IDS = "whole ids"
+"""The entry that says that the ids of the source are whole numbers."""
 SMALLEST_SIDE, LARGEST_SIDE = 8, 1024
 """Sides of the images that a model sees, in pixels."""
 MOST_NUMBERS = 2**27
@@ -43,6 +45,11 @@ class WordsForm(TypedDict):
     idf: str
 
 
+class GapsForm(TypedDict):
+    means: list[float]
+    marked: list[int]
+
+
 EncodedForm = TypedDict(
     "EncodedForm",
     {
@@ -70,6 +77,8 @@ FingerprintForm = TypedDict(
         "encoder": NotRequired[list[NumberColumnForm | CategoryColumnForm]],
         "shape": NotRequired[list[int]],
         "numbered": NotRequired[bool],
+        "gaps": NotRequired[GapsForm],
+        "whole ids": NotRequired[bool],
         "encoded": NotRequired[EncodedForm],
     },
 )
@@ -102,6 +111,11 @@ def find_fingerprint_misfit(kept: Any) -> str | None:
     side = find_side_misfit(kept)
     if side is not None:
         return side
+    gaps, features = kept.get("gaps"), kept.get("shape", [])
+    if gaps is not None and (len(gaps["means"]), 1) != (math.prod(features), len(features)):
+        return f"the fingerprint has {len(gaps['means'])} means for features of shape {features!r:.60}"
+    if gaps is not None and not all(0 <= number < len(gaps["means"]) for number in gaps["marked"]):
+        return "the fingerprint marks features that the samples do not have"
     width = [kept[ENCODED]["width"]] if ENCODED in kept else []
     for shape in (kept.get("shape", []), kept.get("embeddings", []), width):
         if min(shape, default=1) < 1 or len(shape) > 8 or math.prod(shape) > MOST_NUMBERS:

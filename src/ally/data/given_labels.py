@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ally.data.export.answers import reads
 from ally.data.identity import is_missing
+from ally.data.tables.columns import NOTHING
+from ally.data.task_rule import decide_task
 from ally.errors import DataError, LabelError
 from ally.types import AnyArray
 
@@ -40,6 +44,28 @@ def mark_for_none(counts: Mapping[str, int]) -> str | None:
     )
 
 
+def agree_labels(labels: Sequence[Any], *, automatic: bool) -> list[Any]:
+    """Labels that came with data as one type: as texts, if some are, since a file writes the class 3 as it writes the
+    number. `automatic`: they decide the task."""
+    known = Counter(label for label in labels if label is not None)
+    if automatic:
+        refuse_words_for_none(known)
+    texts = any(isinstance(label, str) for label in known)
+    return [reads(label) if texts and label is not None else label for label in labels]
+
+
+def refuse_words_for_none(counts: Mapping[Any, int]) -> None:
+    """Refuse numbers beside words that may mark samples without a label."""
+    words = [label for label in counts if isinstance(label, str) and label.strip() in NOTHING]
+    numbers = Counter({label: times for label, times in counts.items() if label not in words})
+    if words and numbers and decide_task(numbers).task == "regression":
+        raise LabelError(
+            f"the labels are numbers, and {counts[words[0]]} of them {words[0]!r}; if that marks samples without a "
+            f"label say missing_label={words[0]!r} (--missing-label={words[0]}), or task='classification' (--task) if "
+            "all are classes"
+        )
+
+
 def is_marked(label: Any, missing_label: Any) -> bool:
     """Whether a label is the mark for none."""
     return missing_label is not None and str(label) == str(missing_label)
@@ -48,23 +74,6 @@ def is_marked(label: Any, missing_label: Any) -> bool:
 def unmarked(labels: Iterable[Any], missing_label: Any) -> list[Any]:
     """The labels, None in place of the mark."""
     return [None if is_marked(label, missing_label) else label for label in labels]
-
-
-def tensor_labels(X: Any) -> AnyArray | None:
-    """The labels in a ``TensorDataset(X, y)``; None if `X` is something else, or holds no labels."""
-    if not (type(X).__module__.startswith("torch.utils.data") and type(X).__name__ == "TensorDataset"):
-        return None
-    tensors = X.tensors
-    if len(tensors) < 2:
-        return None
-    labels: AnyArray = tensors[1].detach().cpu().numpy()
-    if len(tensors) > 2 or labels.reshape(len(labels), -1).shape[1] != 1:
-        shapes = " and ".join(str(tuple(tensor.shape)) for tensor in tensors)
-        raise LabelError(
-            f"the TensorDataset holds tensors of shapes {shapes}, and which are labels is not known; pass "
-            "TensorDataset(X, y) with one label per sample, or the samples alone (dataset.tensors[0])"
-        )
-    return labels.reshape(-1)
 
 
 def array_labels(y: AnyArray, n: int, place: Path | str) -> list[Any]:
@@ -76,9 +85,18 @@ def array_labels(y: AnyArray, n: int, place: Path | str) -> list[Any]:
             f"y of {place} has shape {y.shape} and X has {n} rows; give one label per row (several labels of a sample "
             "are not supported)"
         )
-    values = (y.astype(str) if y.dtype.kind == "S" else y).tolist()
-    found = [None if is_missing(value) else value for value in values]
-    known = [value for value in found if value is not None]
-    if y.dtype.kind == "f" and known and np.all(np.mod(known, 1) == 0):
-        return [None if value is None else int(value) for value in found]
-    return found
+    return plain_labels((y.astype(str) if y.dtype.kind == "S" else y).tolist())
+
+
+def plain_labels(values: Iterable[Any]) -> list[Any]:
+    """Labels as plain values, None where one is missing; floats as whole numbers, if all are."""
+    plain = [value.item() if isinstance(value, np.generic) else value for value in values]
+    labels = [None if is_missing(value) else value for value in plain]
+    known = [label for label in labels if label is not None]
+    if any(isinstance(label, float) for label in known) and all(_is_whole(label) for label in known):
+        return [None if label is None else int(label) for label in labels]
+    return labels
+
+
+def _is_whole(label: Any) -> bool:
+    return isinstance(label, (int, float)) and not isinstance(label, bool) and float(label).is_integer()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from typing import Any
+import re
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -47,14 +48,16 @@ class Ids:
         return rows.copy() if self._values is None else self._values[rows]
 
     def row(self, id: Any) -> int:
-        """Absolute row of one id."""
+        """Absolute row of one id. A whole number may be written as a text, and the other way round."""
         if self._values is not None:
             key = id.item() if isinstance(id, np.generic) else id
-            if isinstance(key, Hashable) and key in self._row_of:
-                return self._row_of[key]
+            for form in (key, as_text(key), as_whole(key)):
+                if isinstance(form, Hashable) and form in self._row_of:
+                    return self._row_of[form]
             raise IdError(
-                f"id {key!r} is not in the pool of {self._n} samples; ids look like {self._values.tolist()[0]!r}"
+                f"id {id!r} is not in the pool of {self._n} samples; ids look like {self._values.tolist()[0]!r}"
             )
+        id = as_whole(id)
         if isinstance(id, (int, np.integer)) and not isinstance(id, (bool, np.bool_)) and 0 <= id < self._n:
             return int(id)
         raise IdError(f"id {id!r} is not a row number of the pool; rows go from 0 to {self._n - 1}")
@@ -68,6 +71,38 @@ class Ids:
                 f"id {self.of(np.asarray([first])).tolist()[0]!r} is listed more than once; list each id once"
             )
         return rows
+
+
+SampleId: TypeAlias = str | int
+"""An id as it came: sources whose ids are whole numbers have them as numbers. Stores keep texts."""
+AnswersById: TypeAlias = Mapping[str, Any] | Mapping[int, Any] | Mapping[SampleId, Any]
+"""Answers by id."""
+WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")
+"""How a whole number is written: without leading zeros."""
+
+
+def as_whole(id: Any) -> Any:
+    """The number that a text writes; anything else as it is."""
+    return int(id) if isinstance(id, str) and WHOLE.fullmatch(id) else id
+
+
+def as_text(id: Any) -> Any:
+    """A whole number as a store has it, also where a column with gaps holds 3 as 3.0; anything else as it is."""
+    if isinstance(id, (bool, np.bool_)):
+        return id
+    if isinstance(id, (float, np.floating)) and float(id).is_integer():
+        return str(int(id))
+    return str(id) if isinstance(id, (int, np.integer)) else id
+
+
+def are_whole(ids: Iterable[str]) -> bool:
+    """Whether all are written as whole numbers, and so were numbers when they came."""
+    return all(WHOLE.fullmatch(id) for id in ids)
+
+
+def read_whole(ids: Sequence[str]) -> AnyArray:
+    """Numbers, if all are written as whole ones; else the texts."""
+    return np.asarray([int(id) for id in ids] if are_whole(ids) else list(ids))
 
 
 def _one_dimensional(values: Any) -> AnyArray:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from ally.data.containers import Container
 from ally.data.defaults import DefaultLearner, learner_by_shape
 from ally.errors import InputError
 from ally.importing import ensure_importable, import_named
@@ -47,6 +48,7 @@ class SourceRequest:
         known: an earlier `Samples.fingerprint` of this source, which has the form of one.
         other: whether, with `known`, other samples of the same kind are to be read.
         cache: a folder for small copies; None: nothing is written.
+        container: what `place` came in, with the labels and ids that were in it.
     """
 
     place: Any
@@ -55,6 +57,7 @@ class SourceRequest:
     known: Mapping[str, Any] | None = None
     other: bool = False
     cache: Path | None = None
+    container: Container = Container(None)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -1,23 +1,25 @@
-"""Opens a user's data (a folder, a file, a frame) as samples by id."""
+"""Opens a user's data (a folder, a file, what is in memory) as samples by id."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
 from ally.checks import check_count
-from ally.data.arrays.convert import ensure_one_size
 from ally.data.arrays.memory import Channels
-from ally.data.arrays.samples import ArraySamples, is_array, read_array_file, read_ids
-from ally.data.embeddings import aligned, is_aligned, open_embeddings
+from ally.data.arrays.parts import is_parts
+from ally.data.arrays.samples import ArraySamples, is_array_file, read_array_file, read_ids
+from ally.data.containers import Collate, Container, PictureList, unpack
+from ally.data.embeddings import align_vectors, is_aligned, open_embeddings
 from ally.data.fingerprint import LARGEST_SIDE, SMALLEST_SIDE, check_fingerprint
-from ally.data.given_labels import array_labels, tensor_labels, unmarked
+from ally.data.given_labels import unmarked
 from ally.data.identity import KeptIndex
 from ally.data.images.folder import ImageFolder, open_thumbnails
+from ally.data.images.in_memory import PictureSamples
 from ally.data.kinds import BUILT_IN, KINDS, SampleKind, SourceRequest, find_kind
 from ally.data.samples import Samples
 from ally.data.tables import TABLES, Rows, open_rows, rows_of_dictionaries
@@ -26,6 +28,23 @@ from ally.data.tables.frames import FrameRows, is_frame
 from ally.data.tables.layout import NO_LABEL, Layout, decide_layout
 from ally.data.tables.samples import RowSamples
 from ally.errors import DataError, InputError
+
+
+class ReadOptions(TypedDict, total=False):
+    """How data are read, at every door; see `open_source`."""
+
+    kind: SampleKind | str | None
+    id_column: str | None
+    text: str | None
+    image: str | None
+    label: str | None
+    columns: Any
+    collate: Collate | None
+    recursive: bool
+    folder: str | Path | None
+    encoding: str
+    header: bool
+    size: int
 
 
 def open_source(
@@ -37,7 +56,8 @@ def open_source(
     image: str | None = None,
     label: str | None = None,
     embeddings: Any = None,
-    columns: Sequence[str] | Mapping[str, ColumnKind | None] | None = None,
+    columns: str | Sequence[str] | Mapping[str, ColumnKind | None] | None = None,
+    collate: Collate | None = None,
     recursive: bool = True,
     ids: Any = None,
     folder: str | Path | None = None,
@@ -49,12 +69,15 @@ def open_source(
     cache: str | Path | None = None,
     known: Mapping[str, Any] | None = None,
     other: bool = False,
+    labelled: bool = False,
+    name: str | None = None,
 ) -> Samples:
     """The samples of a folder of images, a table, a text file, an array of features or a frame in memory.
 
     Args:
         place: a folder; a .csv, .tsv, .xlsx, .parquet, .jsonl, .json, .txt (one text a line), .npy or .npz file; a
-            pandas or Polars frame, a list of dictionaries or of texts; a numpy array, a sparse matrix, a tensor.
+            pandas or Polars frame, an Arrow table, a dictionary of columns, a Hugging Face data set, a list of
+            dictionaries, texts or pictures; a numpy array, a sparse matrix, a tensor, a torch data set.
         kind: the kind of data, if it is not to be found out: a `SampleKind` of your own, its import path
             ``module:NAME`` (which is imported), or the name of one.
         id_column: the column of ids (default: ``id``, ``ID``, ``Id``, ``name`` or one like article_id, if its values
@@ -66,7 +89,8 @@ def open_source(
         embeddings: vectors to learn from instead: a table or an .npz file with ids, a mapping, a pair (array, ids), or
             an array or .npy file with one row per sample, in sample order (or with `ids`).
         columns: the columns to learn from, or a mapping from them to ``"number"``, ``"category"`` or None (default: all
-            usable ones).
+            usable ones); of a container with columns of arrays or pictures, the one to learn from.
+        collate: of a data set that gives an item for each number, a function of an item: ``x`` or ``(x, label)``.
         recursive: whether images in subfolders are samples too.
         ids: ids of an array, or of the rows of `embeddings`: a sequence, or a file with one id per line. Default: row
             numbers, or the samples' ids in order.
@@ -80,6 +104,8 @@ def open_source(
             written.
         known: an earlier `fingerprint` of this source, whose columns, categories and weights are then used.
         other: with `known`, read other samples of the same kind; their ids and labels may be missing.
+        labelled: whether the labels are elsewhere, so that none are looked for here.
+        name: what errors call data in memory.
     """
     if known is not None and known.get("version") != 1:
         raise InputError(
@@ -95,38 +121,69 @@ def open_source(
         plain: dict[str, Any] = {"kind": kind, "id_column": id_column, "text": text, "image": image, "label": label}
         plain |= {
             "columns": columns,
+            "collate": collate,
             "missing_label": missing_label,
             "folder": folder,
             "encoding": encoding,
             "header": header,
             "recursive": recursive,
         }
-        embeddings = aligned(embeddings, place, open_source(place, **plain))
-    place = _plain_list(place)
-    found = find_kind(kind, place, known)
+        embeddings = align_vectors(embeddings, place, open_source(place, **plain))
+    name = name or _name(place)
+    found, container = find_kind(kind, place, known), Container(place)
+    if not found.is_own:
+        container = _unpack(place, name, label, columns, collate, known, other or labelled)
+        found = find_kind(kind, container.data, known)
+        label, columns = container.options.get("label", label), container.options.get("columns", columns)
     roles = {"id_column": id_column, "text": text, "image": image, "label": label, "columns": columns}
     _ensure_options(found, {**roles, "embeddings": embeddings, "ids": ids})
     options = {**roles, "recursive": recursive, "ids": ids, "folder": folder, "encoding": encoding, "header": header}
-    options |= {"size": size, "channels": channels, "missing_label": missing_label}
+    options |= {"size": size, "channels": channels, "missing_label": missing_label, "name": name}
     vectors = None if embeddings is None else open_embeddings(embeddings)
-    request = SourceRequest(place, options, vectors, known, other, None if cache is None else Path(cache))
+    folder_of_copies = None if cache is None else Path(cache)
+    request = SourceRequest(container.data, options, vectors, known, other, folder_of_copies, container)
     if known is not None:
         _ensure_from(known, found, place)
     return _matched(found.open(request), known)
 
 
+def _unpack(
+    place: Any,
+    name: str,
+    label: str | None,
+    columns: Any,
+    collate: Collate | None,
+    known: Mapping[str, Any] | None,
+    labelled: bool,
+) -> Container:
+    """What is in the container, as the campaign that has the fingerprint `known` took it."""
+    container = unpack(place, label=label, columns=columns, collate=collate, labelled=labelled, name=name)
+    if isinstance(container.data, PictureList) and known is not None and known.get("kind") == "features":
+        # Campaigns of before took pictures of one size for arrays.
+        pictures = container.data
+        return container._replace(data=np.stack([np.asarray(pictures[row]) for row in range(len(pictures))]))
+    return container
+
+
 def _open_array(request: SourceRequest) -> ArraySamples:
-    place, options, known = request.place, request.options, request.known
-    label, channels = options["label"], options["channels"]
-    values, own, given = read_array_file(place)
-    tensor = None if label == NO_LABEL else tensor_labels(place)
-    given = given if tensor is None else array_labels(tensor, len(tensor), _name(place))
-    given = None if given is None or label == NO_LABEL else unmarked(given, options["missing_label"])
-    chosen = own if options["ids"] is None else read_ids(options["ids"])
+    options, known, container = request.options, request.known, request.container
+    file, channels = read_array_file(request.place), options["channels"]
+    labels = container.labels if file.labels is None else file.labels
+    labels = None if labels is None or options["label"] == NO_LABEL else unmarked(labels, options["missing_label"])
+    ids = options["ids"] if options["ids"] is not None else file.ids if file.ids is not None else container.ids
     if known is not None and channels == "auto":
         # Campaigns of before took the axes as they were.
-        channels = "first" if known.get("shape") == list(getattr(values, "shape", ()))[1:] else "auto"
-    return ArraySamples(values, chosen, _name(place), channels, given)
+        channels = "first" if known.get("shape") == list(getattr(file.X, "shape", ()))[1:] else "auto"
+    chosen = None if ids is None else read_ids(ids)
+    return ArraySamples(file.X, chosen, options["name"], channels, labels, container.notes, known)
+
+
+def _open_images(request: SourceRequest) -> ImageFolder | PictureSamples:
+    if not isinstance(request.place, PictureList):
+        return ImageFolder.open(request)
+    labels = request.container.labels
+    labels = None if labels is None else unmarked(labels, request.options["missing_label"])
+    return PictureSamples(request.place, open_thumbnails(request), labels, request.container.notes)
 
 
 def _check_side(size: int) -> int:
@@ -153,13 +210,6 @@ def _open_rows(request: SourceRequest) -> RowSamples:
     below = None if folder is None else Path(folder)
     held = is_frame(place) or isinstance(place, (list, tuple))
     if not held:
-        if isinstance(place, Mapping):
-            raise InputError("the source is a dictionary; if it holds columns, pass pandas.DataFrame(source)")
-        if not isinstance(place, (str, Path)):
-            raise InputError(
-                f"the source is a {type(place).__name__}; pass a path, a frame, a list of dictionaries or texts, or an "
-                "array"
-            )
         if not Path(place).exists():
             raise DataError(
                 f"{place} does not exist; give a folder of images, a table ({', '.join(TABLES)}), a .txt or .npy file"
@@ -178,7 +228,7 @@ def _open_rows(request: SourceRequest) -> RowSamples:
         places = KeptIndex(
             thumbnails.cache, os.path.abspath(place), repr((layout.id, layout.text, layout.columns, encoding))
         )
-    return RowSamples(
+    samples = RowSamples(
         reopen,
         layout,
         folder=below,
@@ -188,19 +238,8 @@ def _open_rows(request: SourceRequest) -> RowSamples:
         kept_index=places,
         missing_label=request.options["missing_label"],
     )
-
-
-def _plain_list(place: Any) -> Any:
-    """A list or a series of texts as rows with a column text, and a list of lists of numbers as an array."""
-    if type(place).__module__.split(".")[0] in ("pandas", "polars") and not hasattr(place, "columns"):
-        return place.to_frame("text" if isinstance(next(iter(place), None), str) else place.name or "value")
-    if isinstance(place, (list, tuple)) and place:
-        if all(isinstance(one, str) for one in place):
-            return [{"text": one} for one in place]
-        if not isinstance(place[0], Mapping):
-            ensure_one_size(place, "the source")
-            return np.asarray(place)
-    return place
+    samples.decided = request.container.notes
+    return samples
 
 
 def _ensure_same_roles(layout: Layout, roles: Mapping[str, Any]) -> None:
@@ -253,8 +292,18 @@ def _name(place: Any) -> str:
     return str(place) if isinstance(place, (str, Path)) else f"the {type(place).__name__}"
 
 
-def _is_folder(place: Any) -> bool:
-    return isinstance(place, (str, Path)) and Path(place).is_dir()
+def _is_images(data: Any) -> bool:
+    if isinstance(data, (str, Path)):
+        return Path(data).is_dir() and not is_parts(Path(data))
+    return isinstance(data, PictureList)
+
+
+def _is_array(data: Any) -> bool:
+    """Numbers in memory, or a file or a folder of them."""
+    if isinstance(data, (str, Path)):
+        path = Path(data)
+        return is_array_file(path) or (path.is_dir() and is_parts(path))
+    return not is_frame(data) and not isinstance(data, (list, tuple, PictureList))
 
 
 def _is_texts(place: Any) -> bool:
@@ -269,7 +318,7 @@ KINDS.add(
     SampleKind(
         "features",
         ("row of features", "rows of features"),
-        recognises=is_array,
+        recognises=_is_array,
         open=_open_array,
         options=frozenset({"ids"}),
         source="an array",
@@ -280,8 +329,8 @@ KINDS.add(
     SampleKind(
         "images",
         ("image", "images"),
-        recognises=_is_folder,
-        open=ImageFolder.open,
+        recognises=_is_images,
+        open=_open_images,
         widget="image",
         encoder="image",
         beside_encoder="rival",

@@ -15,6 +15,8 @@ MOST_CLASSES = 100
 """More different whole numbers than this are numbers."""
 MANY = 10
 """A whole number stands for many samples if at least this many labels are equal to it."""
+MOST_TEXTS = 1000
+"""More different texts than this, most of them given once, are no classes."""
 HIGHEST, FEW = 20, 10
 """Whole numbers up to the first are numbered like classes, if they repeat or are no more than the second."""
 CHOICE = "say task='classification' or task='regression' (--task), or list all classes (classes=, --classes)"
@@ -30,7 +32,8 @@ class Verdict(NamedTuple):
 def decide_task(counts: Mapping[Any, int]) -> Verdict:
     """The task that labels tell, from how often each occurs.
 
-    Texts and booleans are classes, and numbers with a fraction are numbers. More than `MOST_CLASSES` different whole
+    Texts and booleans are classes, unless there are thousands that hardly repeat; numbers with a fraction are numbers.
+    More than `MOST_CLASSES` different whole
     numbers are numbers. Fewer are classes if at least half of them stand for `MANY` samples or more each, or if they
     are numbered like classes: none above `HIGHEST`, and repeated or few. Otherwise the labels do not tell, and a
     `LabelError` asks.
@@ -40,6 +43,12 @@ def decide_task(counts: Mapping[Any, int]) -> Verdict:
         kind = type(odd).__name__
         raise LabelError(f"Unknown label type: {kind} (such as {odd!r:.60}); pass one class or one number per sample")
     if any(isinstance(value, (str, bool, np.bool_)) for value in counts):
+        if len(counts) > MOST_TEXTS and sum(counts.values()) < 2 * len(counts):
+            raise LabelError(
+                f"the labels are {len(counts)} different texts in {sum(counts.values())} labels, such as "
+                f"{next(iter(counts))!r:.60}: ids or free texts, not classes; name the column of labels (label=, "
+                "--label), or list all classes (classes=, --classes) if they are"
+            )
         return Verdict("classification", f"task: classification, as the labels are {len(counts)} distinct classes")
     values, times = sorted(map(float, counts)), sorted(counts.values())
     if not all(value.is_integer() for value in values):

@@ -9,7 +9,7 @@ from typing import Any
 from torch import nn
 
 from ally.catalogue_names import KEPT_MODEL, built_by, ensure_model
-from ally.data.query_input import holds_texts
+from ally.data.containers import holds_texts
 from ally.errors import ModelError
 from ally.learning.auto import AutoLearner
 from ally.learning.candidates import (
@@ -130,6 +130,13 @@ def takes_objects(model: Any) -> bool:
     if isinstance(model, type) or hasattr(model, "as_learner"):
         return False
     return is_estimator(model) or bool(getattr(model, "objects", False))
+
+
+def is_own_network(model: Any) -> bool:
+    """Whether ``model=`` is a torch module or builder of the user's own, which sees features as they are."""
+    if isinstance(model, str):
+        return ":" in model
+    return model is not None and not (isinstance(model, Learner) or is_estimator(model) or hasattr(model, "as_learner"))
 
 
 def ensure_reads(model: Any, X: Any) -> None:

@@ -132,7 +132,7 @@ def add_routes(router: Routes, campaign: Campaign, gatherer: Gatherer) -> None:
         who = person_of(request).annotator
         taken = await gatherer.call(lambda: campaign.undo(annotator=who, number=body.number, key=body.key))
         return schemas.UndoneAnswer(
-            id=taken.id, label=plain(taken.label), skip=taken.kind == "skip", number=taken.number
+            id=str(taken.id), label=plain(taken.label), skip=taken.kind == "skip", number=taken.number
         )
 
     @router.post("/notes")
@@ -162,7 +162,7 @@ def _ended(none: PoolExhausted) -> str:
 
 def _query(campaign: Campaign, found: Any) -> schemas.QueryInfo:
     settings = campaign.settings
-    campaign.page.expect(sample.id for sample in found.samples)
+    campaign.page.expect(str(sample.id) for sample in found.samples)
     numbers = campaign.page.numbers() if settings.task == "regression" else ()
     return schemas.QueryInfo(
         query=found.id,

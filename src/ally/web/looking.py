@@ -95,7 +95,7 @@ def add_routes(router: Routes, campaign: Campaign, events: Events, access: Acces
         return schemas.Review(
             suspects=[
                 schemas.SuspectLine(
-                    id=one.id,
+                    id=str(one.id),
                     label=plain(one.label),
                     text=text_of(one.label),
                     annotator=one.annotator,

@@ -37,7 +37,7 @@ def asked(sample: AskedSample, numbers: Sequence[float] = ()) -> AskedLine:
     near = sample.why.get("near") or [sample.why.get("nearest_labelled")]
     nearest = [] if sample.kind in MEASURES else [str(id) for id in near if id is not None]
     why = Why(sentence=_sentence(sample), score=sample.score, nearest=nearest)
-    return AskedLine(id=sample.id, kind=sample.kind, guess=guess, why=why)
+    return AskedLine(id=str(sample.id), kind=sample.kind, guess=guess, why=why)
 
 
 def _sentence(sample: AskedSample) -> str:

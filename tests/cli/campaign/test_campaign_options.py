@@ -118,7 +118,7 @@ def test_an_empty_file_is_reported(capsys, monkeypatch, tmp_path):
         with pytest.raises(SystemExit):
             main()
         told = {
-            "none.npy": "has no rows; give at least one",
+            "none.npy": "has 0 sample(s), while a minimum of 1",
             "none.csv": "has no sample that can be read (it has a header",
         }
         assert capsys.readouterr().err.startswith(f"error: {name} {told[name]}")

@@ -18,7 +18,6 @@ import ally
 from ally.campaign.places import open_cache, vectors_folder
 from ally.campaign.training import data
 from ally.cli import main
-from ally.data.arrays.files import read_pool
 from ally.data.catalogue.own_data import DataOptions
 from ally.data.catalogue.reading import Reading
 from ally.data.encoders import Function
@@ -455,8 +454,8 @@ def test_a_query_reads_photos_through_an_encoder(photos, run, tiny_vit):
     assert set(found["ids"]) <= {path.name for path in photos.iterdir()}
     assert len(found["ids"]) == 3
     np.save("X.npy", np.zeros((4, 2)))
-    with pytest.raises(InputError, match=r"an encoder reads texts or images, and X\.npy holds numbers"):
-        read_pool(Path("X.npy"), through=lambda samples: samples)
+    with pytest.raises(InputError, match="encodes texts or photos, and the samples are neither"):
+        ally.query(Path("X.npy"), n=2, encoder=tiny_vit)
 
 
 def test_each_campaign_keeps_its_vectors_in_a_folder_of_this_machine(monkeypatch, tmp_path):

@@ -205,7 +205,7 @@ def release(
 def _lines(query: CampaignQuery) -> list[dict[str, Any]]:
     return [
         {
-            "id": sample.id,
+            "id": str(sample.id),
             "label": None,
             "query": query.id,
             "kind": sample.kind,
@@ -244,5 +244,5 @@ def told_line(told: Told) -> str:
     if told.query is None:
         return words
     if told.waiting:
-        return f"{words}; {len(told.waiting)} of query {told.query} still open: {few(told.waiting)}"
+        return f"{words}; {len(told.waiting)} of query {told.query} still open: {few(map(str, told.waiting))}"
     return f"{words}; query {told.query} is complete"

@@ -121,7 +121,7 @@ def predict(
             raise InputError("--encoder is for a model file; a campaign names its own: ally trust NAME")
         else:
             with opened(name, source) as campaign:
-                table = campaign.predict(data, probabilities=probabilities, **given)
+                table = campaign.predict(data, probabilities=probabilities, **given).astype({"id": str})
     note(*(f"note: {line}" for line in problem_lines(table.attrs.get("problems", []), FEW)))
     note(*(f"note: {line}" for line in table.attrs.get("notes", [])))
     note(f"note: {table.attrs['model']}")

@@ -280,7 +280,7 @@ def _interval(line: ModelLine) -> str:
 
 def _line(suspect: Suspect) -> dict[str, Any]:
     return {
-        "id": suspect.id,
+        "id": str(suspect.id),
         "label": suspect.label,
         "labelled_by": suspect.annotator,
         "predicted": suspect.predicted,
@@ -300,4 +300,4 @@ def _cells(suspect: Suspect) -> list[str]:
     )
     probability = "" if suspect.probability is None else f"{suspect.probability:.2f}"
     dual, loss = ("" if value is None else f"{value:.3f}" for value in (suspect.dual, suspect.loss))
-    return [suspect.id, str(suspect.label), suspect.annotator, predicted, probability, dual, loss]
+    return [str(suspect.id), str(suspect.label), suspect.annotator, predicted, probability, dual, loss]

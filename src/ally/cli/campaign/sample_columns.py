@@ -10,6 +10,7 @@ from ally.errors import AllyError
 
 if TYPE_CHECKING:
     from ally.campaign import Campaign
+    from ally.data.ids import SampleId
 
 LONG = 100_000
 """In a longer table, samples are shown on request only, if the whole table must be read to find one."""
@@ -35,11 +36,11 @@ TAKEN = frozenset(
 """Column names that the commands give a meaning in their files."""
 
 
-def shown(campaign: Campaign, ids: Sequence[str], wanted: bool | None) -> dict[str, dict[str, Any]]:
+def shown(campaign: Campaign, ids: Sequence[SampleId], wanted: bool | None) -> dict[str, dict[str, Any]]:
     """By id: the path of an image, the text, or the columns of a table. What cannot be shown is empty, with a note."""
     if wanted is None:
         wanted = not _long(campaign)
-    found: dict[str, dict[str, Any]] = {id: {} for id in ids}
+    found: dict[str, dict[str, Any]] = {str(id): {} for id in ids}
     if not wanted:
         return found
     try:
@@ -47,7 +48,7 @@ def shown(campaign: Campaign, ids: Sequence[str], wanted: bool | None) -> dict[s
     except AllyError as error:
         note(f"note: only ids are listed, because the source cannot be opened: {error}")
         return found
-    return {id: _columns(campaign, id) for id in ids}
+    return {id: _columns(campaign, id) for id in found}
 
 
 def columns_of(shown: dict[str, dict[str, Any]]) -> list[str]:

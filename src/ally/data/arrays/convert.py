@@ -1,8 +1,7 @@
-"""Turns a user's ``X`` into a source: arrays, tables, tensors, torch data sets, lists."""
+"""Turns arrays, tables of numbers, tensors, data sets and folders of parts into a source."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,8 @@ from ally.data.arrays.objects import as_frame, as_objects
 from ally.data.arrays.parts import open_parts
 from ally.data.arrays.ray_blocks import is_dataset, open_blocks
 from ally.data.base import AdaptedSource, RowReader, Source
+from ally.data.containers import ItemView, PictureList, unpack
+from ally.data.tables.frames import is_frame
 from ally.errors import InputError
 from ally.types import AnyArray
 
@@ -40,7 +41,7 @@ def _channels_first(source: Source, channels: Channels, name: str) -> Source:
 
 def as_source(X: Any, name: str = "X", objects: bool = False, channels: Channels = "auto") -> Source:
     """The source behind `X`: numpy array, memory map, sparse matrix, pandas / Polars / Arrow table, torch tensor or
-    Dataset, Ray Dataset, or a folder of .npy or Parquet parts; with `objects` also texts, and tables whose columns are
+    data set, Ray Dataset, or a folder of .npy or Parquet parts; with `objects` also texts, and tables whose columns are
     not all numbers.
 
     `name` is what errors call it. Images whose last axis holds 1, 3 or 4 channels have them moved to the front, unless
@@ -48,13 +49,13 @@ def as_source(X: Any, name: str = "X", objects: bool = False, channels: Channels
     """
     import scipy.sparse
 
-    if objects and not isinstance(X, RowReader):
-        X = as_objects(X, name) or as_frame(X, name) or X
+    if isinstance(X, RowReader):
+        return _ensure_some(X if isinstance(X, Source) else AdaptedSource(X), name)
+    X = (as_objects(X, name) or as_frame(X, name) or X) if objects else X
+    X = X if isinstance(X, Source) else unpack(X, labelled=True, name=name).data
     source: Source
     if isinstance(X, Source):
         source = X
-    elif isinstance(X, RowReader):
-        source = AdaptedSource(X)
     elif scipy.sparse.issparse(X):
         source = SparseSource(X, name)
     elif isinstance(X, np.ma.MaskedArray):
@@ -65,59 +66,33 @@ def as_source(X: Any, name: str = "X", objects: bool = False, channels: Channels
         source = _from_numpy(X, name)
     elif is_dataset(X):
         source = open_blocks(X)
-    elif (kind := _table_kind(X)) is not None:
-        source = _from_table(X, kind, name)
+    elif is_frame(X):
+        source = _from_table(X, name)
     elif is_tensor(X):
         source = _from_numpy(tensor_to_numpy(X, name), name)
-    elif hasattr(X, "__getitem__") and hasattr(X, "__len__") and not isinstance(X, (list, tuple, str, bytes, dict)):
+    elif isinstance(X, ItemView) and not isinstance(X, PictureList):
         source = DatasetSource(X)
-    elif isinstance(X, dict):
-        raise InputError(f"{name} is a dictionary; if it holds columns, pass pandas.DataFrame({name.rstrip('=')})")
-    elif isinstance(X, (list, tuple)):
-        source = _from_numpy(_array_of(X, name), name)
     elif isinstance(X, (str, Path)) and Path(X).is_dir():
         source = open_parts(Path(X))
+    elif isinstance(X, (list, PictureList)) and len(X):
+        held = "pictures" if isinstance(X, PictureList) else "texts" if "text" in X[0] else "dictionaries"
+        raise InputError(
+            f"{name} holds {held}, and numbers are needed here; ally.query, Loop and Campaign.create read them, or "
+            "pass the vectors of an encoder"
+        )
     else:
         raise InputError(
             f"{name} is a {type(X).__name__}; pass an array, a sparse matrix, a table, a tensor or a torch Dataset"
         )
-    if len(source) == 0:
+    return _channels_first(_ensure_some(source, name), channels, name)
+
+
+def _ensure_some(source: Source, name: str) -> Source:
+    if not len(source):
         raise InputError(
             f"{name} has 0 sample(s), while a minimum of 1 is required{': the pool is empty' if name == 'X' else ''}"
         )
-    return source if isinstance(X, RowReader) else _channels_first(source, channels, name)
-
-
-def ensure_one_size(pictures: Sequence[Any], name: str) -> None:
-    """Refuse pictures (of Pillow) of different sizes in a list."""
-    sizes = {(picture.size, picture.mode) for picture in pictures if is_picture(picture)}
-    if len(sizes) > 1:
-        some = " and ".join(f"{width}×{height} {mode}" for (width, height), mode in sorted(sizes)[:2])
-        raise InputError(
-            f"{name} holds pictures of different sizes or modes, such as {some}; save them in a folder for "
-            "Campaign.create, which brings them to one size, or bring them to one with "
-            "picture.convert('RGB').resize((64, 64))"
-        )
-
-
-def is_picture(value: Any) -> bool:
-    """Whether it is a picture of Pillow."""
-    return type(value).__module__.split(".")[0] == "PIL"
-
-
-def _array_of(X: Sequence[Any], name: str) -> AnyArray:
-    if X and isinstance(X[0], str):
-        raise InputError(
-            f"{name} holds texts, and numbers are needed here; ally.query and Campaign.create read texts, or pass the "
-            "vectors of an encoder"
-        )
-    ensure_one_size(X, name)
-    try:
-        return np.asarray(X)
-    except ValueError as error:
-        raise InputError(
-            f"{name} is a list whose rows differ in length ({error}); give all rows the same length"
-        ) from error
+    return source
 
 
 def _from_numpy(X: AnyArray, name: str) -> ArraySource:
@@ -131,16 +106,10 @@ def _from_numpy(X: AnyArray, name: str) -> ArraySource:
     return ArraySource(X, name=name)
 
 
-def _table_kind(X: Any) -> str | None:
-    root = type(X).__module__.split(".")[0]
-    return root if root in {"pandas", "polars", "pyarrow"} else None
-
-
-def _from_table(X: Any, kind: str, name: str) -> ArraySource:
+def _from_table(X: Any, name: str) -> ArraySource:
+    kind = type(X).__module__.split(".")[0]
     if hasattr(X, "collect"):
         raise InputError(f"{name} is a {kind} {type(X).__name__}; pass {name.rstrip('=')}.collect()")
-    if not hasattr(X, "columns"):
-        raise InputError(f"{name} is a {kind} {type(X).__name__}; pass a table with one column per feature")
     if kind == "polars":
         names = list(X.columns)
         odd = next((key for key in names if not (X.schema[key].is_numeric() or str(X.schema[key]) == "Boolean")), None)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ally.data.arrays.carried import FileMap, file_map
 from ally.data.base import Source
-from ally.errors import DataError, InputError
+from ally.errors import InputError
 from ally.types import AnyArray, IntArray
 
 
@@ -99,27 +99,20 @@ class SparseSource(Source):
 
 
 class DatasetSource(Source):
-    """A map-style torch ``Dataset`` whose items are ``x`` or ``(x, ...)``. Integer tensors (tokens) stay integers."""
+    """A data set whose items are arrays of numbers of one shape. Integer tensors (tokens) stay integers."""
 
-    def __init__(self, dataset: Any) -> None:
-        self._dataset = dataset
-        self._length = len(dataset)
+    def __init__(self, items: Any) -> None:
+        self._items = items
+        self._length = len(items)
         self._shape = self._item(0).shape if self._length else (1,)
 
     def _item(self, row: int) -> AnyArray:
-        try:
-            item = self._dataset[row]
-        except Exception as error:
-            raise DataError(
-                f"sample {row} of the data set cannot be read ({type(error).__name__}: {error}); repair it, or leave "
-                "it out through `candidates`"
-            ).at(row) from error
-        if isinstance(item, tuple) or (isinstance(item, list) and item and hasattr(item[0], "__len__")):
-            item = item[0]
+        item = self._items[row]
         value = tensor_to_numpy(item) if is_tensor(item) else np.asarray(item)
         if value.dtype.kind not in "fiub":
             raise InputError(
-                f"sample {row} of the data set is a {type(item).__name__}; items must be numbers x, or (x, ...)"
+                f"sample {row} of the data set is a {type(item).__name__}; items must be numbers x, (x, label) or "
+                "dictionaries of columns; collate= takes a function that makes them so"
             )
         return value if value.ndim else value[None]
 

@@ -4,6 +4,7 @@ numbers."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from ally.data.arrays.array_files import map_array, open_arrays
 from ally.data.arrays.convert import as_source
+from ally.data.arrays.gaps import FilledSource, find_gaps
 from ally.data.arrays.memory import Channels
 from ally.data.base import Source
 from ally.data.given_labels import array_labels
@@ -19,12 +21,12 @@ from ally.data.kinds import KINDS, SampleKind
 from ally.data.paths import ensure_readable
 from ally.data.problems import Problems
 from ally.data.samples import ById, Sample, Samples, Shown, ensure_none_gone, note_gone
-from ally.data.tables.frames import is_frame
 from ally.errors import DataError, IdError
 from ally.types import AnyArray
 
 SHOWN = 20
 """Numbers of a sample that a person is shown."""
+NUMBERED = "ids are row numbers: add rows at the end only, or give ids"
 
 
 class ArraySamples(Samples):
@@ -38,30 +40,40 @@ class ArraySamples(Samples):
         place: str = "the array",
         channels: Channels = "auto",
         labels: Sequence[Any] | None = None,
+        notes: tuple[str, ...] = (),
+        known: Mapping[str, Any] | None = None,
     ) -> None:
-        if getattr(values, "shape", (1,))[:1] == (0,):
-            raise DataError(f"{place} has no rows; give at least one sample")
-        self._source = as_source(values, place, channels=channels)
-        if ids is not None and len(ids) != len(self._source):
+        """`notes`: what was decided about the container; `known`: an earlier fingerprint."""
+        self.source = as_source(values, place, channels=channels)
+        """The values as they are."""
+        if ids is not None and len(ids) != len(self.source):
             raise DataError(
-                f"{place} has {len(self._source)} rows and there are {len(ids)} ids; give one id per row, in the "
+                f"{place} has {len(self.source)} rows and there are {len(ids)} ids; give one id per row, in the "
                 "same order"
             )
         self.problems = Problems()
-        self._ids = ids
-        self._labels = labels
+        self.ids = ids
+        self.labels = labels
         self._place = place
+        named = f"the array y of {place} holds the labels (label='none', --label none if not)"
+        self.decided = notes if labels is None or notes else (named,)
+        self._known = known
         self._index: Index | None = None
 
     @property
     def kind(self) -> SampleKind:
         return KINDS["features"]
 
+    @cached_property
+    def filled(self) -> Source:
+        """The values as learners see them: without missing numbers."""
+        gaps = find_gaps(self.source) if self._known is None else self._known.get("gaps")
+        return self.source if gaps is None else FilledSource(self.source, gaps)
+
     @property
     def notes(self) -> tuple[str, ...]:
-        numbered = ("ids are row numbers: add rows at the end only, or give ids",) if self._ids is None else ()
-        given = () if self._labels is None else (f"the array y of {self._place} holds the labels",)
-        return (*numbered, *given, *self._source.notes)
+        numbered = (NUMBERED,) if self.ids is None else ()
+        return (*numbered, *self.decided, *self.filled.notes)
 
     def scan(self) -> Iterator[Sample]:
         self.problems.clear()
@@ -77,9 +89,10 @@ class ArraySamples(Samples):
                     f"row {row + 1} repeats an earlier id and is left out; give every sample its own id",
                 )
             else:
-                values = np.ascontiguousarray(self._source.read(np.asarray([row]))[0])
-                if values.dtype.kind == "f" and not np.isfinite(values).all():
-                    at = int(np.argmin(np.isfinite(values).ravel()))
+                values = np.ascontiguousarray(self.source.read(np.asarray([row]))[0])
+                fine = ~np.isinf(values) if isinstance(self.filled, FilledSource) else np.isfinite(values)
+                if not fine.all():
+                    at = int(np.argmin(fine.ravel()))
                     self.problems.add(
                         id,
                         "unreadable",
@@ -87,7 +100,7 @@ class ArraySamples(Samples):
                     )
                     continue
                 found += 1
-                yield Sample(id, content_hash(values.tobytes()), None if self._labels is None else self._labels[row])
+                yield Sample(id, content_hash(values.tobytes()), None if self.labels is None else self.labels[row])
         if not found:
             raise DataError(f"{self._place} has no sample that can be read ({self.problems.first}); correct the file")
 
@@ -96,13 +109,13 @@ class ArraySamples(Samples):
         if not there[0]:
             raise IdError(
                 f"{self._place} has no sample {id!r}; ids are "
-                f"{'row numbers' if self._ids is None else 'those of the ids file'}"
+                f"{'row numbers' if self.ids is None else 'those of the ids file'}"
             )
         return Shown(
             id,
             columns={
                 str(number): value
-                for number, value in enumerate(self._source.read(places[:1])[0].ravel()[:SHOWN].tolist())
+                for number, value in enumerate(self.source.read(places[:1])[0].ravel()[:SHOWN].tolist())
             },
         )
 
@@ -111,27 +124,20 @@ class ArraySamples(Samples):
 
     def features(self, ids: Sequence[str]) -> Source:
         ensure_none_gone(self.missing(ids), ids, self._place)
-        sparse = self._source.sparse
-        vectors = len(self._source.shape) == 1 and not sparse
-        return ById(
-            ids,
-            self._source.shape,
-            lambda some: self._source.read(self._where(some)[0]),
-            sparse=sparse,
-            vectors=vectors,
-        )
+        sparse = self.source.sparse
+        filled = self.filled
+        vectors = len(filled.shape) == 1 and not sparse
+        return ById(ids, filled.shape, lambda some: filled.read(self._where(some)[0]), sparse=sparse, vectors=vectors)
 
     def fingerprint(self, *, learned: bool = True) -> dict[str, Any]:
-        return {
-            "version": 1,
-            "kind": "features",
-            "from": "array",
-            "shape": list(self._source.shape),
-            "numbered": self._ids is None,
-        }
+        kept: dict[str, Any] = {"version": 1, "kind": "features", "from": "array", "shape": list(self.source.shape)}
+        filled = self.filled if learned else self.source
+        return (
+            kept | {"numbered": self.ids is None} | ({"gaps": filled.gaps} if isinstance(filled, FilledSource) else {})
+        )
 
     def _all_ids(self) -> Iterator[str]:
-        return iter(self._ids) if self._ids is not None else map(str, range(len(self._source)))
+        return iter(self.ids) if self.ids is not None else map(str, range(len(self.source)))
 
     def _where(self, ids: Sequence[str]) -> tuple[Any, Any]:
         if self._index is None:
@@ -143,13 +149,8 @@ class ArraySamples(Samples):
         return self._index.find(id_keys(ids))
 
 
-def is_array(place: Any) -> bool:
-    """Features in memory (an array, a sparse matrix, a tensor, a data set of torch), or an .npy or .npz file."""
-    if isinstance(place, (str, Path)):
-        return Path(place).suffix.lower() in (".npy", ".npz")
-    if isinstance(place, (list, tuple, Mapping)) or is_frame(place):
-        return False
-    return isinstance(place, np.ndarray) or (hasattr(place, "__len__") and hasattr(place, "__getitem__"))
+def is_array_file(path: str | Path) -> bool:
+    return Path(path).suffix.lower() in (".npy", ".npz")
 
 
 class ArrayFile(NamedTuple):
@@ -161,9 +162,11 @@ class ArrayFile(NamedTuple):
 
 
 def read_array_file(place: Any) -> ArrayFile:
-    """An array as it is, or that of an .npy or .npz file (X, ids, y)."""
-    if not isinstance(place, (str, Path)) or Path(place).suffix.lower() == ".npy":
-        return ArrayFile(read_array(place) if isinstance(place, (str, Path, np.ndarray)) else place)
+    """Values in memory or in a folder of parts as they are, or those of an .npy or .npz file (X, ids, y)."""
+    if not isinstance(place, (str, Path)) or Path(place).is_dir():
+        return ArrayFile(place)
+    if Path(place).suffix.lower() == ".npy":
+        return ArrayFile(read_array(place))
     with open_arrays(Path(place)) as arrays:
         if "X" not in arrays:
             held = ", ".join(arrays.names[:SHOWN]) or "nothing"

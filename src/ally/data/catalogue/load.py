@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from ally._renamed_arguments import renamed_arguments
-from ally.data.arrays.samples import is_array
+from ally.data.arrays.samples import is_array_file
 from ally.data.catalogue.catalogue import DATASETS
 from ally.data.catalogue.dataset import Dataset
 from ally.data.catalogue.fetch import fetch_entry
@@ -65,14 +65,14 @@ def load_named(name: str, data_dir: Path | None = None) -> Dataset:
 def find_own(name: str) -> Path:
     """The file or folder of that name; raises if it is none that can be read."""
     path = Path(name).expanduser()
-    if path.is_dir() or (path.is_file() and (is_table(path) or is_array(path))):
+    if path.is_dir() or (path.is_file() and (is_table(path) or is_array_file(path))):
         return path
     if path.is_file():
         readable = ", ".join((*TABLES, ".npz", ".npy"))
         raise InputError(
             f"{path} has the ending {path.suffix or '(none)'!r}; use one of {readable} and folders of images"
         )
-    if is_table(path) or is_array(path) or os.sep in name:
+    if is_table(path) or is_array_file(path) or os.sep in name:
         raise InputError(f"{path} does not exist; give a file, a folder of images, or a name listed by `ally datasets`")
     DATASETS[name]
     return path

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from ally.data.arrays.array_files import map_array
-from ally.data.arrays.samples import ArraySamples, is_array, read_ids
+from ally.data.arrays.samples import ArraySamples, is_array_file, read_ids
 from ally.data.base import Source, blocks
 from ally.data.catalogue.dataset import Dataset, Kind
 from ally.data.catalogue.reading import Reading
@@ -160,7 +160,7 @@ def _open(path: Path, options: DataOptions) -> Samples:
     elif path.suffix.lower() == ".npy" and options.label is not None:
         samples = _open_arrays(path, options.label, options.reading)
     else:
-        label = None if is_array(path) and options.label == "y" else options.label
+        label = None if is_array_file(path) and options.label == "y" else options.label
         samples = open_source(path, label=label, **reading)
     return encode_samples(samples, options.encoder, options.model, reading.get("embeddings"), options.kept_in, None)
 

@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from ally.data import Sample, Samples, Shown, Source
+from ally.data.base import Source
 from ally.data.encoders.base import Encoder, EncoderKind
 from ally.data.encoders.places import InUse, machine_folder, scratch_folder
 from ally.data.encoders.vectors import BATCH, Kept, windows
 from ally.data.fingerprint import ENCODED
 from ally.data.kinds import SampleKind
 from ally.data.problems import Problems
-from ally.data.samples import ById, ensure_none_gone
+from ally.data.samples import ById, Sample, Samples, Shown, ensure_none_gone
 from ally.errors import InputError
 from ally.types import AnyArray, Progress
 
@@ -49,6 +49,10 @@ class EncodedSamples(Samples):
         self._kept: Kept | None = None
         self._rows: dict[str, int] = {}
         self._one_at_a_time = threading.RLock()
+
+    def see(self, samples: Samples) -> EncodedSamples:
+        """Other samples through the same encoder."""
+        return EncodedSamples(samples, self.about, self._open)
 
     @property
     def kind(self) -> SampleKind:

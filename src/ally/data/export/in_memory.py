@@ -7,6 +7,7 @@ from typing import Any
 
 from ally.data.export.answers import Answer
 from ally.data.identity import is_missing
+from ally.data.ids import as_text
 from ally.data.tables.frames import is_frame
 from ally.errors import InputError
 
@@ -32,7 +33,7 @@ def read_answers_in_memory(given: Any, *, id_column: str | None = None, label: s
             f"the labels are {_describe(given)}; pass a file, a folder, [(id, label), …], a dictionary, a series with "
             "ids as its index, or a frame with the columns id and label"
         )
-    return [Answer(_id_text(id), label) for id, label in pairs if not is_missing(label)]
+    return [Answer(str(as_text(id)), label) for id, label in pairs if not is_missing(label)]
 
 
 def _pair_columns(frame: Any, id_column: str | None, label: str | None) -> Iterable[tuple[Any, Any]]:
@@ -45,11 +46,6 @@ def _pair_columns(frame: Any, id_column: str | None, label: str | None) -> Itera
             f"the frame has no column {lost!r}; its columns are {some}: name them with id_column= and label="
         )
     return zip(list(frame.index if id is None else frame[id]), list(frame[label]), strict=True)
-
-
-def _id_text(id: Any) -> str:
-    """An id as samples have it: a column of whole numbers with gaps holds 3 as 3.0."""
-    return str(int(id)) if isinstance(id, float) and id.is_integer() else str(id)
 
 
 def _describe(given: Any) -> str:

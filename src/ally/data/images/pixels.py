@@ -22,7 +22,7 @@ MIRRORED, UPSIDE_DOWN, FLIPPED, TRANSPOSED, LEFT, TRANSVERSED, RIGHT = range(2, 
 def read_square(source: Path | IO[bytes], name: str, side: int, near: int | None = None) -> AnyArray:
     """(1 or 3, side, side) uint8: the middle square, upright, scaled. Takes less memory than all pixels do."""
     with open_picture(source, name, near) as picture:
-        return _scale_square(picture, side)
+        return scale_square(picture, side)
 
 
 def read_size(source: Path | IO[bytes], name: str) -> tuple[int, int]:
@@ -31,7 +31,8 @@ def read_size(source: Path | IO[bytes], name: str) -> tuple[int, int]:
         return _find_size(picture)
 
 
-def _scale_square(picture: Any, side: int) -> AnyArray:
+def scale_square(picture: Any, side: int) -> AnyArray:
+    """(1 or 3, side, side) uint8 of a picture of Pillow."""
     orientation = find_orientation(picture)
     if picture.mode == "RGB" and picture.width * picture.height > AT_ONCE:
         return np.concatenate([squared(turn(_read_channel(picture, n), orientation), side) for n in range(3)])

@@ -39,6 +39,15 @@ class FrameRows(Rows):
     def at(self, positions: Sequence[int]) -> list[dict[str, Any] | str]:
         return list(self._take([int(position) for position in positions]))
 
+    def find_repeated(self, name: str) -> str | None:
+        """The first row whose value in a column is missing, or was there before; None if all differ."""
+        import pandas as pd
+
+        column = pd.Series(self._frame[name].to_list(), dtype=object)
+        texts = column.astype(str)
+        odd = column.isna() | (texts == "") | texts.duplicated()
+        return f"row {int(odd.argmax()) + 1}" if odd.any() else None
+
     def _take(self, rows: Sequence[int]) -> list[dict[str, Any]]:
         if hasattr(self._frame, "iter_rows"):
             return [dict(zip(self.columns, values, strict=True)) for values in self._frame[list(rows)].iter_rows()]
@@ -49,7 +58,9 @@ class FrameRows(Rows):
 
 def _index_name(frame: Any) -> str | None:
     index = getattr(frame, "index", None)
-    if index is None or type(index).__name__ == "RangeIndex" or getattr(index, "nlevels", 2) > 1:
+    if index is None or index.nlevels > 1:
+        return None
+    if type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1):
         return None
     name = str(index.name or "index")
     return name if name not in map(str, frame.columns) else None

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from ally.data.identity import SeenIds, is_missing
 from ally.data.tables import Row, Rows
 from ally.data.tables.columns import ENOUGH, HARDLY, MOSTLY, ColumnKind, as_number
+from ally.data.tables.frames import FrameRows
 from ally.errors import DataError, InputError
 
 ID_NAMES = ("id", "ID", "Id", "name")
@@ -77,7 +78,13 @@ class Layout:
             layout = replace(layout, label=None, id=layout.id if layout.id in rows.columns else None)
             if layout.text is not None and layout.text not in rows.columns and len(rows.columns) == 1:
                 layout = replace(layout, text=rows.columns[0], columns=rows.columns)
-        roles = (layout.id, layout.text, layout.image, *layout.learned)
+        layout.ensure_columns(rows, other=other)
+        return layout
+
+    def ensure_columns(self, rows: Rows, *, other: bool = False) -> None:
+        """Refuse rows without a column that has a role, or that ids are made of."""
+        roles = [self.id, self.text, self.image, *self.learned]
+        roles += self.columns if self.id is None and self.text is None and not other else ()
         lost = next((name for name in roles if name is not None and name not in rows.columns), None)
         if lost is not None:
             why = "which the model was trained on" if other else "which it had when the campaign was created"
@@ -85,7 +92,6 @@ class Layout:
             raise DataError(
                 f"{rows.source} has no column {lost!r}, {why}; its columns are {_some(rows.columns)}{notes}"
             )
-        return layout
 
 
 def decide_layout(
@@ -149,7 +155,8 @@ def decide_layout(
     if text is None and image is None and not kinds:
         counted = [name for name in hashed if name in found and found[name].counts_rows and NUMBERED.fullmatch(name)]
         notes += [f"the column {name!r} numbers the rows and is left out" for name in counted]
-        kinds = dict.fromkeys(name for name in hashed if name not in counted)
+        # An index that is not the ids is no feature.
+        kinds = dict.fromkeys(name for name in hashed if name not in counted and name != rows.index)
     return Layout(
         hashed, id_column, text, image, label, {} if text or image else kinds, tuple(notes), unasked, suspected
     )
@@ -288,7 +295,10 @@ def _unique_column(rows: Rows, candidates: Sequence[str]) -> tuple[str | None, s
     """The first candidate that differs in every row, from one pass, and a sentence that says so."""
     seen = {name: SeenIds() for name in candidates if name in rows.columns}
     repeated: dict[str, str] = {}
-    for row in rows.scan() if seen else ():
+    if isinstance(rows, FrameRows):
+        found_at = {name: rows.find_repeated(name) for name in seen}
+        repeated = {name: place for name, place in found_at.items() if place is not None}
+    for row in rows.scan() if seen and not isinstance(rows, FrameRows) else ():
         if isinstance(row, Row):
             for name in [name for name in seen if name not in repeated]:
                 value = row.values.get(name)

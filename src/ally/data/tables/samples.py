@@ -60,6 +60,8 @@ class RowSamples(Samples):
         self._stamp = self._rows.stamp()
         self._missing_label = missing_label
         self._suspected = layout.suspected
+        self.decided: tuple[str, ...] = ()
+        """What was decided about the container that the rows came in, in sentences."""
 
     @property
     def kind(self) -> SampleKind:
@@ -71,7 +73,8 @@ class RowSamples(Samples):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return (*self._layout.notes, *self._rows.notes, *(self._encoder.notes if self._encoder is not None else ()))
+        learned = () if self._encoder is None else self._encoder.notes
+        return (*self.decided, *self._layout.notes, *self._rows.notes, *learned)
 
     def columns(self) -> dict[str, str]:
         layout, encoded = self._layout, self._encoder.read if self._encoder is not None else {}
@@ -269,6 +272,7 @@ class RowSamples(Samples):
         stamp = self._rows.stamp()
         if stamp != self._stamp:
             self._rows, self._index, self._stamp = self._reopen(), None, stamp
+            self._layout.ensure_columns(self._rows)
 
     def _current(self) -> Index:
         """Where each id is now."""
