@@ -117,7 +117,7 @@ def test_long_texts_and_ids_are_recognised(tmp_path):
     samples = open_source(table)
     assert samples.kind.name == "text"
     assert next(iter(samples.scan())).id == "7"
-    assert any("the column 'body' holds texts and is labelled" in note for note in samples.notes)
+    assert any("the column 'body' holds the texts to label" in note for note in samples.notes)
     two = open_source(table.assign(summary=[text[:50] for text in body]))
     assert any("'summary' could be used too: choose with --text" in note for note in two.notes)
     numbers = open_source(table.assign(a=1.5, b=2.5, c=list(range(N))))
@@ -165,7 +165,7 @@ def mostly_empty(path, filled=10):
 
 def test_a_mostly_empty_column_is_not_learned_from_unasked(tmp_path):
     path = mostly_empty(tmp_path / "t.csv")
-    told = r"the column 'area' is filled in 10 of 40 rows .* label='area' \(--label\) .* \(--column\)"
+    told = r"'area' looks like the label: it is filled in 10 of 40 rows, .*label='area' \(--label\), .*\(--column\)"
     with pytest.raises(InputError, match=told):
         open_pool(path)
     with pytest.raises(InputError, match=told):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 
 from ally.data.export.answers import reads
 from ally.data.identity import is_missing
-from ally.data.tables.columns import NOTHING
+from ally.data.tables.columns import NOTHING, as_number
 from ally.data.task_rule import decide_task
 from ally.errors import DataError, LabelError
 from ally.types import AnyArray
@@ -56,7 +57,7 @@ def agree_labels(labels: Sequence[Any], *, automatic: bool) -> list[Any]:
 
 def refuse_words_for_none(counts: Mapping[Any, int]) -> None:
     """Refuse numbers beside words that may mark samples without a label."""
-    words = [label for label in counts if isinstance(label, str) and label.strip() in NOTHING]
+    words = [label for label in counts if isinstance(label, str) and _is_no_number(label)]
     numbers = Counter({label: times for label, times in counts.items() if label not in words})
     if words and numbers and decide_task(numbers).task == "regression":
         raise LabelError(
@@ -64,6 +65,12 @@ def refuse_words_for_none(counts: Mapping[Any, int]) -> None:
             f"label say missing_label={words[0]!r} (--missing-label={words[0]}), or task='classification' (--task) if "
             "all are classes"
         )
+
+
+def _is_no_number(text: str) -> bool:
+    """Whether a text says, among numbers, that there is none: NA, inf."""
+    number = as_number(text)
+    return text.strip() in NOTHING or (number is not None and not math.isfinite(number))
 
 
 def is_marked(label: Any, missing_label: Any) -> bool:

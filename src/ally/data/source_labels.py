@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Literal
 
 from ally.data.export import Answer, check_answers
 from ally.data.export.answers import reads
-from ally.data.given_labels import ensure_single
+from ally.data.given_labels import ensure_single, refuse_words_for_none
 from ally.data.samples import Sample
-from ally.data.tables.columns import NOTHING, as_number
 from ally.data.task_rule import Verdict, decide_task
-from ally.errors import AnswerError, LabelError
+from ally.errors import AnswerError
 from ally.types import SKIP, Task, find_text_fault
 
 LONGEST_CLASS = 1000
@@ -48,21 +46,8 @@ class LabelReader:
             ensure_single(self._first.values(), self._place)
         if not self.counts:
             return None
-        words = [label for label in self.counts if isinstance(label, str) and _is_no_number(label)]
-        numbers = Counter({label: times for label, times in self.counts.items() if label not in words})
-        if words and numbers and decide_task(numbers).task == "regression":
-            raise LabelError(
-                f"the labels are numbers, and {self.counts[words[0]]} of them {words[0]!r}; if that marks samples "
-                f"without a label say missing_label={words[0]!r} (--missing-label={words[0]}), or "
-                "task='classification' (--task) if all are classes"
-            )
+        refuse_words_for_none(self.counts)
         return decide_task(self.counts)
-
-
-def _is_no_number(text: str) -> bool:
-    """Whether a text says, among numbers, that there is none: NA, inf."""
-    number = as_number(text)
-    return text.strip() in NOTHING or (number is not None and not math.isfinite(number))
 
 
 def normalize_answer(answer: Answer, task: Task, classes: Sequence[Any] | None, first: dict[str, Any]) -> Answer:

@@ -124,10 +124,8 @@ class ArraySamples(Samples):
 
     def features(self, ids: Sequence[str]) -> Source:
         ensure_none_gone(self.missing(ids), ids, self._place)
-        sparse = self.source.sparse
         filled = self.filled
-        vectors = len(filled.shape) == 1 and not sparse
-        return ById(ids, filled.shape, lambda some: filled.read(self._where(some)[0]), sparse=sparse, vectors=vectors)
+        return ById(ids, filled.shape, lambda some: filled.read(self._where(some)[0]), sparse=self.source.sparse)
 
     def fingerprint(self, *, learned: bool = True) -> dict[str, Any]:
         kept: dict[str, Any] = {"version": 1, "kind": "features", "from": "array", "shape": list(self.source.shape)}
