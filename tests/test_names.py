@@ -162,7 +162,7 @@ def test_a_campaign_by_former_names_is_the_same(tmp_path):
         today.import_labels(labels, label="answer")
         _, told = warned(former.import_labels, labels, label_column="answer")
         assert told == "label_column= is label= now; the old name goes with 0.3"
-        assert former.labels() == today.labels() == {str(id): kind for id, kind in labels.to_numpy()}
+        assert former.labels() == today.labels() == dict(labels.to_numpy())
         assert former.ask(5).ids == today.ask(5).ids
         today.retrain()
         former.retrain()

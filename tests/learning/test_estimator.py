@@ -306,9 +306,9 @@ def test_texts_go_through_a_pipeline_as_they_are():
     assert copies.report["set_aside"]["exact"] == 80
 
 
-def test_a_loop_takes_texts_for_a_pipeline_only():
-    with pytest.raises(ally.errors.InputError, match="X holds texts, and numbers are needed"):
-        ally.Loop(["a b", "c d"], [0, None])
+def test_a_loop_reads_texts_as_a_query_does():
+    loop = ally.Loop(["a b", "c d", "a d"], ["x", None, "y"], model="linear", strategy="margin")
+    assert loop.ask(1).ids.tolist() == [1]
 
 
 def test_tables_of_any_columns_keep_their_names():

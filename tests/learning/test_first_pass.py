@@ -82,9 +82,9 @@ def test_one_pass_gives_what_several_gave(engine, shape):
 @pytest.mark.parametrize("engine", ENGINES, ids=repr)
 def test_a_value_that_cannot_be_used_is_named(engine):
     X, y = pool()
-    X[2000, 3] = np.nan
+    X[2000, 3] = np.inf
     settings = {"strategy": "margin", "model": TrainedOnce(), "missing_label": -1, "engine": engine}
-    with pytest.raises(NonFiniteInput, match=r"nan at row 2000, feature 3.*`candidates`$"):
+    with pytest.raises(NonFiniteInput, match=r"inf at row 2000, feature 3.*`candidates`$"):
         Loop(X, y, **settings).ask(2)
     ids = [f"s{row}" for row in range(ROWS)]
     for hygiene in (None, ally.Hygiene()):
