@@ -40,12 +40,13 @@ REPEATS = 2000
 def write_page(results: dict[str, Path], tuned: tuple[str, ...]) -> None:
     """Sections of the suites that were run."""
     FIGURES.mkdir(exist_ok=True)
+    first = results["auto"].with_name("label_efficiency_first.csv")
     found = {name: read_results(path) for name, path in results.items() if path.exists()}
     parts = [suite(found["development"], tuned)]
     if "ablation" in found:
         parts.append(changes(found["ablation"]))
     if "auto" in found:
-        parts.append(end_to_end(found["auto"]))
+        parts.append(end_to_end(found["auto"], pd.read_csv(first) if first.exists() else None))
     if "report" in found:
         parts.append(reported(found["report"]))
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(MARKS[0])
@@ -318,10 +319,12 @@ def changes(results: pd.DataFrame) -> str:
 
 
 WITH, WITHOUT = "ally, auto", "ally, auto without graph"
+FIRST = "ally, from its first label"
 
 
-def end_to_end(results: pd.DataFrame) -> str:
-    """`ally` with ``model="auto"`` against random labels with the best of the learners of the labels alone."""
+def end_to_end(results: pd.DataFrame, first: pd.DataFrame | None) -> str:
+    """`ally` with ``model="auto"`` against random labels with the best of the learners of the labels alone; `first`:
+    campaigns that `ally` began itself."""
     lines = [
         "### End to end",
         "",
@@ -330,11 +333,13 @@ def end_to_end(results: pd.DataFrame) -> str:
         "the labels alone. Random labels are also shown with each learner alone, none of which looks at the pool; the "
         "best of them, known only afterwards, sets the target. The last two columns are the labels that `ally` with "
         "`auto` needs for 97 % of what that learner finally reaches (for errors, of its reduction), divided by those "
-        "that it needs with random labels. The test sets are never in the graph.",
+        "that it needs with random labels. The test sets are never in the graph. All of these begin with the same "
+        "random labels, which count. The last column is a campaign as people begin one: without labels, so that `ally` "
+        "chooses its first batch too (`benchmarks/first_labels.py`; seeds in brackets).",
         "",
         "| set | seeds | ally | random | ally, without graph | random, without graph | random, each learner "
-        "| labels, of the best learner's | without graph |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| labels, of the best learner's | without graph | from its first label |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     against: dict[str, pd.DataFrame] = {}
     for name, part in results.groupby("dataset", sort=False):
@@ -345,19 +350,24 @@ def end_to_end(results: pd.DataFrame) -> str:
         metric = metric_named(str(part["metric"].iloc[0]))
         alone = {role: value for role, value in means.items() if role.startswith("random") and "auto" not in role}
         best = max(alone, key=lambda role: metric.sign * alone[role])
-        against[str(name)] = named.replace({best: "random"})
+        begun = None if first is None else first[first["dataset"] == name].assign(series=FIRST)
+        parts = [named.replace({best: "random"}), *([] if begun is None or begun.empty else [begun])]
+        against[str(name)] = pd.concat(parts, ignore_index=True)
 
         def said(role: str, means: Any = means, metric: Any = metric) -> str:
             return f"{means[role]:.{metric.digits(means[role])}f}" if role in means else ""
 
         each = ", ".join(f"{'**' * (role == best)}{role[8:]} {said(role)}{'**' * (role == best)}" for role in alone)
         cells = [said(WITH), said("random, auto"), said(WITHOUT), said("random, auto without graph"), each]
-        ratios = [_label_ratio(against[str(name)], role) for role in (WITH, WITHOUT)]
+        ratios = [_label_ratio(against[str(name)], role) for role in (WITH, WITHOUT, FIRST)]
+        shared = set(named["seed"]) & set([] if begun is None else begun["seed"])
+        ratios[-1] += f" ({len(shared)})" if ratios[-1] else ""
         lines.append(f"| {name} | {named['seed'].nunique()} | {' | '.join([*cells, *ratios])} |")
     classes = {name: part for name, part in against.items() if str(part["metric"].iloc[0]) == "accuracy"}
     for what, sets, role in (
         ("Sets with classes", classes, WITH),
         ("The same without the graph", classes, WITHOUT),
+        ("The same from the first label on", classes, FIRST),
         ("All sets", against, WITH),
     ):
         whole = mean_ratio(sets, role)
@@ -379,6 +389,7 @@ def _label_ratio(part: pd.DataFrame, role: str) -> str:
 
 LINES = {
     "ally, auto": ("ally, with the pool", "C0", "-"),
+    FIRST: ("ally, with the pool, from its first label", "C2", "-"),
     "random, auto": ("random, with the pool", "C1", "-"),
     "ally, auto without graph": ("ally, without", "C0", ":"),
     "random, auto without graph": ("random, without", "C1", ":"),
@@ -402,7 +413,7 @@ def _draw_pool(sets: dict[str, pd.DataFrame]) -> Figure:
     panels[0].set_ylabel("accuracy")
     for ax in panels[len(sets) :]:
         ax.remove()
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
     return figure
 
 
