@@ -109,3 +109,11 @@ def test_a_column_that_disappears_is_named(tmp_path):
 def test_how_data_are_read_is_said_by_known_names():
     with pytest.raises(InputError, match="lable= is not known; how data are read is said by kind, id_column, text"):
         query(FRAME, lable="b")
+
+
+def test_classes_by_the_thousand_are_refused_before_anything_is_trained():
+    names = [f"c{row % 5001}" if row < 10_002 else None for row in range(10_010)]
+    with pytest.raises(LabelError, match="there are 5001 classes, such as 'c0', and at most 5000 can be learned"):
+        ally.query(np.zeros((10_010, 1)), names, n=2)
+    with pytest.raises(LabelError, match="there are 5001 classes"):
+        ally.query(np.zeros((20, 1)), n=2, classes=[f"c{row}" for row in range(5001)])

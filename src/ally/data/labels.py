@@ -17,6 +17,8 @@ from ally.types import NULL, AnyArray, BoolArray, FloatArray, Task
 if TYPE_CHECKING:
     import pandas as pd
 
+MOST_CLASSES = 5000
+"""A learner keeps one probability for each sample and class."""
 LARGEST = 1e150
 """The square of a larger target overflows."""
 
@@ -126,7 +128,13 @@ def parse_labels(
     notes: list[str] = []
     decided: Task = task if task != "auto" else _decide(given, declared, notes)
     if decided == "classification":
-        code = LabelCode(decided, declared if declared is not None else _found_classes(given))
+        found = declared if declared is not None else _found_classes(given)
+        if len(found) > MOST_CLASSES:
+            raise LabelError(
+                f"there are {len(found)} classes, such as {_plain(found[0])!r}, and at most {MOST_CLASSES} can be learned: "
+                "group them into fewer, or pass task='regression' (--task) if the labels are measurements"
+            )
+        code = LabelCode(decided, found)
     else:
         code = LabelCode(decided, None)
     labels = np.full(n, np.nan)
