@@ -131,8 +131,8 @@ def parse_labels(
         found = declared if declared is not None else _found_classes(given)
         if len(found) > MOST_CLASSES:
             raise LabelError(
-                f"there are {len(found)} classes, such as {_plain(found[0])!r}, and at most {MOST_CLASSES} can be learned: "
-                "group them into fewer, or pass task='regression' (--task) if the labels are measurements"
+                f"there are {len(found)} classes, such as {_plain(found[0])!r}, and at most {MOST_CLASSES} can be "
+                "learned: group them into fewer, or pass task='regression' (--task) if the labels are measurements"
             )
         code = LabelCode(decided, found)
     else:
