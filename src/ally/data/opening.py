@@ -229,6 +229,7 @@ def _open_rows(request: SourceRequest) -> RowSamples:
             thumbnails.cache, os.path.abspath(place), repr((layout.id, layout.text, layout.columns, encoding))
         )
     samples = RowSamples(
+        rows,
         reopen,
         layout,
         folder=below,

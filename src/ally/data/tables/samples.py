@@ -32,10 +32,11 @@ BATCH = 1024
 
 
 class RowSamples(Samples):
-    """`reopen` reads the rows again when the file has changed. `kept` is an earlier fingerprint, if there was one."""
+    """`reopen` reads the `rows` again when the file has changed. `kept` is an earlier fingerprint, if there was one."""
 
     def __init__(
         self,
+        rows: Rows,
         reopen: Callable[[], Rows],
         layout: Layout,
         *,
@@ -48,7 +49,7 @@ class RowSamples(Samples):
     ) -> None:
         self.problems = Problems()
         self._reopen = reopen
-        self._rows = reopen()
+        self._rows = rows
         self._layout = layout
         self._folder = folder
         self._thumbnails = thumbnails
