@@ -398,7 +398,7 @@ LINES = {
 
 def _draw_pool(sets: dict[str, pd.DataFrame]) -> Figure:
     """Means over seeds, a panel for each set, which says its seeds if others have more."""
-    seeds = {name: part["seed"].nunique() for name, part in sets.items()}
+    seeds = {name: part.loc[part["series"] == WITH, "seed"].nunique() for name, part in sets.items()}
     rows = -(-len(sets) // 3)
     figure = Figure(figsize=(12, 3.4 * rows + 0.5), layout="constrained")
     panels = list(figure.subplots(rows, 3, squeeze=False).flat)
