@@ -11,6 +11,7 @@ import struct
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from threading import Barrier
 
 import httpx
 import pandas as pd
@@ -597,3 +598,17 @@ def test_numbers_and_keys_out_of_all_proportion(alone):
 def test_errors_name_no_folder_and_no_password():
     assert _short("/home/ann/secret project/pets.db") == "pets"
     assert _short("postgresql://ann:***@host:5432/pets?password=secret&options=-csearch_path%3Dpets") == "pets"
+
+
+def test_many_people_of_one_address_sign_in_at_the_same_moment(shared):
+    access = shared.ready.page.access
+    secrets = [secret_of(access.new_link(f"guest {number}", "annotator")) for number in range(40)]
+    together = Barrier(len(secrets))
+
+    def sign_in(secret):
+        with shared.client() as client:
+            together.wait()
+            return client.post("/session", json={"secret": secret}).status_code
+
+    with ThreadPoolExecutor(len(secrets)) as pool:
+        assert set(pool.map(sign_in, secrets)) == {200}

@@ -27,6 +27,8 @@ from ally.web.shared_flush import Gatherer
 
 SCREENS = ("/", "/grid", "/progress", "/review", "/settings")
 MIMES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".html": "text/html"}
+SIGN_INS_AT_ONCE = 5
+"""Others wait: a link that is being tried counts as one that does not work, and many people may have one address."""
 
 
 class Page:
@@ -39,6 +41,7 @@ class Page:
         self.access = access
         self.guesses = Buckets(0.2, 10.0)
         """Wrong secrets: an address may try ten, and then one every five seconds."""
+        self.sign_ins = asyncio.Semaphore(SIGN_INS_AT_ONCE)
         self.api = _api(self)
         self.app: ASGIApp = Guard(
             GZipMiddleware(self.api, minimum_size=1000, compresslevel=4), access, hosts, rate=rate
@@ -72,16 +75,18 @@ def _api(page: Page) -> FastAPI:
     async def session(body: schemas.Secret, request: Request, response: Response) -> schemas.Me:
         """Exchange a link's secret, once, for a cookie that scripts cannot read."""
         address, access = client_of(request.scope), page.access
-        if not page.guesses.allow(address):
-            raise HTTPException(429, "too many links that do not work were tried; wait a minute", {"Retry-After": "60"})
-        try:
-            cookie = await asyncio.to_thread(access.exchange, body.secret)
-            person = None if cookie is None else access.find_person(await access.admitted(), [cookie])
-        except AllyError as error:  # a stranger need not know where the list is
-            raise HTTPException(*UNREADABLE, {"Retry-After": "2"}) from error
-        if cookie is None or person is None:
-            raise HTTPException(403, "this link was used before or has ended; ask for a new one")
-        page.guesses.give_back(address)
+        async with page.sign_ins:
+            if not page.guesses.allow(address):
+                wait = {"Retry-After": "60"}
+                raise HTTPException(429, "too many links that do not work were tried; wait a minute", wait)
+            try:
+                cookie = await asyncio.to_thread(access.exchange, body.secret)
+                person = None if cookie is None else access.find_person(await access.admitted(), [cookie])
+            except AllyError as error:  # a stranger need not know where the list is
+                raise HTTPException(*UNREADABLE, {"Retry-After": "2"}) from error
+            if cookie is None or person is None:
+                raise HTTPException(403, "this link was used before or has ended; ask for a new one")
+            page.guesses.give_back(address)
         response.set_cookie(
             access.cookie_name,
             cookie,
